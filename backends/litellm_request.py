@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from arena.llm.backend import ReasoningEffort, Request, Sampling
-from arena.llm.price import Price, PromptCache
+from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
 from backends.litellm_client import load_litellm
 from backends.openai_wire import tool_fields
 

@@ -19,8 +19,8 @@ from arena.core.text import shorten
 from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Choice, Completion, Message, Request, Token, Usage
-from arena.llm.prompt_tokens import common_prefix_length
 from arena.llm.settings import Settings
+from arena.llm.tokens import common_prefix_length
 
 EXCERPT_LENGTH = 60
 """Characters of a message that an error shows around a difference."""

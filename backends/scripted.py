@@ -19,8 +19,8 @@ from pydantic.dataclasses import dataclass
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import Choice, Completion, FinishReason, Request, Usage
-from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
 from arena.llm.settings import Settings
+from arena.llm.tokens import CHARACTERS_PER_TOKEN
 
 RETRYABLE = frozenset({"rate_limit", "server_error", "timeout", "connection", "bad_response"})
 

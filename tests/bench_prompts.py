@@ -14,11 +14,9 @@ from cluedo_server import legal_answer
 
 from arena.agents.chat import ChatMode, ChatOptions
 from arena.episodes.match import Match, play
-from arena.llm.backend import Request
-from arena.llm.price import Price, PromptCache
-from arena.llm.prompt_tokens import PromptTokens, count_prompts
-from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
+from arena.llm.backend import Price, PromptCache, Request
 from arena.llm.service import LLMService
+from arena.llm.tokens import CHARACTERS_PER_TOKEN, PromptTokens, count_prompts
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 

@@ -22,7 +22,7 @@ from arena.core.errors import BackendError, FailureCause
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.llm.backend import Completion, FinishReason, Message, Request, Role, Sampling
-from arena.llm.prompt_tokens import common_prefix_length
+from arena.llm.tokens import common_prefix_length
 
 ChatMode = Literal["append", "fresh"]
 AnswerForm = Literal["text", "json", "tools"]

@@ -24,10 +24,8 @@ from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match, play
-from arena.llm.backend import BackendTraits, Message, Request, Tool
-from arena.llm.price import Price
-from arena.llm.prompt_tokens import PromptTokens, count_prompts
-from arena.llm.rate_limit import CHARACTERS_PER_TOKEN, tokens_of
+from arena.llm.backend import BackendTraits, Message, Price, Request, Tool
+from arena.llm.tokens import CHARACTERS_PER_TOKEN, PromptTokens, count_prompts, tokens_of
 
 SAMPLE_GAMES = 8
 """Games of bots for each model."""

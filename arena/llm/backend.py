@@ -1,4 +1,4 @@
-"""Chat requests, completions, and the Backend protocol that answers them.
+"""Chat requests, completions, prices, and the Backend protocol that answers requests.
 
 A `Backend` answers requests for one model and does nothing else: retries, limits, budget, cache and
 ledger belong to `LLMService`. Every failure is a `BackendError`, which states whether another try
@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import JsonValue
-
-from arena.llm.price import Price, PromptCache
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
@@ -157,6 +155,37 @@ class Completion:
     @property
     def text(self) -> str:
         return self.choices[0].text
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Price of a model in US dollars per token."""
+
+    input: float
+    output: float
+
+    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
+        return prompt_tokens * self.input + completion_tokens * self.output
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCache:
+    """Prices and rules of a provider's prompt cache. The defaults are OpenAI's."""
+
+    read: float
+    """US dollars of a prompt's token that the cache holds."""
+    write: float
+    """US dollars of a prompt's token that is written to the cache."""
+    shortest: int = 1024
+    """Tokens of the shortest prefix that is cached."""
+    step: int = 128
+    """The cached part of a prefix is a multiple of so many tokens."""
+    is_marked: bool = False
+    """Only prefixes that a request marks are cached, as with Claude."""
+
+    def held(self, prefix: int) -> int:
+        """Return the tokens that are cached of a common prefix of so many tokens."""
+        return prefix // self.step * self.step if prefix >= self.shortest else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,132 @@
-"""The budget of a run, over all of its backends: dollars, and tokens."""
+"""The budget of a run, over all of its backends: dollars, and tokens.
+
+A budget buys whole games. What a game needs is learnt from the finished ones with the same models
+in as many seats. Amounts are pairs: US dollars, and tokens.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from arena.core.errors import BudgetSpent, UsageError
-from arena.llm.backend import Completion, Request
-from arena.llm.game_admission import CURRENT_GAME, AdmittedGame, Amounts, GameAdmission, fits
-from arena.llm.price import CallCosts, Price
-from arena.llm.rate_limit import Signal, estimate_prompt, longest_replies
+from arena.llm.backend import Completion, Price, Request
+from arena.llm.limits import Signal
+from arena.llm.tokens import estimate_prompt, longest_replies
+
+Amounts = tuple[float, float]
+"""US dollars, and tokens."""
+Kind = tuple[str, int]
+"""A model and the number of its seats in a game."""
+
+CAUTION = 3
+"""The longest of n games so far is taken as `1 + CAUTION / n` times as long: a few games say little
+about the next ones."""
+AMPLE = 5
+"""A budget for so many times the expected need is ample."""
+ROUNDING = 1e-9
+"""Relative tolerance: sums of prices are not exact in their last digit."""
+OUTPUT_TO_INPUT = (1.0, 10.0)
+"""Least and highest ratio of the price of a reply's token to that of a prompt's."""
+
+
+@dataclass(slots=True)
+class CallCosts:
+    """Costs of the replies of one SPEC, and what the next call may cost."""
+
+    price: Price | None = None
+    """The stated price, where there is one."""
+    is_pending: bool = False
+    """A first call is in flight and finds the price out; the others wait for it."""
+    answers: int = 0
+    cost: float = 0.0
+    _priced: float = 0.0
+    """Dollars of the answers that were not free."""
+    _weights: list[float] = field(default_factory=lambda: [0.0] * len(OUTPUT_TO_INPUT))
+    """Tokens of those answers, a reply's token counted as often as each ratio says."""
+
+    @property
+    def is_known(self) -> bool:
+        return self.price is not None or self.answers > 0
+
+    def learn(self, prompt_tokens: int, completion_tokens: int, cost: float) -> None:
+        """Add the cost of an answer, whose prompt is measured as `highest` measures the next."""
+        self.answers += 1
+        self.cost += cost
+        # Free answers are left out: they must not hide the price of those that cost something.
+        if cost > 0:
+            self._priced += cost
+            for place, ratio in enumerate(OUTPUT_TO_INPUT):
+                self._weights[place] += prompt_tokens + ratio * completion_tokens
+
+    def highest(self, prompt_tokens: int, longest_reply: int) -> float:
+        """Return the dollars that a call costs if its reply is as long as allowed.
+
+        Where only sums are known, cost = input * (P + r * C) for P prompt and C completion tokens
+        with an unknown ratio r. The next cost, input * (p + r * c), is monotone in r at a given
+        sum, so its maximum lies at the least or the highest ratio.
+        """
+        costs = [self.price.cost(prompt_tokens, longest_reply)] if self.price else []
+        for ratio, weight in zip(OUTPUT_TO_INPUT, self._weights, strict=True):
+            if weight:
+                costs.append(self._priced / weight * (prompt_tokens + ratio * longest_reply))
+        return max(costs, default=0.0)
+
+    def expected(self, prompt_tokens: int, longest_reply: int) -> float:
+        """Return the mean cost of an answer; before the first one the highest possible cost."""
+        highest = self.highest(prompt_tokens, longest_reply)
+        return min(highest, self.cost / self.answers) if self.answers else highest
+
+
+@dataclass(eq=False, slots=True)
+class RunningGame:
+    """A game in progress, and what its calls have used."""
+
+    kinds: tuple[Kind, ...]
+    used: defaultdict[str, Amounts] = field(default_factory=lambda: defaultdict(lambda: (0.0, 0.0)))
+    """By SPEC."""
+
+    def add(self, spec: str, cost: float, tokens: int) -> None:
+        used = self.used[spec]
+        self.used[spec] = (used[0] + cost, used[1] + tokens)
+
+
+CURRENT_GAME: ContextVar[RunningGame | None] = ContextVar("current_game", default=None)
+"""The game that calls are counted to; tasks that a game starts inherit it."""
+
+
+@dataclass(slots=True)
+class FinishedGames:
+    """The finished games of one kind."""
+
+    number: int = 0
+    most: Amounts = (0.0, 0.0)
+    """The most that one of them has used."""
+
+    def add(self, used: Amounts) -> None:
+        self.number += 1
+        self.most = (max(self.most[0], used[0]), max(self.most[1], used[1]))
+
+    def rest(self, used: Amounts) -> Amounts:
+        """Return what a game that has used so much may still need; 0 if none is finished."""
+        if not self.number:
+            return 0.0, 0.0
+        longest = [amount * (1 + CAUTION / self.number) for amount in self.most]
+        # Longer than expected: as much again, the usual guess about what has no known scale.
+        dollars, tokens = (
+            most - so_far if most > so_far else so_far
+            for most, so_far in zip(longest, used, strict=True)
+        )
+        return dollars, tokens
+
+
+def fits(total: float, limit: float | None) -> bool:
+    """Return whether a total is within a limit; None means that there is none."""
+    return limit is None or total <= limit * (1 + ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +140,7 @@ class Reservation:
     """The prompt and the longest replies."""
     cost: float | None
     """None: unknown, and this call finds it out."""
-    game: AdmittedGame | None
+    game: RunningGame | None
     """The game that the call belongs to."""
 
 
@@ -39,7 +154,9 @@ class Budget:
     flight need less than is set aside waits for them. The first calls of a SPEC without a stated
     price go one at a time until one has been answered.
 
-    *Games.* `game` waits until what is left covers a whole game; see `GameAdmission`.
+    *Games.* A game is started if what is left covers it beside the rest of the running games, and
+    the first one of its kind runs alone. If money becomes scarce all the same, calls of the younger
+    games wait, so that the oldest one is finished.
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
@@ -51,21 +168,15 @@ class Budget:
         self.spent_cost = 0.0
         self.spent_tokens = 0
         self._costs: dict[str, CallCosts] = {}
-        self._games = GameAdmission((max_cost, token_limit))
+        self._running: list[RunningGame] = []
+        """In the order of their starts."""
+        self._finished: defaultdict[Kind, FinishedGames] = defaultdict(FinishedGames)
         self._refusal = ""  # Reason for which a call was refused.
         self._held_cost = 0.0
         self._held_tokens = 0
         self._changed = Signal()
         self._admission = asyncio.Lock()
         self._game_ended = Signal()
-
-    @property
-    def is_limited(self) -> bool:
-        return self.max_cost is not None or self.token_limit is not None
-
-    @property
-    def _spent(self) -> Amounts:
-        return self.spent_cost, self.spent_tokens
 
     def set_price(self, spec: str, price: Price | None) -> None:
         """State the price of a SPEC."""
@@ -78,32 +189,64 @@ class Budget:
         Raises BudgetSpent if no game runs and no further one is covered. So games in progress are
         finished first.
         """
-        if not self.is_limited or not models:
+        if not models:
             yield
             return
+        game = RunningGame(tuple(sorted(Counter(models).items())))
         # One at a time, in the order of arrival; the others wait for the lock.
         async with self._admission:
             # After a refused call no game starts: there is too little left for the one it cut off.
-            while self._refusal or not self._games.admits(models, self._spent):
-                if not self._games.running:
-                    raise BudgetSpent(self._refusal or self._no_further_game(models))
+            while self._refusal or not self._admits(game):
+                if not self._running:
+                    raise BudgetSpent(self._refusal or self._no_further_game(game))
                 await self._game_ended.wait()
-            game = self._games.begin(models)
+            self._running.append(game)
         token = CURRENT_GAME.set(game)
-        finished = False
         try:
             yield
-            finished = True
+            # Only a finished game shows what others may need.
+            for kind in game.kinds:
+                self._finished[kind].add(game.used[kind[0]])
         finally:
             CURRENT_GAME.reset(token)
-            self._games.end(game, finished)
+            self._running.remove(game)
             self._game_ended.send()
 
     async def wait_for_older_games(self) -> None:
         """Wait while older games are expected to need what the game of this call would spend."""
         game = CURRENT_GAME.get()
-        while game and not self._games.is_before_others(game, self._spent):
+        while game in self._running[1:]:
+            if self._covers(self._running[: self._running.index(game) + 1]):
+                break
             await self._game_ended.wait()
+
+    def _admits(self, game: RunningGame) -> bool:
+        """Return whether one more game may start beside the running ones.
+
+        Unless the budget is ample, of a kind with n finished games at most n run side by side, and
+        one if n = 0: a few games say little about the next ones.
+        """
+        games = [*self._running, game]
+        for kind in game.kinds:
+            running, known = (
+                sum(kind in g.kinds for g in self._running),
+                self._finished[kind].number,
+            )
+            if running >= max(known, 1) and not (known and self._covers(games, AMPLE)):
+                return False
+        return self._covers(games)
+
+    def _covers(self, games: Sequence[RunningGame], times: int = 1) -> bool:
+        """Return whether what is left covers the rest of these games so many times."""
+        cost, tokens = self._need(games)
+        return fits(self.spent_cost + times * cost, self.max_cost) and fits(
+            self.spent_tokens + times * tokens, self.token_limit
+        )
+
+    def _need(self, games: Sequence[RunningGame]) -> Amounts:
+        """Return what these games may still need."""
+        rests = [self._finished[kind].rest(g.used[kind[0]]) for g in games for kind in g.kinds]
+        return sum(cost for cost, _ in rests), sum(tokens for _, tokens in rests)
 
     async def reserve(self, spec: str, request: Request) -> Reservation:
         """Set aside what a call may need; `settle` must follow. Raises BudgetSpent."""
@@ -173,8 +316,8 @@ class Budget:
         )
         raise BudgetSpent(self._refusal)
 
-    def _no_further_game(self, models: Sequence[str]) -> str:
-        cost, tokens = (self._games.need(models, place) for place in (0, 1))
+    def _no_further_game(self, game: RunningGame) -> str:
+        cost, tokens = self._need([game])
         if not fits(self.spent_tokens + tokens, self.token_limit):
             spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,.0f}"
             limit = f"--token-limit {self.token_limit}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 
@@ -19,17 +19,17 @@ from arena.llm.backend import (
     BackendTraits,
     Completion,
     Message,
+    Price,
     Request,
     Sampling,
     traits_of,
 )
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger
-from arena.llm.price import Price
+from arena.llm.limits import SharedLimits, provider_name
 from arena.llm.response_cache import ResponseCache
 from arena.llm.route import UNKNOWN_PRICE, Route
 from arena.llm.settings import Settings
-from arena.llm.shared_limits import SharedLimits, provider_name
 from arena.plugins.loader import catalog
 
 PROBE_TOKENS = 64
@@ -75,7 +75,8 @@ class LLMService:
                 names = ", ".join(known)
                 raise UsageError(f"settings: [service.{name}] is not a backend; known: {names}")
         self._notify = notify
-        self._budget = Budget(max_cost, token_limit)
+        is_limited = max_cost is not None or token_limit is not None
+        self._budget = Budget(max_cost, token_limit) if is_limited else None
         self._price = price
         self._max_fallbacks = max_fallbacks
         self._cache = ResponseCache(cache, notify) if cache is not None else None
@@ -105,7 +106,7 @@ class LLMService:
         if spec in self._routes:
             raise UsageError(f"{redacted(spec)} has a backend already")
         is_priced = self._price is not None or traits_of(backend).has_known_price
-        if self._budget.max_cost is not None and not is_priced:
+        if self._budget is not None and self._budget.max_cost is not None and not is_priced:
             raise UsageError(f"{redacted(spec)}: {UNKNOWN_PRICE}")
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
@@ -147,6 +148,8 @@ class LLMService:
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Wait until the budget covers one more game of these players; see `Budget.game`."""
+        if self._budget is None:
+            return nullcontext()
         return self._budget.game([redacted(spec) for spec in self.models(specs)])
 
     async def probe(self, spec: str) -> None:

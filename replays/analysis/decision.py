@@ -15,7 +15,7 @@ from pydantic import JsonValue, ValidationError
 
 from arena import CHANCE, Message
 from arena.agents.chat import Attempt
-from arena.llm.prompt_tokens import common_prefix_length
+from arena.llm.tokens import common_prefix_length
 from replays.analysis.documents import (
     AttemptJson,
     DecisionJson,

@@ -12,9 +12,8 @@ from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, settle, table
 
 from arena.core.errors import BackendError, BudgetSpent, UsageError
-from arena.llm.backend import Completion, traits_of
+from arena.llm.backend import Completion, Price, traits_of
 from arena.llm.ledger import Tally
-from arena.llm.price import Price
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedBackend, ScriptedReply
 

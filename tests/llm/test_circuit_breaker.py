@@ -11,7 +11,7 @@ from scripted_table import GONE, SPEC, Busy, check_sums, count_errors, quick, se
 
 from arena.core.errors import BackendError, FailureCause, StopPlaying
 from arena.llm.backend import Completion, Request
-from arena.llm.circuit_breaker import ANSWERED
+from arena.llm.limits import ANSWERED
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedReply
 

@@ -7,8 +7,7 @@ import itertools
 import pytest
 
 from arena.core.errors import StopPlaying
-from arena.llm.fallback_guard import FallbackGuard
-from arena.llm.ledger import Tally
+from arena.llm.ledger import FallbackGuard, Tally
 
 
 def decisions_before_the_stop(pattern: str, limit: int, most: int = 400) -> int | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from statistics import fmean
 
 import pytest
 from scripted_table import ASK, SPEC, Table, table
 
 from arena.core.errors import BudgetSpent
-from arena.llm.game_admission import kaplan_meier
 from backends.scripted import ScriptedReply
 
 CALL = ScriptedReply("yes", prompt_tokens=10, completion_tokens=40, cost=0.003, seconds=0.001)
@@ -50,7 +48,7 @@ def test_the_first_game_of_a_model_runs_alone_and_an_ample_budget_fills_the_tabl
     most: list[int] = []
 
     def reply(_: object) -> ScriptedReply:
-        most.append(len(play.llm._budget._games.running))
+        most.append(len(play.llm._budget._running))
         return CALL
 
     play = table(reply, max_cost=100, concurrency=50)
@@ -79,9 +77,9 @@ def test_a_game_that_cannot_be_covered_is_refused_before_it_starts() -> None:
                 raise AssertionError("it was started")
         return str(refused.value)
 
-    # One mean, and 1.64 deviations of as much: after one game the deviation is taken as its mean.
+    # After one game, the next one is taken to need four times as much.
     assert asyncio.run(run()) == (
-        "the budget is spent: $0.030000 so far, and one more game may need $0.099579, more than "
+        "the budget is spent: $0.030000 so far, and one more game may need $0.120000, more than "
         "--max-cost 0.05 leaves; finished games are kept"
     )
 
@@ -94,16 +92,3 @@ def test_games_of_bots_need_no_money() -> None:
             pass
 
     asyncio.run(run())
-
-
-def test_kaplan_meier_counts_running_games_as_longer_than_their_use() -> None:
-    # The classical example by hand: 3, 5+, 6, 9+ (running) give 1/4, 3/4 * 1/2, and the rest.
-    points = kaplan_meier([3.0, 6.0], [5.0, 9.0])
-    assert points == [(3.0, 0.25), (6.0, 0.375), (9.0 + 4.5, 0.375)]
-    rng = random.Random(0)
-    totals = [rng.expovariate(1) for _ in range(4000)]
-    seen = [rng.expovariate(1) for _ in totals]  # When we look at each game.
-    done = [t for t, s in zip(totals, seen, strict=True) if t <= s]
-    running = [s for t, s in zip(totals, seen, strict=True) if t > s]
-    mean = sum(total * weight for total, weight in kaplan_meier(done, running))
-    assert fmean(done) < 0.6 and 0.9 < mean < 1.1

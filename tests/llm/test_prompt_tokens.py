@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from arena.llm.backend import Message, Request, Role, Tool, traits_of
-from arena.llm.price import Price, PromptCache
-from arena.llm.prompt_tokens import PromptTokens, count_prompts
+from arena.llm.backend import Message, Price, PromptCache, Request, Role, Tool, traits_of
 from arena.llm.settings import KeylessSettings
+from arena.llm.tokens import PromptTokens, count_prompts
 
 OPENAI = PromptCache(0.5, 1.0)
 CLAUDE = PromptCache(0.1, 1.25, shortest=1024, step=1, is_marked=True)

@@ -18,11 +18,11 @@ from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, StopPlaying, UsageError
 from arena.llm.backend import BackendTraits, Message, Request, Sampling
 from arena.llm.ledger import Tally
-from arena.llm.rate_limit import estimate_tokens
-from arena.llm.retry import backoff as seconds_of_backoff
 from arena.llm.route import REMEDIES
+from arena.llm.route import backoff as seconds_of_backoff
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
+from arena.llm.tokens import estimate_tokens
 from backends.scripted import RETRYABLE, ScriptedBackend, ScriptedReply
 
 pytestmark = pytest.mark.timed

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.core.errors import UsageError
-from arena.llm.backend import BackendTraits
-from arena.llm.price import Price
+from arena.llm.backend import BackendTraits, Price
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings, config_table
 from backends.scripted import ScriptedBackend

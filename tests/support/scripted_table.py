@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arena.core.errors import ArenaError
-from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.backend import Completion, Message, Price, Request, Sampling
 from arena.llm.ledger import Tally
-from arena.llm.price import Price
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
 from backends.scripted import ScriptedBackend, ScriptedReply

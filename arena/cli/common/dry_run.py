@@ -26,8 +26,8 @@ from arena.episodes.run_estimate import (
 )
 from arena.evaluation.output.grid import Grid
 from arena.llm.backend import traits_of
-from arena.llm.rate_limit import CHARACTERS_PER_TOKEN
 from arena.llm.settings import Settings
+from arena.llm.tokens import CHARACTERS_PER_TOKEN
 from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from arena.core.errors import UsageError
 if TYPE_CHECKING:
     from arena.agents.chat import AnswerForm, ChatOptions
     from arena.core.game import Game
-    from arena.llm.backend import Sampling
-    from arena.llm.price import Price
+    from arena.llm.backend import Price, Sampling
     from arena.llm.service import LLMService
 
 ModelFlag = partial(Flag, rich_help_panel="Models")
@@ -244,7 +243,7 @@ class ModelFlags:
 
     def _price(self) -> Price | None:
         """Return the price of the flags per token. Raises UsageError for half of one."""
-        from arena.llm.price import Price
+        from arena.llm.backend import Price
 
         if self.price_in is None and self.price_out is None:
             return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from arena.cli.common.terminal import echo, print_grids
 from arena.evaluation.output.grid import Grid
-from arena.llm.rate_limit import tokens_of
+from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
 from trainers.checks import check_config
 from trainers.hosts.host import HostRequest

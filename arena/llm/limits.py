@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
+from aiolimiter import AsyncLimiter
+
 from arena.core.errors import BackendError, StopPlaying
-from arena.llm.rate_limit import Signal
+from arena.core.spec import Spec, redacted
+from arena.llm.backend import Backend, Request, traits_of
 from arena.llm.settings import Limits
+from arena.llm.tokens import (
+    estimate_tokens,
+)
 
 DOWN = frozenset({"connection", "timeout", "server_error"})
 """Causes of failure that mean that the backend is down."""
@@ -172,3 +178,89 @@ class CircuitBreaker:
         retry_after = self._last_error.retry_after if self._last_error else None
         # Jitter keeps several processes from probing at the same time.
         return max(0.01, seconds * random.uniform(0.5, 1), retry_after or 0.0)
+
+
+class RateLimit:
+    """A limit per minute, first come, first served, with at most one second's share at once.
+
+    So no minute sees more than the limit and one second's share of it. An amount above the limit
+    of a whole minute counts as that limit: it waits for the share of a minute and passes.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_minute = per_minute
+        self._burst = max(1.0, per_minute / 60)
+        # Capacity: one second's share, at least 1. Refill: per_minute / 60 per second.
+        self._bucket = AsyncLimiter(self._burst, 60 * self._burst / per_minute)
+        self._turn = asyncio.Lock()  # The bucket alone would serve small amounts first.
+
+    async def acquire(self, amount: float = 1) -> None:
+        """Wait until this amount (requests or tokens) may be used."""
+        async with self._turn:
+            amount = min(amount, self._per_minute)
+            # The bucket never holds more than a burst, so larger amounts are taken in parts.
+            while amount > 0:
+                part = min(amount, self._burst)
+                await self._bucket.acquire(part)
+                amount -= part
+
+
+class Signal:
+    """Wakes all tasks that wait now; later ones wait for the next signal."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def send(self) -> None:
+        # A new event for later waiters: the old one stays set, so no task of the first group misses
+        # it.
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+class SharedLimits:
+    """Limits of one provider: a key has one quota, whatever the model."""
+
+    def __init__(self, name: str, limits: Limits, notify: Callable[[str], None]) -> None:
+        self.limits = limits
+        self.breaker = CircuitBreaker(name, limits, notify)
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        per_minute = limits.requests_per_minute
+        self._requests = RateLimit(per_minute) if per_minute else None
+        per_minute = limits.tokens_per_minute
+        self._tokens = RateLimit(per_minute) if per_minute else None
+
+    @asynccontextmanager
+    async def slot(self, request: Request) -> AsyncIterator[None]:
+        """Wait until a slot, the rates and the breaker let one try through. Raises StopPlaying."""
+        # The slot first, so that the number of calls that wait for a rate is bounded.
+        async with self._slots:
+            # The call may have waited long for its slot.
+            self.breaker.raise_if_stopped()
+            if self._requests:
+                await self._requests.acquire()
+            if self._tokens:
+                await self._tokens.acquire(estimate_tokens(request))
+            is_probe = await self.breaker.admit()
+            try:
+                yield
+            finally:
+                # Also after an error or a cancellation: otherwise no other call could become the
+                # probe.
+                if is_probe:
+                    self.breaker.end_probe()
+
+
+def provider_name(spec: str, backend: Backend) -> str:
+    """Return the name under which SPECs share a provider.
+
+    Hosted models share the prefix (`openrouter`), models of a server its URL. Anything else, for
+    example a model in this process, is a provider of its own.
+    """
+    if not traits_of(backend).is_remote:
+        return redacted(spec)
+    prefix = Spec.parse(spec).prefix
+    return redacted(spec).partition("#")[0] if prefix in {"http", "https"} else prefix

@@ -1,14 +1,51 @@
-"""Tokens of the prompts of one chat, and how many of them a provider's cache holds."""
+"""Estimated tokens of requests, and how many of a chat's prompts a provider's cache holds."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from arena.llm.backend import Request
-from arena.llm.price import Price, PromptCache
-from arena.llm.rate_limit import CHARACTERS_PER_TOKEN, estimate_prompt, prompt_characters
+from arena.llm.backend import Completion, Message, Price, PromptCache, Request, Tool, Usage
+
+CHARACTERS_PER_TOKEN = 4
+"""Mean of English text."""
+
+
+def estimate_tokens(request: Request) -> int:
+    """Return the tokens that a call may need: the prompt, estimated, and the longest replies."""
+    return estimate_prompt(request) + longest_replies(request)
+
+
+def estimate_prompt(request: Request) -> int:
+    """Return the tokens of the prompt.
+
+    An estimate, not a bound: text that is not English takes more tokens for its characters.
+    """
+    return tokens_of(prompt_characters(request.messages, request.tools))
+
+
+def prompt_characters(messages: Iterable[Message], tools: Iterable[Tool] = ()) -> int:
+    """Return the characters of messages and of functions."""
+    functions = sum(len(t.name + t.description + json.dumps(t.parameters)) for t in tools)
+    return functions + sum(len(message.content) for message in messages)
+
+
+def longest_replies(request: Request) -> int:
+    """Return the tokens of the replies if each is as long as allowed."""
+    return request.sampling.max_tokens * request.sampling.n
+
+
+def tokens_of(characters: int) -> int:
+    """Return the estimated tokens of a text with so many characters, rounded up."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+def estimate_usage(request: Request, completion: Completion) -> Usage:
+    """Return the estimated tokens of a call, for providers that do not count them."""
+    characters = sum(len(choice.reasoning) + len(choice.text) for choice in completion.choices)
+    return Usage(estimate_prompt(request), tokens_of(characters))
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,10 +172,10 @@ venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"
 
 bench: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_speed.py tests/bench_knowledge.py tests/bench_service.py \
-	  tests/bench_sampler.py tests/bench_training.py tests/bench_prompts.py \
-	  tests/bench_games_in_flight.py --benchmark-columns=min,rounds
-	$(BIN)/pytest -s tests/bench_games.py tests/bench_adapters.py tests/bench_play.py
+	$(BIN)/pytest tests/benchmarks/bench_speed.py tests/benchmarks/bench_knowledge.py tests/benchmarks/bench_service.py \
+	  tests/benchmarks/bench_sampler.py tests/benchmarks/bench_training.py tests/benchmarks/bench_prompts.py \
+	  tests/benchmarks/bench_games_in_flight.py --benchmark-columns=min,rounds
+	$(BIN)/pytest -s tests/benchmarks/bench_games.py tests/benchmarks/bench_adapters.py tests/benchmarks/bench_play.py
 	$(BIN)/pytest -s tests/agents/test_reply_corpus.py
 
 docs: $(VENV)/.docs
@@ -196,7 +196,7 @@ ladder: $(VENV)/.core
 	$(BIN)/python docs/tools/results.py render
 
 coverage: $(VENV)/.bench
-	$(BIN)/pytest tests/bench_coverage.py tests/bench_evaluation.py tests/bench_measures.py \
+	$(BIN)/pytest tests/benchmarks/bench_coverage.py tests/benchmarks/bench_evaluation.py tests/benchmarks/bench_measures.py \
 	  --benchmark-columns=min
 
 # Results stay in mutants/: a second call goes on where the first ended.
@@ -205,7 +205,7 @@ mutants: $(VENV)/.mutants
 	$(BIN)/mutmut results | sed '/: not checked$$/d'
 
 theory: $(VENV)/.test
-	$(BIN)/pytest -s tests/bench_theory.py
+	$(BIN)/pytest -s tests/benchmarks/bench_theory.py
 
 strength: $(VENV)/.core
 	for level in deductions notes events; do \

@@ -4,7 +4,7 @@ A decision is one choice of a player. Only the environments are timed, not the p
 timed in one run, in turns. Their policies draw from the legal actions. In Cluedo half of those are
 accusations, so `uniform` games are short; `careful` play nearly never accuses, and games are long.
 
-    pytest -s tests/bench_vector.py
+    pytest -s tests/benchmarks/bench_vector.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Games of bots and of models by executor and number of workers, against one worker process.
 
-    pytest -s tests/bench_executors.py
+    pytest -s tests/benchmarks/bench_executors.py
 
 The models answer at a loopback server, a process of its own, after 50 ms. The driver makes the
 requests, workers do the rest: rules, bots, prompts, parsers. So on two cores the driver and the
@@ -40,7 +40,7 @@ GAMES = 192
 IN_FLIGHT = 48
 GAME = make_game("cluedo", players=4)
 BOTS = ("bot:oracle", "bot:detective", "bot:detective", "bot:detective")
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 ON_RAY: list[tuple[ExecutorKind, int]] = [("ray", 1), ("ray", 2)] if find_spec("ray") else []
 PLACES: list[tuple[ExecutorKind, int]] = [
     ("local", 1), ("processes", 1), ("processes", 2), *ON_RAY

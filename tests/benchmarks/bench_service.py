@@ -43,7 +43,7 @@ Ask = Callable[[int], Awaitable[str]]
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The base URL of a server in a process of its own."""
-    program = str(Path(__file__).parent / "support" / "misbehaving.py")
+    program = str(Path(__file__).parents[1] / "support" / "misbehaving.py")
     command = [sys.executable, program, "--port", "0", "--latency", str(LATENCY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,6 +1,6 @@
 """Does it learn what theory says? Kuhn poker, where the best policy is known exactly.
 
-    pytest tests/bench_theory.py -s
+    pytest tests/benchmarks/bench_theory.py -s
 
 Against a fixed opponent (uniformly random) the share of the exact best-response value that the
 trained policy reaches, for three seeds. By self-play with a pool, the exploitability (Lanctot et

@@ -1,6 +1,6 @@
 """What --async-steps brings: steps per minute and the held-out gain, beside the synchronous loop.
 
-    pytest -s tests/bench_async.py
+    pytest -s tests/benchmarks/bench_async.py
 
 Both runs are the preset `demo` of Cluedo with the same seeds, one after the other in this order:
 synchronous, one step ahead, two steps ahead. The gain is that of the newest checkpoint on 400

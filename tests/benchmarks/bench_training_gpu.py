@@ -4,7 +4,7 @@ Bounds are measured on the same device. Decoding 32 answers at once reads all we
 token of each, so it is bound by memory; training by products of matrices. The learner computes in
 float32; the same update under torch's autocast shows what bfloat16 would give.
 
-    pytest tests/bench_training_gpu.py -m gpu -s
+    pytest tests/benchmarks/bench_training_gpu.py -m gpu -s
 """
 
 from __future__ import annotations

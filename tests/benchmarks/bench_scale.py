@@ -1,9 +1,9 @@
 """Where the driver saturates: real driver, simulated workers on 10 to 1,000 nodes.
 
-Run it with `pytest -s tests/bench_scale.py`. A simulated worker takes a unit of work through a
-channel, waits for the time of a game, and sends a real result through pickle; some workers are lost
-in between. The executor, the order of the schedule, the results file, the replays and the counts
-of the report are those of `arena eval` on a cluster.
+Run it with `pytest -s tests/benchmarks/bench_scale.py`. A simulated worker takes a unit of work
+through a channel, waits for the time of a game, and sends a real result through pickle; some
+workers are lost in between. The executor, the order of the schedule, the results file, the replays
+and the counts of the report are those of `arena eval` on a cluster.
 
 The clock is simulated, too: it advances by the processor time of the driver, by DISK_WAIT for each
 transaction, and by the time until the next event where nothing is left to do. So neither other

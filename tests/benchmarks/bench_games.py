@@ -4,7 +4,8 @@
 and masks. A decision is one choice of a player. The other libraries are asked for the text (and
 array) of the player who acts, as their users do. `state` must be as fast as TextArena at least.
 
-    make test-adapters, then: build/venv-adapters/bin/python -m pytest -s tests/bench_games.py
+    make test-adapters
+    build/venv-adapters/bin/python -m pytest -s tests/benchmarks/bench_games.py
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ texts. A decision is one choice of a player. The aim is one half of the library'
 moves cost the library microseconds stay below it, because a position of arena also checks each move
 and logs events for each seat.
 
-    make test-adapters, then: build/venv-adapters/bin/python -m pytest -s tests/bench_adapters.py
+    make test-adapters
+    build/venv-adapters/bin/python -m pytest -s tests/benchmarks/bench_adapters.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Round trips of moves in the browser's protocol: a person with bots, and 50 tables of four people.
 
-    pytest -s tests/bench_play.py
-    ARENA_SOAK_SECONDS=600 pytest -s tests/bench_play.py -k fifty    # for memory that grows
+    pytest -s tests/benchmarks/bench_play.py
+    ARENA_SOAK_SECONDS=600 pytest -s tests/benchmarks/bench_play.py -k fifty  # memory
 
 A round trip is the time from sending a move to the arrival of the event that it causes. The
 simulated pages are a process of their own, on the same cores as the server.

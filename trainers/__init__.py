@@ -24,11 +24,11 @@ def register(catalog: Catalog) -> None:
         ("export", "openenv", "export.json_lines:OpenEnvExport", "training traces, for OpenEnv"),
         ("backend", "policy", "opponents:policy", "policy:STEP, only within `arena train`"),
         ("host", "embedded", "hosts.embedded:EmbeddedHost", "in this process, on a CPU or CUDA"),
-        ("host", "local", "hosts.local:LocalHost", "ART's LocalBackend: a GPU, vLLM, LoRA"),
+        ("host", "local", "hosts.art.local:LocalHost", "ART's LocalBackend: a GPU, vLLM, LoRA"),
         (
             "host",
             "serverless",
-            "hosts.serverless:ServerlessHost",
+            "hosts.art.serverless:ServerlessHost",
             "ART's ServerlessBackend: W&B trains",
         ),
     ):

@@ -51,16 +51,21 @@ from arena.plugins.loader import make_game
 from trainers.checkpoints import Checkpoints
 from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
-from trainers.groups import complete_groups, score_groups, select_groups, shuffle_rewards
-from trainers.hosts.art import TrajectoryGroup
 from trainers.hosts.host import TrainingHost
 from trainers.opponents import NEWEST
+from trainers.rewards.credit import (
+    complete_groups,
+    credit_games,
+    select_groups,
+    shuffle_rewards,
+)
+from trainers.rewards.groups import score_groups
 from trainers.rollouts.ahead import RolloutsAhead
 from trainers.rollouts.rollouts import Rollouts
 from trainers.rollouts.step_games import StepGames
 from trainers.runs.health import Health
 from trainers.runs.records import RunState, StepRecord
-from trainers.runs.run_log import RunLog, go_back, reason_of
+from trainers.runs.run_log import RunLog, reason_of
 from trainers.runs.view import ReportWriter, TrainingView
 from trainers.runs.wandb_log import WandbLog
 from trainers.setup import make_base, make_host, rollout_setting, starts_from_scratch
@@ -68,11 +73,11 @@ from trainers.step_metrics import (
     RolloutCounts,
     Timer,
     collapse_reason,
-    finite_metrics,
     staleness_metrics,
     step_record,
 )
-from trainers.update import step_arguments, update_weights
+from trainers.trajectory import TrajectoryGroup
+from trainers.update import step_settings, update_weights
 
 
 async def train(
@@ -123,7 +128,6 @@ class GrpoRun:
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm, self.log.state.step)
         self.rewards, self.scorer = parsed.rewards, parsed.scorer
-        self.arguments = host.arguments()
         self.setting = rollout_setting(config, game)
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
@@ -179,7 +183,6 @@ class GrpoRun:
         step = await self.host.open(self.log.state.step)
         await stack.enter_async_context(self.executor)
         stack.push_async_callback(self.ahead.close)
-        go_back(Path(self.host.model._get_output_dir()), step)
         if step and not self.log.records:
             raise UsageError(
                 f"the host has a model of this name after {step} steps, but this run is new: "
@@ -217,29 +220,20 @@ class GrpoRun:
             timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._say_faults(counts)
         with timer.measure("rewards"):
-            # A group scorer compares trajectories, so it gets groups without failed games only.
-            complete = complete_groups(played.groups, config.rollouts_per_group)
-            await self._rescore(complete, counts)
-        selected = select_groups(played.groups, config.rollouts_per_group)
+            groups = await self._rescored(played.groups, counts)
+        selected = select_groups(groups, config.rollouts_per_group)
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
-            arguments = self.arguments | step_arguments(config, number - 1)
-            update = await update_weights(self.host, selected.trained, arguments)
-            update |= staleness_metrics(config, number, counts, played.groups, selected.trained)
+            credited = credit_games(selected.trained, config.scale_advantages)
+            update = await update_weights(self.host, credited, step_settings(config, number - 1))
+            update |= staleness_metrics(config, number, counts, groups, selected.trained)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
             due = config.is_evaluated(number)
             evaluation = await self.checkpoints.evaluate(number) if due else None
-        with timer.measure("logging"):
-            await self.host.model.log(
-                selected.trained or None,
-                split="train",
-                metrics=finite_metrics(update),
-                step=number,
-            )
         # The score of a group scorer replaces the weighted sum of the terms.
         weights = self.rewards.weights if self.scorer is None else {"group_score": 1.0}
         record = step_record(config, number, counts, weights, update).model_copy(
@@ -286,15 +280,24 @@ class GrpoRun:
                 "--prompt brief may help"
             )
 
-    async def _rescore(self, groups: Sequence[TrajectoryGroup], counts: RolloutCounts) -> None:
-        """Apply the group scorer and the shuffling of rewards."""
+    async def _rescored(
+        self, groups: Sequence[TrajectoryGroup], counts: RolloutCounts
+    ) -> Sequence[TrajectoryGroup]:
+        """Return the groups after the group scorer and the shuffling of rewards."""
+        if self.scorer is None and not self.config.shuffle_rewards:
+            return groups
+        # A group scorer compares trajectories, so it gets groups without failed games only.
+        complete = complete_groups(groups, self.config.rollouts_per_group)
+        incomplete = [group for group in groups if group.failures]
         if self.scorer is not None:
             self.view.phase("judging")
-            await score_groups(self.scorer, groups, self.config.group_scorer)
+            complete = await score_groups(self.scorer, complete, self.config.group_scorer)
         if self.config.shuffle_rewards:
-            shuffle_rewards(groups, self.config.seed, self.log.state.step + 1)
+            complete = shuffle_rewards(complete, self.config.seed, self.log.state.step + 1)
         if self.scorer is not None:
-            counts.add_judged(groups)
+            counts.add_judged(complete)
+        # Incomplete groups are counted, but not trained on.
+        return [*complete, *incomplete]
 
     def _finish_step(self, record: StepRecord) -> None:
         # Any further step invalidates the final results.

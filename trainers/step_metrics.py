@@ -14,10 +14,10 @@ from arena.episodes.record import Episode
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
-from trainers.hosts.art import TrajectoryGroup
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.attempts import attempts_of, decision_statuses
 from trainers.runs.records import StepRecord, TermMean, TokenCounts
+from trainers.trajectory import TrajectoryGroup
 
 UpdateMetrics = Mapping[str, object]
 """Metrics of a host's update. A host may report values that are not numbers."""
@@ -65,10 +65,7 @@ class RolloutCounts:
     def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
         """Record the rewards that a group scorer assigned to these groups."""
         for trajectory in (each for group in groups for each in group.trajectories):
-            facts = trajectory.metadata
-            self.judged.append(
-                RolloutResult(int(str(facts["seed"])), trajectory.reward, bool(facts["won"]))
-            )
+            self.judged.append(RolloutResult(trajectory.seed, trajectory.reward, trajectory.won))
             # independent_reward is the reward before the group scorer changed it.
             for name in ("group_score", "independent_reward"):
                 self.terms.setdefault(name, []).append(float(trajectory.metrics[name]))
@@ -180,7 +177,7 @@ def staleness_metrics(
         return metrics
     metrics["seconds_playing"] = counts.seconds_playing
     for name, groups in (("played", played), ("trained", trained)):
-        lengths = [int(str(one.metadata["plies"])) for group in groups for one in group]
+        lengths = [one.plies for group in groups for one in group.trajectories]
         if lengths:
             metrics[f"plies_{name}"] = float(np.mean(lengths))
             metrics[f"plies_{name}_p90"] = float(np.percentile(lengths, 90))

@@ -1,15 +1,15 @@
-"""One update of the weights by a host: the arguments of a step, and retries."""
+"""One update of the weights by a host: the settings of a step, and retries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from arena.core.errors import ArenaError, BackendError
 from trainers.config.config import TrainConfig
-from trainers.hosts.art import TrajectoryGroup
-from trainers.hosts.host import TrainingHost
+from trainers.hosts.host import StepSettings, TrainingHost
+from trainers.trajectory import TrajectoryGroup
 
 UPDATE_ATTEMPTS = 4
 """Attempts at an update that fails for a transient reason, with exponential back-off."""
@@ -18,7 +18,7 @@ FIRST_WAIT = 1.0
 
 
 async def update_weights(
-    host: TrainingHost, groups: Sequence[TrajectoryGroup], arguments: Mapping[str, object]
+    host: TrainingHost, groups: Sequence[TrajectoryGroup], settings: StepSettings
 ) -> dict[str, float]:
     """Update the weights and return the host's metrics; retry after a transient failure."""
     try:
@@ -29,13 +29,13 @@ async def update_weights(
             reraise=True,
         ):
             with attempt:
-                result = await host.backend.train(host.model, list(groups), **arguments)
+                return dict(await host.train(groups, settings))
     except (ConnectionError, TimeoutError) as error:
         reason = str(error) or type(error).__name__
         raise ArenaError(
             f"the update failed {UPDATE_ATTEMPTS} times, the last time with: {reason}"
         ) from None
-    return dict(result.metrics)
+    raise AssertionError("tenacity raises the error of the last attempt")
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -45,12 +45,7 @@ def _is_transient(error: BaseException) -> bool:
     )
 
 
-def step_arguments(config: TrainConfig, step: int) -> dict[str, object]:
-    """Return the arguments of `train` that change from step to step, after `step` finished ones."""
-    changes: dict[str, object] = {}
-    # `step` is the number of finished steps, so the first update has the rate at 0.
-    if config.learning_rate_end is not None:
-        changes["learning_rate"] = config.learning_rate_at(step)
-    if config.kl_coef and config.kl_reference_every:
-        changes["kl_penalty_reference_step"] = config.reference_step(step)
-    return changes
+def step_settings(config: TrainConfig, step: int) -> StepSettings:
+    """Return the settings of the update after `step` finished steps."""
+    # The first update, after 0 finished steps, has the rate at 0.
+    return StepSettings(config.learning_rate_at(step), config.reference_step(step))

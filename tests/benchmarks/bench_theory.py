@@ -34,7 +34,6 @@ from trainers.config.config import TrainConfig
 from trainers.grpo import train
 from trainers.policy_table import PolicyTable, tabulate
 from trainers.runs.records import RunFiles
-from trainers.runs.run_files import checkpoint_of
 
 KUHN: dict[str, Any] = {
     "game": "kuhn_poker",
@@ -77,7 +76,7 @@ def trained(folder: Path, **settings: Any) -> Trained:
         train(config, folder=folder, view=TrainingLines(), settings=Settings.load())
     )
     seconds = time.perf_counter() - started
-    found = (checkpoint_of(config, RunFiles(folder), step) for step in range(1, state.step + 1))
+    found = (RunFiles(folder).checkpoint(step) for step in range(1, state.step + 1))
     return Trained([asyncio.run(table_of(each)) for each in found if each], seconds)
 
 

@@ -20,6 +20,7 @@ if find_spec("art") is None:
 from art_groups import Talk
 from safetensors.torch import load_file, save_file
 from tiny_model import build_tiny_model
+from trainers.hosts.embedded_backend import EmbeddedArtBackend
 from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError
@@ -36,7 +37,6 @@ from trainers.hosts.art import (
     Trajectory,
     TrajectoryGroup,
 )
-from trainers.hosts.embedded_backend import EmbeddedArtBackend
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

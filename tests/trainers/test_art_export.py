@@ -19,6 +19,7 @@ if find_spec("art") is None:
 from scripted_table import quick
 from tiny_model import build_tiny_model
 from torch import Tensor
+from trainers.hosts.embedded_backend import EmbeddedArtBackend
 
 from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
@@ -37,7 +38,6 @@ from trainers.algorithms.sequences import token_sequences
 from trainers.export.art import read_groups
 from trainers.export.exporter import ExportResult, export_replays
 from trainers.hosts.art import TrainableModel, Trajectory, TrajectoryGroup
-from trainers.hosts.embedded_backend import EmbeddedArtBackend
 from trainers.rewards import Rewards, SeatEpisode
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import trajectory_of

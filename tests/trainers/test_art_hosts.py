@@ -26,14 +26,6 @@ pytest.importorskip("uvicorn")
 if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
-from wandb_wire import ANSWER, ENTITY, KEY, WandbWire
-
-from arena.core.errors import ArenaError, BackendError, UsageError
-from arena.llm.backend import Message, Request, Token
-from arena.llm.settings import Settings
-from trainers.config.config import TrainConfig
-from trainers.hosts.arguments import KEYWORDS, train_arguments
-from trainers.hosts.host import HostRequest, TrainingHost
 from trainers.hosts.local import (
     LocalHost,
     _train_signature,
@@ -42,9 +34,17 @@ from trainers.hosts.local import (
 )
 from trainers.hosts.megatron_stub import import_model_config
 from trainers.hosts.preflight import packages_problem, runtime_problem
-from trainers.hosts.selection import select_host
 from trainers.hosts.serverless import ServerlessHost
 from trainers.hosts.train_settings import TrainSettings
+from wandb_wire import ANSWER, ENTITY, KEY, WandbWire
+
+from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.llm.backend import Message, Request, Token
+from arena.llm.settings import Settings
+from trainers.config.config import TrainConfig
+from trainers.hosts.arguments import KEYWORDS, train_arguments
+from trainers.hosts.host import HostRequest, TrainingHost
+from trainers.hosts.selection import select_host
 from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"

@@ -23,6 +23,7 @@ if find_spec("art") is None:
 from art_groups import choice
 from safetensors.torch import load_file, save_file
 from tiny_model import build_tiny_model, write_adapter
+from trainers.hosts.local import LocalHost
 from trajectory_servers import serving
 
 from arena.core.errors import ArenaError, StopPlaying, UsageError
@@ -33,7 +34,6 @@ from backends.server.app import make_app
 from trainers.config.config import TrainConfig
 from trainers.hosts.art import TrainResult, Trajectory, TrajectoryGroup
 from trainers.hosts.host import HostRequest
-from trainers.hosts.local import LocalHost
 
 ASK = Request((Message("user", "who has the rope"),), logprobs=True)
 

@@ -20,6 +20,7 @@ if find_spec("art") is None:
 
 from scripted_table import quick
 from small_runs import ART, Notes, learn, rows_of, small, small_base, weights
+from trainers.groups import select_groups, shuffle_rewards
 
 import trainers.update
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
@@ -29,7 +30,6 @@ from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.deal_schedule import schedule_step
-from trainers.groups import select_groups, shuffle_rewards
 from trainers.grpo import GrpoRun
 from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.hosts.embedded import EmbeddedHost

@@ -99,7 +99,7 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
 
     return TokenTargets(
         torch.tensor([p for s in sequences for p in s.sampled_logprobs], dtype=real),
-        torch.tensor([a for s in sequences for a in _advantages(s)], dtype=real),
+        torch.tensor([a for s in sequences for a in s.advantages], dtype=real),
         per_token([sequence.weight for sequence in sequences], real),
         per_token([sequence.index for sequence in sequences], whole),
         # Sequences from elsewhere may lack the policy's own log-probabilities.
@@ -107,10 +107,6 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
             [p for s in sequences for p in s.policy_logprobs or s.sampled_logprobs], dtype=real
         ),
     )
-
-
-def _advantages(sequence: TokenSequence) -> Sequence[float]:
-    return sequence.advantages or [sequence.advantage] * len(sequence.sampled_positions)
 
 
 def _cut(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[list[PrefixGroup]]:

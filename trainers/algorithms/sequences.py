@@ -1,4 +1,4 @@
-"""Token sequences of ART's trajectory groups: the tokens that were sampled, and their context.
+"""Token sequences of trajectory groups: the tokens that were sampled, and their context.
 
 The trained tokens are the ids that the sampler returned; a text is never tokenised again. The next
 prompt of a chat usually starts with all tokens so far. A new sequence starts where it does not:
@@ -7,17 +7,14 @@ the chat was rebuilt, or the text of an answer has another tokenisation than its
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
-
-if TYPE_CHECKING:
-    from trainers.hosts.art import Choice, Trajectory, TrajectoryGroup
+from trainers.trajectory import SampledToken, TrajectoryGroup, Turn
 
 Encode = Callable[[Sequence[Message]], list[int]]
 """Tokenise a chat with its template, up to where the next answer starts."""
@@ -31,7 +28,6 @@ class TokenSequence:
     """Index of the trajectory in the call."""
     group: int
     """Index of its group in the call."""
-    advantage: float
     ids: list[int] = field(default_factory=list)
     sampled_positions: list[int] = field(default_factory=list)
     """Positions of the trained tokens in `ids`, ascending. All others are context only."""
@@ -45,69 +41,63 @@ class TokenSequence:
     index: int = 0
     """Index of the sequence in the call. Importance ratios may be averaged over a sequence."""
     advantages: list[float] = field(default_factory=list)
-    """Advantage of each trained token; empty: `advantage` for all of them."""
+    """Advantage of each trained token."""
     temperature: float = 1.0
     """Logits are divided by it before log p_new is taken."""
 
-    def add(self, prompt: Sequence[int], answer: Sequence[SampledToken]) -> None:
+    def add(self, answer: Answer) -> None:
         """Append the new part of the prompt as context, then the answer as trained tokens."""
-        # `prompt` starts with `ids`, which the caller has checked.
+        # The prompt starts with `ids`, which the caller has checked.
         # What the prompt adds, such as role tokens and new messages, is context and not trained.
-        self.ids.extend(prompt[len(self.ids) :])
-        for token in answer:
+        self.ids.extend(answer.prompt[len(self.ids) :])
+        for token in answer.tokens:
             self.sampled_positions.append(len(self.ids))
             self.ids.append(token.id)
             self.sampled_logprobs.append(token.logprob)
             self.policy_logprobs.append(token.policy_logprob)
+            self.advantages.append(answer.advantage)
 
 
-@dataclass(frozen=True, slots=True)
-class SampledToken:
-    """A token as the sampler returned it; log-probabilities in nats."""
+class Answer(NamedTuple):
+    """An answer in a chat."""
 
-    id: int
-    logprob: float
-    """As it was drawn, with temperature and grammar."""
-    policy_logprob: float
-    """Under the model's own distribution."""
+    prompt: Sequence[int]
+    """All tokens before it."""
+    tokens: Sequence[SampledToken]
+    advantage: float = 0.0
 
 
-def token_sequences(
-    groups: Sequence[TrajectoryGroup], encode: Encode, scale_rewards: bool = True
-) -> list[TokenSequence]:
-    """Return all sequences with a gradient, weighted as in ART.
+def token_sequences(groups: Sequence[TrajectoryGroup], encode: Encode) -> list[TokenSequence]:
+    """Return all sequences with a gradient.
 
-    Trajectories of advantage 0 are left out. All tokens of a trajectory have the same weight
-    1 / (number of trained tokens + 1e-6), so a long game does not count more than a short one.
+    Trajectories whose advantages are all 0 are left out. All tokens of a trajectory have the same
+    weight 1 / (number of trained tokens + 1e-6), so a long game does not count more than a short
+    one.
 
     Args:
-        groups: trajectories with rewards; each group shares a deal.
+        groups: trajectories with advantages; each group shares a deal.
         encode: tokenises the chat before an answer.
-        scale_rewards: divide advantages by the standard deviation of the group.
 
     Raises:
-        ArenaError: a prompt that the server read differs from the one that would be trained, or a
-            sampled token has no id.
+        ArenaError: a prompt that the server read differs from the one that would be trained.
     """
     sequences: list[TokenSequence] = []
     indices = count()
     # Counts all trajectories, also those left out; `indices` counts sequences with a gradient.
     trajectory_number = -1
     for group_number, group in enumerate(groups):
-        pairs = zip(group, group_advantages(group, scale_rewards), strict=True)
-        for trajectory, advantage in pairs:
+        for trajectory in group.trajectories:
             trajectory_number += 1
-            if advantage == 0:
+            if not any(turn.advantage for turn in trajectory.turns):
                 # As in ART. The policy loss alone has no gradient here. The KL penalty and Kimi
                 # K2's would have one: with them such a trajectory is left out all the same.
                 continue
             # One sequence per stretch of a chat that was only appended to.
             own = [
                 sequence
-                for history in _histories(trajectory)
+                for chat in trajectory.chats()
                 for sequence in split_answers(
-                    _answers(history, encode),
-                    TokenSequence(trajectory_number, group_number, advantage),
+                    _answers(chat, encode), TokenSequence(trajectory_number, group_number)
                 )
             ]
             # Over all sequences of the trajectory: the split must not change its weight.
@@ -118,106 +108,39 @@ def token_sequences(
     return sequences
 
 
-def group_advantages(group: TrajectoryGroup, scale: bool) -> list[float]:
-    """Return A_i = R_i - mean(R), divided by std(R) + 1e-6 if scaled, for each trajectory.
+def split_answers(answers: Iterable[Answer], first: TokenSequence) -> Iterator[TokenSequence]:
+    """Yield the sequences of one chat, whose answers come in its order.
 
-    GRPO with outcome supervision (Shao et al. 2024, arXiv:2402.03300), as ART computes it: the
-    standard deviation is the population's.
-    """
-    rewards = [trajectory.reward for trajectory in group]
-    if not rewards:
-        return []
-    # The group's mean is the baseline: its games share the deal, so luck of the deal cancels.
-    mean = sum(rewards) / len(rewards)
-    deviation = math.sqrt(sum((reward - mean) ** 2 for reward in rewards) / len(rewards))
-    # 1e-6 as in ART; equal rewards give advantages of 0, not a division by 0.
-    # The unit of A is standard deviations of the group, or without `scale` that of the reward.
-    divisor = deviation + 1e-6 if scale else 1.0
-    return [(reward - mean) / divisor for reward in rewards]
-
-
-def _histories(trajectory: Trajectory) -> Iterator[Sequence[object]]:
-    yield trajectory.messages_and_choices
-    for history in trajectory.additional_histories:
-        yield history.messages_and_choices
-
-
-def split_answers(
-    answers: Iterable[tuple[Sequence[int], Sequence[SampledToken]]], first: TokenSequence
-) -> Iterator[TokenSequence]:
-    """Yield the sequences of one chat. `first` is filled; further ones copy its advantage.
-
-    Args:
-        answers: each answer with the complete prompt before it, in the order of the chat.
-        first: a sequence without tokens.
+    `first`, a sequence without tokens, is filled; further ones belong to the same trajectory.
     """
     current = first
-    for prompt, answer in answers:
+    for answer in answers:
         # Context and earlier answers must be a prefix of the prompt, token by token. If not, the
         # model answers in another context, and this is another sequence.
-        if list(prompt[: len(current.ids)]) != current.ids:
+        if list(answer.prompt[: len(current.ids)]) != current.ids:
             yield current
-            current = TokenSequence(
-                first.trajectory, first.group, first.advantage, weight=first.weight
-            )
-        current.add(prompt, answer)
+            current = TokenSequence(first.trajectory, first.group, weight=first.weight)
+        current.add(answer)
     if current.sampled_positions:
         yield current
 
 
-def _answers(
-    history: Sequence[object], encode: Encode
-) -> Iterator[tuple[list[int], list[SampledToken]]]:
-    """Yield the answers of the trained policy with the prompts before them."""
-    from trainers.hosts.art import Choice
-
+def _answers(turns: Sequence[Turn], encode: Encode) -> Iterator[Answer]:
+    """Yield the answers of one chat with the prompts before them."""
     chat = list[Message]()
-    for item in history:
-        # A message is context. A `Choice` is an answer of the trained policy.
-        if not isinstance(item, Choice):
-            assert isinstance(item, dict), "ART allows messages and choices only"
-            chat.append(Message(item["role"], str(item.get("content") or "")))
-            continue
-        answer = sampled_tokens(item)
-        if answer:
-            # An answer without log-probabilities cannot be trained and stays in the chat as
-            # context.
-            prompt = encode(chat)
-            _check_served_prompt(item, prompt)
-            yield prompt, answer
+    for turn in turns:
+        chat += turn.messages
+        prompt = encode(chat)
+        _check_served_prompt(turn.prompt_ids, prompt)
+        yield Answer(prompt, turn.tokens, turn.advantage)
         # As text: the next prompt shows how the template writes it, in the tokens of the server.
-        chat.append(Message("assistant", item.message.content or ""))
+        chat.append(Message("assistant", turn.text))
 
 
-def sampled_tokens(choice: Choice) -> list[SampledToken]:
-    """Return the sampled tokens; empty without log-probabilities, since it cannot be trained.
-
-    Raises:
-        ArenaError: the server returned texts of tokens in place of ids.
-    """
-    if choice.logprobs is None or not choice.logprobs.content:
-        return []
-    tokens = []
-    for token in choice.logprobs.content:
-        # OpenAI's API has no field for token ids; vLLM writes them as the token's text.
-        prefix, _, number = token.token.partition(":")
-        if prefix != "token_id" or not number.isdigit():
-            raise ArenaError(
-                f"a token of the answer has no id ({token.token!r}): the server must return tokens "
-                "as token_id:N (arena serve --tokens-as-ids, vLLM --return-tokens-as-token-ids)"
-            )
-        # A field of arena's own servers. Others report one number per token, which is then taken
-        # for both.
-        policy_logprob = (token.model_extra or {}).get("policy_logprob", token.logprob)
-        tokens.append(SampledToken(int(number), token.logprob, policy_logprob))
-    return tokens
-
-
-def _check_served_prompt(choice: Choice, prompt: Sequence[int]) -> None:
+def _check_served_prompt(served: Sequence[int], prompt: Sequence[int]) -> None:
     """Raise ArenaError if the server read other tokens than those that would be trained."""
     # Importance ratios compare probabilities given the same context; with another one they would
     # be wrong without any other sign.
-    served = (choice.model_extra or {}).get("prompt_token_ids")
     if served and list(served) != list(prompt):
         first = _common_length(prompt, served)
         raise ArenaError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
@@ -16,10 +15,10 @@ from trainers.atropos.wire import ScoredData
 from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
 from trainers.deal_schedule import schedule_step
-from trainers.groups import complete_groups
-from trainers.hosts.art import TrajectoryGroup
+from trainers.rewards.credit import complete_groups
 from trainers.rollouts.rollouts import Rollouts
 from trainers.setup import rollout_setting
+from trainers.trajectory import TrajectoryGroup
 
 EQUAL, TOO_LONG, FAILED, EMPTY = "equal scores", "too long", "a failed game", "no sampled token"
 """Reasons to drop a group, as they are reported."""
@@ -132,20 +131,15 @@ class GroupPlayer:
 
     def _facts(self, group: TrajectoryGroup, version: int | None) -> dict[str, JsonValue]:
         """Return what `group_overrides["arena"]` holds."""
-        oldest = list(_known(one.initial_policy_version for one in group.trajectories))
-        newest = list(_known(one.final_policy_version for one in group.trajectories))
+        versions = [version for one in group.trajectories for version in one.versions]
         # Deal and seat are those of all trajectories of the group.
-        first = group.trajectories[0].metadata
+        first = group.trajectories[0]
         return {
             "game": self._game.name,
-            "seed": int(str(first["seed"])),
-            "seat": int(str(first["seat"])),
+            "seed": first.seed,
+            "seat": first.seat,
             # The oldest weights that answered: a trainer measures staleness by them.
-            "policy_version": min(oldest, default=version),
-            "newest_policy_version": max(newest, default=version),
-            "won": [bool(one.metadata["won"]) for one in group.trajectories],
+            "policy_version": min(versions, default=version),
+            "newest_policy_version": max(versions, default=version),
+            "won": [one.won for one in group.trajectories],
         }
-
-
-def _known(versions: Iterator[int | None]) -> Iterator[int]:
-    return (version for version in versions if version is not None)

@@ -9,15 +9,15 @@ are always those of all its games, so every row has the advantage of its game.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from arena.core.errors import StopPlaying
-from trainers.algorithms.sequences import TokenSequence, sampled_tokens
+from trainers.algorithms.sequences import Answer, TokenSequence
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
-from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
+from trainers.trajectory import Trajectory, TrajectoryGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,40 +75,27 @@ def scored_groups(
 def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
     """Return the rows of one trajectory, in the order of play. Raises StopPlaying."""
     rows: list[TokenSequence] = []
-    for choice in _choices(trajectory):
-        answer = sampled_tokens(choice)
-        if not answer:
-            continue
-        prompt = (choice.model_extra or {}).get("prompt_token_ids")
-        if not prompt:
+    for turn in trajectory.turns:
+        if not turn.prompt_ids:
             raise StopPlaying(
                 "the server does not report the ids of its prompts, so its games cannot be "
                 "trained: use arena serve, or vLLM 0.11 or later, which know return_token_ids"
             )
         # Compared by ids: equal texts may have other tokens.
-        if not rows or prompt[: len(rows[-1].ids)] != rows[-1].ids:
-            # The advantage is the trainer's to compute, from the scores.
-            rows.append(TokenSequence(0, 0, 0.0))
-        rows[-1].add(prompt, answer)
+        if not rows or list(turn.prompt_ids[: len(rows[-1].ids)]) != rows[-1].ids:
+            rows.append(TokenSequence(0, 0))
+        # The advantage is the trainer's to compute, from the scores.
+        rows[-1].add(Answer(turn.prompt_ids, turn.tokens))
     return rows
 
 
 def messages_of(trajectory: Trajectory) -> list[dict[str, JsonValue]]:
-    """Return the chat of a trajectory's first history, with the answers as sampled."""
+    """Return the first chat of a trajectory, with the answers as sampled."""
     messages: list[dict[str, JsonValue]] = []
-    for item in trajectory.messages_and_choices:
-        if isinstance(item, Choice):
-            messages.append({"role": "assistant", "content": item.message.content or ""})
-        else:
-            messages.append({"role": str(item["role"]), "content": str(item.get("content") or "")})
+    for turn in (trajectory.chats() or [[]])[0]:
+        messages += [{"role": one.role, "content": one.content} for one in turn.messages]
+        messages.append({"role": "assistant", "content": turn.text})
     return messages
-
-
-def _choices(trajectory: Trajectory) -> Iterator[Choice]:
-    # The order of play: the main history, then those after each rewriting of the chat.
-    main = History(messages_and_choices=trajectory.messages_and_choices)
-    for history in [main, *trajectory.additional_histories]:
-        yield from (item for item in history.messages_and_choices if isinstance(item, Choice))
 
 
 def _masks(row: TokenSequence) -> list[int]:

@@ -245,8 +245,8 @@ class TrainConfig(BaseModel):
         return self.experiment_name or f"{self.game.replace('/', '-')}-{self.preset}"
 
     @property
-    def art_name(self) -> str:
-        """Name of the model in ART."""
+    def served_name(self) -> str:
+        """Name of the model at its host and servers."""
         return self.model_name or self.experiment
 
     @property

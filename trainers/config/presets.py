@@ -204,7 +204,7 @@ def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
     if problem := _sync_problem(config):
         raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
-    _check_folder("--model-name", config.art_name, "the run's folder")
+    _check_folder("--model-name", config.served_name, "the run's folder")
     _check_folder("--project", config.project, "the run's folder")
 
 

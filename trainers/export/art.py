@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -30,8 +30,12 @@ from trainers.export.seat_replies import (
     StartPosition,
     has_tokens,
 )
-from trainers.hosts.art import Choice, History, Trajectory, TrajectoryGroup
+from trainers.hosts.art.classes import Choice, History
+from trainers.hosts.art.classes import Trajectory as ArtTrajectory
+from trainers.hosts.art.classes import TrajectoryGroup as ArtGroup
+from trainers.hosts.art.convert import to_art
 from trainers.rollouts.trajectories import trajectory_of
+from trainers.trajectory import Trajectory, TrajectoryGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class ArtExport(Exporter[list[SeatTrajectory]]):
         for key, trajectories in self._groups.items():
             assert self._start is not None, "groups are collected for a start position"
             metadata = self._start.metadata | {"seat": key.seat}
-            group = TrajectoryGroup(trajectories, metadata=metadata)
+            group = to_art(TrajectoryGroup(tuple(trajectories), metadata=metadata))
             self._file.write(group.model_dump_json().encode() + b"\n")
             rewards = {trajectory.reward for trajectory in trajectories}
             self._without_variance += len(rewards) == 1
@@ -96,35 +100,31 @@ class ArtExport(Exporter[list[SeatTrajectory]]):
 
 def _seat_trajectory(seat: SeatReplies) -> SeatTrajectory:
     facts, key = seat.facts(()), GroupKey.of(seat)
-    trajectory = trajectory_of(seat.own, seat.seat)
-    trajectory.reward, trajectory.metrics = seat.breakdown.reward, dict(seat.breakdown.terms)
-    metadata: dict[str, Any] = {
-        name: facts[name] for name in ("replay", "game", "seed", "seat", "spec")
-    }
-    trajectory.metadata = metadata
-    if key.versions:
-        trajectory.initial_policy_version = key.versions[0]
-        trajectory.final_policy_version = key.versions[-1]
+    metadata = {name: facts[name] for name in ("replay", "game", "seed", "seat", "spec")}
+    trajectory = replace(
+        trajectory_of(seat.own, seat.seat), metrics=dict(seat.breakdown.terms), metadata=metadata
+    )
+    trajectory = trajectory.with_reward(seat.breakdown.reward)
     return SeatTrajectory(StartPosition.of(seat), key, trajectory)
 
 
-def read_groups(path: Path | str) -> Iterator[TrajectoryGroup]:
+def read_groups(path: Path | str) -> Iterator[ArtGroup]:
     """Yield the groups of an exported file, equal to those that were written."""
     # ART's own `model_validate` returns groups without trajectories, and choices as dicts.
     with Path(path).open(encoding="utf-8") as file:
         for text in file:
             group = json.loads(text)
             trajectories = [_trajectory(raw) for raw in group["trajectories"]]
-            yield TrajectoryGroup(trajectories, metadata=group["metadata"])
+            yield ArtGroup(trajectories, metadata=group["metadata"])
 
 
-def _trajectory(raw: dict[str, Any]) -> Trajectory:
+def _trajectory(raw: dict[str, Any]) -> ArtTrajectory:
     histories = [
         History(messages_and_choices=_items(history["messages_and_choices"]))
         for history in raw["additional_histories"]
     ]
     items = _items(raw["messages_and_choices"])
-    return Trajectory.model_validate(
+    return ArtTrajectory.model_validate(
         {**raw, "messages_and_choices": items, "additional_histories": histories}
     )
 

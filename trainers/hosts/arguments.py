@@ -8,7 +8,7 @@ while it has its default value, and is an error otherwise: a run never silently 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -41,6 +41,7 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "kl_coef": TrainKeyword(("kl_penalty_coef",), EMBEDDED_OR_LOCAL),
     "kl_reference": TrainKeyword(("kl_penalty_reference_step",), EMBEDDED_OR_LOCAL),
     "advantage_balance": TrainKeyword(("advantage_balance",)),
+    # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
     "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
     "importance_level": TrainKeyword(("importance_sampling_level",)),
     "truncated_importance": TrainKeyword(
@@ -70,15 +71,17 @@ def train_arguments(
     *,
     host: str = "this host",
     unsupported: Mapping[str, str] = MappingProxyType({}),
+    handled: Collection[str] = (),
 ) -> dict[str, JsonValue]:
     """Return the keyword arguments of `train` that the config means.
 
     Args:
         config: the settings of the run.
-        train: `art.Backend.train` of the host, or a class of its settings; the signature decides
+        train: `train` of ART's backend, or the class of our own settings; the signature decides
             what is passed.
         host: name of the host in errors.
         unsupported: other fields of the config that mean nothing to the host, with the remedy.
+        handled: fields that take effect before `train`.
 
     Raises:
         UsageError: the host does not support some settings; the message names all their flags.
@@ -102,7 +105,7 @@ def train_arguments(
         if name is not None and (changed or not keyword.omit_default):
             # The serverless trainer chooses the loss by a flag.
             arguments[name] = value == "ppo" if name == "ppo" else value
-        elif name is None and changed:
+        elif name is None and changed and field not in handled:
             refused.append(_flag(config, field, keyword.remedy))
     if refused:
         raise UsageError(f"{host} does not support: {'; '.join(refused)}")

@@ -2,54 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue
-
+from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.extras import require
-from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from backends.embedded import find_checkpoint
 from trainers.checks import check_device
 from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.arguments import train_arguments
-from trainers.hosts.art_errors import require_open
-from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import inference_server
+from trainers.hosts.host import HostRequest, StepSettings
 from trainers.hosts.weight_sync.adapter_server import check_servers
 from trainers.hosts.weight_sync.own_server import check_own_server
+from trainers.runs.records import RunFiles
+from trainers.trajectory import TrajectoryGroup
 
 if TYPE_CHECKING:
-    from trainers.hosts.art import TrainableModel
-    from trainers.hosts.embedded_backend import EmbeddedArtBackend
-    from trainers.hosts.weight_sync.remote import RemoteBackend
+    from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
+    from trainers.hosts.weight_sync.remote import RemoteTrainer
 
 SCRATCH = "scratch"
-"""Base model that the trainer makes before it opens the host."""
-PACKAGES = ("art", "openai", "safetensors", "starlette", "torch", "transformers")
+"""Base model that the training makes before it opens the host."""
+PACKAGES = ("safetensors", "tokenizers", "torch")
 
 
 class EmbeddedHost:
-    """A `TrainingHost` over `EmbeddedArtBackend`."""
+    """A `TrainingHost` over `EmbeddedTrainer`."""
 
     name = "embedded"
 
     def __init__(self, request: HostRequest) -> None:
         self._request = request
-        self._model: TrainableModel[Any, Any] | None = None
-        self._backend: EmbeddedArtBackend | None = None
-        self._remote: RemoteBackend | None = None
-        """The same object as `_backend`, if another process answers (--server)."""
+        self._trainer: EmbeddedTrainer | None = None
+        self._remote: RemoteTrainer | None = None
+        """The same object as `_trainer`, if another process answers (--server)."""
 
     @property
-    def model(self) -> TrainableModel[Any, Any]:
-        return require_open(self._model)
-
-    @property
-    def backend(self) -> EmbeddedArtBackend:
-        return require_open(self._backend)
+    def trainer(self) -> EmbeddedTrainer:
+        """Return the holder of the weights. Raises ArenaError before `open`."""
+        if self._trainer is None:
+            raise ArenaError("the training host is not open")
+        return self._trainer
 
     def preflight(self) -> None:
         require("the embedded host", PACKAGES, "train")
@@ -63,31 +59,32 @@ class EmbeddedHost:
         elif config.server:
             check_servers(self._request)
 
-    def arguments(self) -> dict[str, JsonValue]:
-        from trainers.hosts.train_settings import TrainSettings
+    def train_settings(self) -> TrainSettings:
+        """Return the settings of the update that the config means."""
+        from trainers.hosts.embedded_trainer import TrainSettings
 
-        return train_arguments(self._request.config, TrainSettings, host="the embedded host")
+        config = self._request.config
+        arguments: dict[str, Any] = train_arguments(
+            config, TrainSettings, host="the embedded host", handled=("scale_advantages",)
+        )
+        return TrainSettings(**arguments)
 
     async def open(self, step: int) -> int:
-        from trainers.hosts.model import trainable_model
-
-        config, folder = self._request.config, self._request.folder
-        self._backend = self._make_backend(step)
-        self._model = trainable_model(config, folder, config.base_model or DEFAULT_CHECKPOINT)
-        await self._model.register(self._backend)  # type: ignore[arg-type]
+        self._trainer = self._make_trainer(step)
+        self._trainer.open()
         if self._remote is not None:
-            connection = partial(inference_server, self._model, self._request, self.name)
-            await self._remote.connect(connection)
-        return self._backend.step
+            await self._remote.connect()
+        return self._trainer.step
 
-    def _make_backend(self, step: int) -> EmbeddedArtBackend:
+    def _make_trainer(self, step: int) -> EmbeddedTrainer:
         from trainers.algorithms.lora import Lora
 
         config = self._request.config
         rank = config.trained_rank
         options: dict[str, Any] = {
-            "folder": self._request.folder / "art",
+            "checkpoints": RunFiles(self._request.folder).checkpoints,
             "base_model": find_checkpoint(config.base_model),
+            "name": config.served_name,
             "lora": Lora(rank, config.lora_alpha, config.seed) if rank else None,
             "device": config.device,
             "context_length": config.max_context_tokens or None,
@@ -95,37 +92,45 @@ class EmbeddedHost:
             "first_step": step,
         }
         if config.server:
-            from trainers.hosts.weight_sync.modes import remote_backend
+            from trainers.hosts.weight_sync.modes import remote_trainer
 
-            self._remote = remote_backend(self._request, **options)
+            self._remote = remote_trainer(self._request, **options)
             return self._remote
-        from trainers.hosts.embedded_backend import EmbeddedArtBackend
+        from trainers.hosts.embedded_trainer import EmbeddedTrainer
 
-        return EmbeddedArtBackend(**options)
+        return EmbeddedTrainer(**options)
+
+    async def train(
+        self, groups: Sequence[TrajectoryGroup], settings: StepSettings
+    ) -> dict[str, float]:
+        changed = replace(
+            self.train_settings(),
+            learning_rate=settings.learning_rate,
+            kl_penalty_reference_step=settings.kl_reference,
+        )
+        return await self.trainer.train(groups, changed)
 
     def policy(self, step: int | None = None) -> Backend:
         if self._remote is not None:
             return self._remote.policy(step)
         from backends.embedded import SamplerBackend
 
-        backend, model = self.backend, self.model
+        trainer = self.trainer
         if step is not None:
-            backend._model_inference_name(model, step)  # Raises now if the step is not kept.
+            trainer.served_name(step)  # Raises now if the step is not kept.
 
         # Read at each request: without `step` the answer comes from the newest weights.
         def version() -> int:
-            return backend.step if step is None else step
+            return trainer.step if step is None else step
 
-        return SamplerBackend(
-            backend.sampler, lambda: backend._model_inference_name(model, version()), version
-        )
+        return SamplerBackend(trainer.sampler, lambda: trainer.served_name(version()), version)
 
     async def keep(self, steps: Collection[int]) -> None:
-        await self.backend._delete_checkpoint_files(self.model, sorted(steps))
+        await self.trainer.keep(steps)
 
     def checkpoint(self, step: int) -> Path | None:
-        return self.backend.checkpoint(step)
+        return self.trainer.checkpoint(step)
 
     async def close(self) -> None:
-        if self._backend is not None:
-            await self._backend.close()
+        if self._trainer is not None:
+            await self._trainer.close()

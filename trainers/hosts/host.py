@@ -1,25 +1,21 @@
 """Protocols between the training loop and the holder of the weights.
 
-A host provides two objects of ART, a registered `TrainableModel` and its `Backend`, and states what
-they can do. The loop trains with `host.backend.train(host.model, groups, **arguments)` and plays
-with `host.policy()`, for every host alike.
+The loop trains with `host.train(groups, settings)` and plays with `host.policy()`, for every host
+alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import art
-
     from arena.llm.backend import Backend
     from arena.llm.settings import Settings
     from trainers.config.config import TrainConfig
+    from trainers.trajectory import TrajectoryGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +24,19 @@ class HostRequest:
 
     config: TrainConfig
     folder: Path
-    """The run's folder; ART writes into its subfolder `art`."""
+    """The run's folder; checkpoints are in its subfolder `checkpoints`."""
     settings: Settings
     """API keys and limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """Settings of an update that differ between steps; a host knows the others from its config."""
+
+    learning_rate: float
+    """Before the warm-up."""
+    kl_reference: int
+    """Step whose weights are the reference of the KL penalty."""
 
 
 class TrainingHost(Protocol):
@@ -39,34 +45,37 @@ class TrainingHost(Protocol):
     name: str
     """Its name in the catalog."""
 
-    @property
-    def model(self) -> art.TrainableModel[Any, Any]:
-        """Return ART's model, registered; only after `open`."""
-
-    @property
-    def backend(self) -> art.Backend:
-        """Return ART's backend; only after `open`."""
-
     def preflight(self) -> None:
         """Check for a GPU, packages, keys and disk space before anything starts.
 
         Raises:
-            UsageError, MissingDependency: something is missing; one message names all of it.
-        """
-
-    def arguments(self) -> dict[str, JsonValue]:
-        """Return the config as keyword arguments of `backend.train`.
-
-        Raises:
-            UsageError: this host does not support a setting. No setting is dropped silently.
+            UsageError, MissingDependency: something is missing, or this host does not support a
+                setting of the config; no setting is dropped silently.
         """
 
     async def open(self, step: int) -> int:
-        """Register the model and load the weights of a training step; 0 is the base model.
+        """Load the weights of a training step; 0 is the base model.
 
         The run did not record later checkpoints as finished. A host that can deletes them, and the
         step is repeated. Returns the step of the loaded weights, which is a later one if the host
         cannot go back.
+        """
+
+    async def train(
+        self, groups: Sequence[TrajectoryGroup], settings: StepSettings
+    ) -> dict[str, float]:
+        """Do one training step, save its weights, and answer with them from now on.
+
+        Args:
+            groups: trajectories with rewards, and turns with advantages.
+            settings: of this step.
+
+        Returns:
+            Metrics of the update, among them `seconds_saving` if it is known.
+
+        Raises:
+            BackendError: the step was not done; if it is `retryable`, it may be repeated.
+            ArenaError: the step cannot be done, or its weights do not answer.
         """
 
     def policy(self, step: int | None = None) -> Backend:

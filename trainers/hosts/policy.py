@@ -7,17 +7,15 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from arena.core.errors import ArenaError, BackendError
+from arena.core.errors import BackendError
 from arena.llm.backend import Completion, Request
 from backends.openai_http import HTTPBackend
 
 if TYPE_CHECKING:
-    import art
-
     from trainers.hosts.host import HostRequest
 
 MAX_CONNECTIONS = 256
@@ -165,17 +163,19 @@ class SeveralServers:
 
 
 def inference_server(
-    model: art.TrainableModel[Any, Any], request: HostRequest, host: str, url: str | None = None
+    request: HostRequest, host: str, model: str, url: str, key: str
 ) -> HTTPBackend:
-    """Return the server at `url`; None: the one at which ART has registered the model.
+    """Return the server at `url`, with connections for all games of a run.
 
-    Raises ArenaError if ART has registered it at none.
+    Args:
+        request: of the host.
+        host: its name, for limits of the settings.
+        model: name of the model.
+        url: with /v1 at its end.
+        key: API key.
     """
-    url, key = url or model.inference_base_url, model.inference_api_key
-    if url is None or key is None:
-        raise ArenaError(f"--trainer-host {host}: ART has registered {model.name} at no server")
     limits = request.settings.service.limits(host)
     # Each game has at most one request in flight, so one connection per game is enough.
     games = min(request.config.max_concurrent, MAX_CONNECTIONS)
     limits = limits.model_copy(update={"concurrency": max(limits.concurrency, games)})
-    return HTTPBackend(url.rstrip("/"), model.name, limits, SecretStr(key))
+    return HTTPBackend(url.rstrip("/"), model, limits, SecretStr(key))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
-from trainers.hosts.preflight import cuda_problem, is_hub_id, packages_problem
+from trainers.hosts.art.preflight import cuda_problem, is_hub_id, packages_problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from arena.core.errors import UsageError
 from arena.llm.backend import Message
 from backends.embedded.architecture import Architecture, read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
-from trainers.algorithms.sequences import SampledToken, TokenSequence, split_answers
+from trainers.algorithms.sequences import Answer, TokenSequence, split_answers
 from trainers.pretrain.corpus import Demonstration
+from trainers.trajectory import SampledToken
 
 
 class DemonstrationEncoder:
@@ -37,7 +38,7 @@ class DemonstrationEncoder:
         Raises:
             UsageError: the tokenizer has tokens that the model does not have.
         """
-        first = TokenSequence(number, 0, 1.0, weight=1.0)
+        first = TokenSequence(number, 0, weight=1.0)
         found = list(split_answers(self._replies(chat), first))
         largest = max((max(sequence.ids) for sequence in found), default=0)
         if largest >= self._vocabulary:
@@ -47,7 +48,7 @@ class DemonstrationEncoder:
             )
         return found
 
-    def _replies(self, chat: Demonstration) -> Iterator[tuple[list[int], list[SampledToken]]]:
+    def _replies(self, chat: Demonstration) -> Iterator[Answer]:
         """Yield each reply to learn, with the complete prompt before it."""
         for number, message in enumerate(chat.messages):
             # A mistake is context: the model reads it with its correction.
@@ -59,7 +60,7 @@ class DemonstrationEncoder:
             reply = [SampledToken(token, 0.0, 0.0) for token in [*text, self._end]]
             if len(prompt) + len(reply) > self._limit:
                 return
-            yield prompt, reply
+            yield Answer(prompt, reply, advantage=1.0)
 
 
 def _end_of_reply(tokenizer: ChatTokenizer) -> int:

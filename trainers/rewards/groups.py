@@ -1,13 +1,14 @@
 """Scorers of whole groups, which can compare all games of a deal with each other.
 
-A scorer is an async function that takes an `art.TrajectoryGroup` and returns one with other
-rewards. It may ask a model. ART's RULER can be used directly:
+A scorer is an async function that takes a `TrajectoryGroup` and returns one with other rewards. It
+may ask a model. A scorer of ART, such as RULER, is wrapped:
 
     # judges.py, in the working directory
     from functools import partial
     from art.rewards import ruler_score_group
+    from trainers.hosts.art.convert import art_scorer
 
-    ruler = partial(ruler_score_group, judge_model="openai/o4-mini")
+    ruler = art_scorer(partial(ruler_score_group, judge_model="openai/o4-mini"))
 
 and then `arena train cluedo --group-scorer judges:ruler`. RULER reads one history per game, so each
 chat must only append messages; a chat that was rebuilt is an error. The reward from --reward is
@@ -16,23 +17,24 @@ kept as the metric `independent_reward`.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, cast
 
 from arena.core.errors import ArenaError
 from arena.plugins.loader import catalog
 from trainers.rewards.loading import load_function
-
-if TYPE_CHECKING:
-    from trainers.hosts.art import TrajectoryGroup
+from trainers.trajectory import TrajectoryGroup
 
 
 class GroupScorer(Protocol):
     """Replaces the rewards of a group and keeps the order of its trajectories."""
 
     async def __call__(self, group: TrajectoryGroup) -> TrajectoryGroup | None:
-        """Return the changed group or a copy; None means that scoring failed."""
+        """Return a copy of the group with other rewards; None means that scoring failed."""
 
 
 def load_group_scorer(name: str) -> GroupScorer:
@@ -46,10 +48,19 @@ def load_group_scorer(name: str) -> GroupScorer:
     return cast("GroupScorer", catalog().load("scorer", name))
 
 
-async def score_group(scorer: GroupScorer, group: TrajectoryGroup, name: str = "") -> None:
-    """Replace the rewards of the group's trajectories, in place, by those of the scorer.
+async def score_groups(
+    scorer: GroupScorer, groups: Sequence[TrajectoryGroup], name: str
+) -> list[TrajectoryGroup]:
+    """Return all groups with the rewards of the group scorer `name`, which runs concurrently."""
+    return list(await asyncio.gather(*(score_group(scorer, group, name) for group in groups)))
 
-    Each trajectory gets two metrics beside those that the scorer logs: `independent_reward`, the
+
+async def score_group(
+    scorer: GroupScorer, group: TrajectoryGroup, name: str = ""
+) -> TrajectoryGroup:
+    """Return the group with the rewards of the scorer.
+
+    Each trajectory gets two metrics beside those that the scorer adds: `independent_reward`, the
     reward before, and `group_score`, the new reward.
 
     Raises:
@@ -57,28 +68,25 @@ async def score_group(scorer: GroupScorer, group: TrajectoryGroup, name: str = "
             another size, or a reward that is not a finite number.
     """
     label = f"the group scorer {name}".rstrip()
-    # Read before the call: a scorer may change the trajectories in place.
-    previous = [trajectory.reward for trajectory in group.trajectories]
     scored = await _call(scorer, group, label)
-    if len(scored.trajectories) != len(previous):
+    if len(scored.trajectories) != len(group.trajectories):
         raise ArenaError(
-            f"{label} received {len(previous)} trajectories and returned "
+            f"{label} received {len(group.trajectories)} trajectories and returned "
             f"{len(scored.trajectories)}; return one for each, in the same order"
         )
-    # Copy the results into the original objects: a scorer's copies may lack the policy versions
-    # and token ids that training needs.
-    for own, judged, before in zip(group.trajectories, scored.trajectories, previous, strict=True):
-        if not math.isfinite(judged.reward):
-            raise ArenaError(f"{label} gave the reward {judged.reward}, which is not finite")
-        own.reward, own.logs = judged.reward, judged.logs
-        own.metrics |= judged.metrics
+    # Rewards and metrics only: a scorer's copies may lack the tokens that training needs.
+    judged = []
+    for own, other in zip(group.trajectories, scored.trajectories, strict=True):
+        if not math.isfinite(other.reward):
+            raise ArenaError(f"{label} gave the reward {other.reward}, which is not finite")
         # After the scorer's metrics, so that these two names always have this meaning.
-        own.metrics |= {"independent_reward": before, "group_score": judged.reward}
+        both = {"independent_reward": own.reward, "group_score": other.reward}
+        metrics = {**own.metrics, **other.metrics, **both}
+        judged.append(replace(own.with_reward(other.reward), metrics=metrics))
+    return group.with_trajectories(judged)
 
 
 async def _call(scorer: GroupScorer, group: TrajectoryGroup, label: str) -> TrajectoryGroup:
-    from trainers.hosts.art import TrajectoryGroup
-
     try:
         call = scorer(group)
         if not inspect.isawaitable(call):

@@ -12,14 +12,19 @@ from arena.core.errors import UsageError
 from arena.episodes.record import Episode
 
 
-def attempts_of(episode: Episode, seat: int) -> Iterator[Attempt]:
-    """Yield each request for a move of the seat's model, with its answer, in order."""
+def decided_attempts(episode: Episode, seat: int) -> Iterator[tuple[int, Attempt]]:
+    """Yield each request for a move of the seat's model, in order, with the number of the ply."""
     for ply in episode.plies:
         if ply.player == seat and ply.player != CHANCE:
             # Details are JSON of any shape: an agent that is no model has no list of attempts.
             attempts = ply.decision.details.get("attempts")
             for raw in attempts if isinstance(attempts, list) else ():
-                yield Attempt.model_validate(raw)
+                yield ply.number, Attempt.model_validate(raw)
+
+
+def attempts_of(episode: Episode, seat: int) -> Iterator[Attempt]:
+    """Yield each request for a move of the seat's model, with its answer, in order."""
+    return (attempt for _, attempt in decided_attempts(episode, seat))
 
 
 def belief_failures(episode: Episode, seat: int) -> Iterator[str]:

@@ -16,7 +16,6 @@ from arena.episodes.executors import Executor, LocalExecutor
 from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
-from trainers.hosts.art import Trajectory, TrajectoryGroup
 from trainers.opponents import NEWEST
 from trainers.rollouts.attempts import attempts_of, check_context
 from trainers.rollouts.rollout_game import (
@@ -27,6 +26,7 @@ from trainers.rollouts.rollout_game import (
 )
 from trainers.rollouts.trajectories import trajectory_of
 from trainers.step_metrics import RolloutCounts
+from trainers.trajectory import Trajectory, TrajectoryGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class PlayedStep:
 
     groups: list[TrajectoryGroup]
     """One for each learning seat, in the order of the setups. If a game failed, the group has fewer
-    trajectories, and the failures as its exceptions."""
+    trajectories, and the reasons as its failures."""
     counts: RolloutCounts
 
 
@@ -152,7 +152,7 @@ class Rollouts:
         counts.seconds_playing = time.monotonic() - started
         check_context(counts.replies, counts.context_overflow)
         groups = [
-            _group(results[n * games : (n + 1) * games], n, seat)
+            _group(results[n * games : (n + 1) * games], seat)
             for n, setup in enumerate(setups)
             for seat in setup.learners
         ]
@@ -181,9 +181,7 @@ class Rollouts:
                         return fault
                 finally:
                     del self._started[key]
-        trajectories = {
-            seat: self._trajectory(playing, scored, seat, setup.seed) for seat in setup.learners
-        }
+        trajectories = {seat: self._trajectory(playing, scored, seat) for seat in setup.learners}
         counts.games += 1
         counts.seconds_scoring += scored.seconds_scoring
         playing.progress(counts.games, playing.total)
@@ -219,30 +217,13 @@ class Rollouts:
                 _check_sampling_probabilities(attempts_of(scored.episode, seat))
         return scored
 
-    def _trajectory(
-        self, playing: StepInPlay, scored: RewardedEpisode, seat: int, deal: int
-    ) -> Trajectory:
+    def _trajectory(self, playing: StepInPlay, scored: RewardedEpisode, seat: int) -> Trajectory:
         episode, breakdown = scored.episode, scored.rewards[seat]
-        playing.counts.add_game(episode, seat, deal, breakdown)
-        trajectory = trajectory_of(episode, seat)
-        trajectory.reward = breakdown.reward
-        trajectory.metrics = dict(breakdown.terms)
-        won = episode.outcome.is_winner(seat)
-        trajectory.metadata = {
-            "seed": deal,
-            "seat": seat,
-            "step": playing.step,
-            "won": won,
-            "plies": len(episode.plies),
-        }
-        if self._setting.fixed_weights:
-            trajectory.initial_policy_version = trajectory.final_policy_version = playing.version
-        else:
-            versions = [one.policy_version for one in attempts_of(episode, seat)]
-            known = [version for version in versions if version is not None]
-            trajectory.initial_policy_version = min(known, default=None)
-            trajectory.final_policy_version = max(known, default=None)
-        return trajectory
+        playing.counts.add_game(episode, seat, episode.header.seed, breakdown)
+        # Without a fixed version, answers of unknown weights stay unknown.
+        version = playing.version if self._setting.fixed_weights else None
+        trajectory = replace(trajectory_of(episode, seat, version), metrics=dict(breakdown.terms))
+        return trajectory.with_reward(breakdown.reward)
 
 
 def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:
@@ -265,14 +246,11 @@ def _check_sampling_probabilities(attempts: Iterable[Attempt]) -> None:
         )
 
 
-def _group(
-    games: Sequence[dict[int, Trajectory] | GameFailed], deal: int, seat: int
-) -> TrajectoryGroup:
-    """Return the trajectories of one seat of a deal; failed games are its exceptions."""
+def _group(games: Sequence[dict[int, Trajectory] | GameFailed], seat: int) -> TrajectoryGroup:
+    """Return the trajectories of one seat of a deal, and the reasons of failed games."""
     return TrajectoryGroup(
-        [game[seat] for game in games if not isinstance(game, GameFailed)],
-        exceptions=[game for game in games if isinstance(game, GameFailed)],
-        metadata={"deal": deal, "seat": seat},
+        tuple(game[seat] for game in games if not isinstance(game, GameFailed)),
+        failures=tuple(str(game) for game in games if isinstance(game, GameFailed)),
     )
 
 

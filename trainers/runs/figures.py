@@ -12,7 +12,7 @@ from arena.core.text import printable
 from arena.evaluation.report_parts import Interval
 from trainers.runs.records import StepRecord
 
-PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "logging", "other")
+PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "other")
 """Parts of a step's duration, in drawing order."""
 UPDATE_ORDER = ("loss", "entropy", "kl", "grad_norm")
 """Update metrics that come first. A host may report others."""

@@ -12,7 +12,6 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.report_parts import Interval, RateInterval
-from trainers.config.config import TrainConfig
 
 
 class Record(BaseModel):
@@ -100,7 +99,7 @@ class StepRecord(Record):
     seconds: float = 0.0
     """Duration of the whole step."""
     time: Mapping[str, float] = {}
-    """Seconds by phase, without overlap: rollouts, rewards, update, saving, evaluation, logging."""
+    """Seconds by phase, without overlap: rollouts, rewards, update, saving, evaluation."""
     games: int = 0
     decisions: int = 0
     """Decisions of the learner."""
@@ -177,13 +176,14 @@ class RunFiles:
         return self.folder / "report.html"
 
     @property
-    def art(self) -> Path:
-        """Base path of ART."""
-        return self.folder / "art"
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints, one for each step: `0001`."""
+        return self.folder / "checkpoints"
 
-    def art_model(self, config: TrainConfig) -> Path:
-        """Return ART's folder of this run's model."""
-        return self.art / config.project / "models" / config.art_name
+    def checkpoint(self, step: int) -> Path | None:
+        """Return the folder of a step's weights; None if it is not on this machine."""
+        folder = self.checkpoints / f"{step:04d}"
+        return folder if folder.is_dir() else None
 
 
 def read_records(path: Path) -> list[StepRecord]:

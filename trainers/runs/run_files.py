@@ -224,7 +224,7 @@ def read_state(files: RunFiles) -> RunState:
     """
     if files.state.exists():
         return _read(files.state, RunState)
-    checkpoints = sorted(files.art.glob("*/models/*/checkpoints/[0-9]*"))
+    checkpoints = sorted(files.checkpoints.glob("[0-9]*"))
     results = [f"{len(checkpoints)} checkpoints"] if checkpoints else []
     if files.metrics.exists() and files.metrics.stat().st_size:
         results.append(files.metrics.name)
@@ -248,9 +248,3 @@ def _read(path: Path, model: type[Model]) -> Model:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def checkpoint_of(config: TrainConfig, files: RunFiles, step: int) -> Path | None:
-    """Return ART's folder with the weights of a step; None if it is not on this machine."""
-    folder = files.art_model(config) / "checkpoints" / f"{step:04d}"
-    return folder if folder.is_dir() else None

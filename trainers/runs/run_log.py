@@ -1,28 +1,22 @@
 """The files that a running training writes, so that it can resume after its last finished step.
 
-Order within step k: the host saves checkpoint k, ART's log is written, the record is appended to
-metrics.jsonl, run.json marks the step as finished. Everything beyond the step in run.json is
+Order within step k: the host saves checkpoint k, the record is appended to metrics.jsonl, run.json
+marks the step as finished. Everything beyond the step in run.json is
 unfinished: it is removed when the run is resumed, and the step is repeated with the same seeds.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from pydantic import JsonValue
 
 from arena.episodes.files import write_whole
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 from trainers.runs.run_files import read_state
 from trainers.runs.training_run import TrainingRun
-
-ART_TOTALS = "_metrics_builder_state"
-"""ART's key of its running totals (art.model.METRICS_BUILDER_STATE_KEY)."""
 
 
 class RunLog:
@@ -64,42 +58,6 @@ class RunLog:
     def run(self, config: TrainConfig) -> TrainingRun:
         """Return the run so far."""
         return TrainingRun(self.files, config, self.state, self.records)
-
-
-def go_back(folder: Path, step: int) -> None:
-    """Reset ART's history.jsonl and state.json in this folder to the state after a step.
-
-    A killed run may have logged an unfinished step there. ART adds up totals in state.json, which
-    would count that step twice; it also does not replace the file atomically, so that it may be
-    incomplete. The lines of history.jsonl contain the same totals.
-    """
-    history, state = folder / "history.jsonl", folder / "state.json"
-    # A line that is not JSON is the last one of a killed process: it is dropped as well.
-    lines = history.read_text("utf-8").splitlines(keepends=True) if history.exists() else []
-    rows = [row for row in map(_object_of, lines) if row is not None and _step_of(row) <= step]
-    if len(rows) < len(lines):
-        write_whole(history, "".join(json.dumps(row) + "\n" for row in rows))
-    if state.exists():
-        content = _object_of(state.read_text("utf-8")) or {}
-        # Of several rows the last one counts: a total grows from row to row.
-        totals = {name: row[name] for row in rows for name in row if "/cum/" in name}
-        old = content.get(ART_TOTALS)
-        content[ART_TOTALS] = {**(old if isinstance(old, dict) else {}), "cum_state": totals}
-        write_whole(state, json.dumps(content, indent=2))
-
-
-def _object_of(text: str) -> dict[str, JsonValue] | None:
-    """Return the JSON object in a text; None if it is incomplete."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _step_of(row: dict[str, JsonValue]) -> float:
-    step = row.get("step", 0)
-    return step if isinstance(step, int | float) else 0
 
 
 def kept_steps(state: RunState, pool: int, every: Iterable[int], *also: int) -> set[int]:

@@ -127,9 +127,7 @@ def _train(
 def _print_result(
     config: TrainConfig, files: RunFiles, state: RunState, interrupted: bool, as_json: bool
 ) -> None:
-    from trainers.runs.run_files import checkpoint_of
-
-    checkpoint = checkpoint_of(config, files, state.step)
+    checkpoint = files.checkpoint(state.step)
     if as_json:
         result = {
             "experiment": config.experiment,

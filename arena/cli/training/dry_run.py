@@ -57,8 +57,6 @@ def print_plan(
     folder = free_name(plan.files.folder) if fresh else plan.files.folder
     trainer = catalog().load("host", config.trainer_host)(HostRequest(config, folder, settings))
     trainer.preflight()
-    if config.trainer_host != "embedded":  # The embedded host supports every setting.
-        trainer.arguments()
 
 
 def _as_json(

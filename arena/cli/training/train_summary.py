@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from arena.plugins.loader import make_game
 from trainers.runs.records import as_json
-from trainers.runs.run_files import checkpoint_of
 from trainers.runs.sentences import checkpoint_name, delta_line
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def result_lines(run: TrainingRun) -> Iterator[str]:
 def _checkpoint(run: TrainingRun) -> Path | None:
     """Return the best checkpoint, or the newest one if none was better than the start."""
     step = run.state.step if run.state.best_step is None else run.state.best_step
-    return checkpoint_of(run.config, run.files, step) if run.config else None
+    return run.files.checkpoint(step)
 
 
 def play_command(config: TrainConfig, checkpoint: Path) -> str:

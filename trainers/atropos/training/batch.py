@@ -135,7 +135,6 @@ def _sequences(group: ScoredData, number: int, indices: Iterator[int]) -> Iterat
         yield TokenSequence(
             index,
             number,
-            fmean(advantages),
             # What follows the last trained token predicts nothing.
             group.tokens[row][: positions[-1] + 1],
             positions,

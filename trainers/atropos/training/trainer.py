@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,6 @@ from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.hosts.train_settings import TrainSettings
 from trainers.runs.records import GroupCounts, RunState
 from trainers.runs.run_log import RunLog, kept_steps, reason_of
 from trainers.runs.view import TrainingView
@@ -94,10 +94,10 @@ class TrajectoryTrainer:
         self.inbox = BatchInbox(folder)
         self._client = client
         self._source = BatchSource(client, self.inbox, view, options.patience)
-        arguments: dict[str, object] = {**host.arguments()}
-        # The names of ART are those of `TrainSettings`; the loss is that of `batch`.
-        arguments |= {"rescale_advantages": False, "sampler_kl_coef": options.kl_coef}
-        self.settings = TrainSettings(**arguments)  # type: ignore[arg-type]
+        # The loss is that of `batch`.
+        self.settings = replace(
+            host.train_settings(), rescale_advantages=False, sampler_kl_coef=options.kl_coef
+        )
 
     async def complete(self) -> RunState:
         """Do everything from the last finished step to the last one."""
@@ -192,7 +192,7 @@ class TrajectoryTrainer:
         """Move groups that other weights than those of this run have sampled to `refused`."""
         # One row of each group: its games have the same server.
         first = {sequence.group: sequence for sequence in reversed(batch.sequences)}
-        far = await self.host.backend.sampling_distances([*first.values()], self.settings)
+        far = await self.host.trainer.sampling_distances([*first.values()], self.settings)
         foreign = {
             group: far[sequence.index]
             for group, sequence in first.items()
@@ -215,10 +215,10 @@ class TrajectoryTrainer:
         def read() -> Sequence[TokenSequence]:
             return batch.sequences
 
-        result = await self.host.backend.train_sequences(read, self.settings)
+        metrics = await self.host.trainer.train_sequences(read, self.settings)
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
-        return {**result.metrics, **staleness}
+        return {**metrics, **staleness}
 
     async def _delete_old_checkpoints(self) -> None:
         step = self.log.state.step

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,31 +18,25 @@ import torch
 
 from arena.core.errors import StopPlaying
 from trainers.algorithms.learner import ADAPTER, Learner
-from trainers.hosts.embedded_backend import AnyModel
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.weight_sync.proven_server import ProvenServer
-from trainers.hosts.weight_sync.remote import RemoteBackend
+from trainers.hosts.weight_sync.remote import RemoteTrainer
 from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
 
 REHEARSAL = "rehearsal"
 """Version of the rehearsal's adapter: no number, so that no player takes it for the newest."""
 
 
-class AdapterBackend(RemoteBackend):
+class AdapterTrainer(RemoteTrainer):
     """Trains a LoRA adapter here, and loads it into the server."""
 
     def __init__(self, request: HostRequest, **options: Any) -> None:
-        """Load the base model; `options` are the arguments of `EmbeddedArtBackend`."""
+        """Load the base model; `options` are the arguments of `EmbeddedTrainer`."""
         super().__init__(request, **options)
 
-    def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
-        """Return the name of a step at the servers; step 0 is the first server's base model."""
-        step = self.sampling_step if step is None else step
-        return self._name_at(self._servers[0], step)
-
-    async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
-        await super()._delete_checkpoint_files(model, steps_to_keep)
+    async def keep(self, steps: Collection[int]) -> None:
+        await super().keep(steps)
         kept = set(self.steps())
         for server in self._servers:
             async with server.loading:
@@ -49,7 +44,7 @@ class AdapterBackend(RemoteBackend):
 
     async def _prepare(self, server: ProvenServer) -> None:
         for name in await asyncio.to_thread(server.names):
-            if name.startswith(f"{self._model_name}@"):  # From an earlier start of this run.
+            if name.startswith(f"{self.name}@"):  # From an earlier start of this run.
                 await asyncio.to_thread(server.unload, name)
         if server is self._servers[0]:
             shutil.rmtree(self._adapters, ignore_errors=True)
@@ -135,7 +130,7 @@ class AdapterBackend(RemoteBackend):
         with TemporaryDirectory() as draft:
             learner.save_adapter(Path(draft))
             folder = self._publish(Path(draft), 0)
-        name = f"{self._model_name}@{REHEARSAL}"
+        name = f"{self.name}@{REHEARSAL}"
         await asyncio.to_thread(server.load, name, folder)
         reply = await server.probe.request(name)
         await asyncio.to_thread(server.unload, name)
@@ -149,4 +144,4 @@ class AdapterBackend(RemoteBackend):
 
     def _name_at(self, server: ProvenServer, step: int) -> str:
         """Return the name of a step at a server; step 0 is the server's base model."""
-        return f"{self._model_name}@{step}" if step else server.base_name
+        return f"{self.name}@{step}" if step else server.base_name

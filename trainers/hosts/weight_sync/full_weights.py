@@ -9,29 +9,25 @@ from typing import Any
 
 from arena.llm.backend import Completion, Request
 from backends.embedded import SamplerBackend
-from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
+from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights
 from trainers.hosts.weight_sync.proven_server import ProvenServer
-from trainers.hosts.weight_sync.remote import RemoteBackend
+from trainers.hosts.weight_sync.remote import RemoteTrainer
 from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
 
 
-class FullWeightsBackend(RemoteBackend):
+class FullWeightsTrainer(RemoteTrainer):
     """Trains here; the server has the weights of one step, and this process answers for others.
 
     Other steps are those of earlier checkpoints, as opponents and in held-out evaluations.
     """
 
     def __init__(self, request: HostRequest, **options: Any) -> None:
-        """Load the base model; `options` are the arguments of `EmbeddedArtBackend`."""
+        """Load the base model; `options` are the arguments of `EmbeddedTrainer`."""
         super().__init__(request, **options)
         self._served_step: int | None = None
         """The step that the server was proven to have; None: not known."""
-
-    def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
-        """Return the name of the server's weights: it has one set only."""
-        return self._servers[0].base_name
 
     def policy(self, step: int | None) -> SplitPolicy:
         """Return a backend for the weights of a step. Raises UsageError if it is not kept."""
@@ -40,9 +36,9 @@ class FullWeightsBackend(RemoteBackend):
 
     async def complete_here(self, step: int, request: Request) -> Completion:
         """Answer in this process with the weights of a step. Raises as SamplerBackend does."""
-        name = f"{self._model_name}@{step}"
+        name = f"{self.name}@{step}"
         if name not in self.sampler.adapters:
-            EmbeddedArtBackend._serve(self, step, self._weights(step))
+            EmbeddedTrainer._serve(self, step, self._weights(step))
         self._last_requests[step] = time.monotonic()
         # Its base weights are step 0, but the adapters of this sampler hold all weights anyway.
         answering = SamplerBackend(self.sampler, lambda: name, lambda: step)
@@ -71,7 +67,7 @@ class FullWeightsBackend(RemoteBackend):
 class SplitPolicy:
     """Answers at the server, if it has the weights, and otherwise in this process."""
 
-    def __init__(self, backend: FullWeightsBackend, hosted: HostedPolicy, step: int | None) -> None:
+    def __init__(self, backend: FullWeightsTrainer, hosted: HostedPolicy, step: int | None) -> None:
         self.model = hosted.model
         self.context_length = hosted.context_length
         self._backend = backend
@@ -89,7 +85,7 @@ class SplitPolicy:
         """Do nothing: the host closes the connections and the sampler."""
 
 
-class CheckpointBackend(FullWeightsBackend):
+class CheckpointTrainer(FullWeightsTrainer):
     """The mode `none`: our own server is restarted with the checkpoint of a step."""
 
     def _first_folder(self) -> Path:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from trainers.hosts.host import HostRequest
-from trainers.hosts.weight_sync.adapter_backend import AdapterBackend
-from trainers.hosts.weight_sync.full_weights import CheckpointBackend
-from trainers.hosts.weight_sync.remote import RemoteBackend
-from trainers.hosts.weight_sync.shared_weights import SharedWeightsBackend
+from trainers.hosts.weight_sync.adapter_backend import AdapterTrainer
+from trainers.hosts.weight_sync.full_weights import CheckpointTrainer
+from trainers.hosts.weight_sync.remote import RemoteTrainer
+from trainers.hosts.weight_sync.shared_weights import SharedWeightsTrainer
 
 
-def remote_backend(request: HostRequest, **options: Any) -> RemoteBackend:
-    """Return the backend of the request's mode; `options` are those of `EmbeddedArtBackend`."""
+def remote_trainer(request: HostRequest, **options: Any) -> RemoteTrainer:
+    """Return the backend of the request's mode; `options` are those of `EmbeddedTrainer`."""
     mode = request.config.weight_sync
     if mode == "none":
-        return CheckpointBackend(request, **options)
+        return CheckpointTrainer(request, **options)
     if mode == "shared_vllm":
-        return SharedWeightsBackend(request, **options)
-    return AdapterBackend(request, **options)
+        return SharedWeightsTrainer(request, **options)
+    return AdapterTrainer(request, **options)

@@ -23,13 +23,10 @@ from torch import Tensor
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.llm.backend import Backend
-from backends.openai_http import HTTPBackend
 from trainers.config.config import OWNED_SERVERS
-from trainers.hosts.art import TrainResult, TrajectoryGroup
-from trainers.hosts.embedded_backend import AnyModel, EmbeddedArtBackend
+from trainers.hosts.embedded_trainer import EmbeddedTrainer, ReadSequences, TrainSettings
 from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import HostedPolicy, ServedWeights, SeveralServers
-from trainers.hosts.train_settings import ReadSequences, TrainSettings
+from trainers.hosts.policy import HostedPolicy, ServedWeights, SeveralServers, inference_server
 from trainers.hosts.weight_sync.adapter_server import (
     adapters_folder,
     server_urls,
@@ -45,17 +42,19 @@ from trainers.hosts.weight_sync.weight_probe import (
     WeightProbe,
     first_chats,
 )
+from trainers.trajectory import TrajectoryGroup
 
 
-class RemoteBackend(EmbeddedArtBackend, ABC):
+class RemoteTrainer(EmbeddedTrainer, ABC):
     """Trains here, and lets the server of --server answer. Subclasses transfer the weights."""
 
     def __init__(self, request: HostRequest, **options: Any) -> None:
-        """Load the base model; `options` are the arguments of `EmbeddedArtBackend`.
+        """Load the base model; `options` are the arguments of `EmbeddedTrainer`.
 
         Raises UsageError if another program uses the port of the run's own server.
         """
         super().__init__(**options)
+        self._request = request
         self._config = request.config
         self._adapters = adapters_folder(request)
         self.context_length = self.sampler.context_length
@@ -87,34 +86,27 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
         self._patience = request.settings.service.limits("embedded").patience
         """Seconds to wait for a server that does not answer."""
 
-    # Methods that ART calls
-
-    async def _prepare_backend_for_training(
-        self, model: AnyModel, config: object = None
-    ) -> tuple[str, str]:
-        for server in self._servers:
-            await server.place()
-        return self._servers[0].url, self._servers[0].key or "unused"
-
     async def train_sequences(
         self,
         read: ReadSequences,
         settings: TrainSettings,
         groups: Sequence[TrajectoryGroup] = (),
-    ) -> TrainResult:
+    ) -> dict[str, float]:
         """Do one training step; it is finished when the server has answered with its weights."""
         played = self.sampling_step
-        result = await self._train_drained(read, settings)
-        if self.sampling_step != result.step:
-            return result
+        metrics = await self._train_drained(read, settings)
+        if self.sampling_step != self.step:
+            return metrics
         started = time.perf_counter()
         # Probe with a chat from the games: it is where the new weights matter.
         chat = next(first_chats(groups), PROBE)
-        metrics = await self._transfer(result.step, played, chat)
+        metrics |= await self._transfer(self.step, played, chat)
         metrics["seconds_swapping"] = time.perf_counter() - started
-        return TrainResult(result.step, {**result.metrics, **metrics})
+        return metrics
 
-    async def _train_drained(self, read: ReadSequences, settings: TrainSettings) -> TrainResult:
+    async def _train_drained(
+        self, read: ReadSequences, settings: TrainSettings
+    ) -> dict[str, float]:
         """Do one training step. A subclass pauses the server here if it sees the update at once."""
         return await super().train_sequences(read, settings)
 
@@ -126,30 +118,25 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
     def _serve(self, step: int, state: Mapping[str, Tensor]) -> None:
         """Do nothing: this process answers no requests for the newest weights."""
 
-    def _client(self) -> None:
-        """Return None: ART makes a client for the server."""
-
-    # Beyond the protocol
-
     @property
     def sampling_step(self) -> int:
         """Return the step whose weights answer for the newest policy."""
         return self._config.sampling_step(self._step)
 
-    async def connect(self, connection: Callable[[str], HTTPBackend]) -> None:
+    async def connect(self) -> None:
         """Start the servers of our own, and test all before the first game.
-
-        Args:
-            connection: makes the connections to the server at a URL.
 
         Raises:
             UsageError: another program uses the port.
             StopPlaying: a server holds another model, or does not answer with given weights.
         """
+        for server in self._servers:
+            await server.place()
         await asyncio.gather(*(s.restart(self._first_folder()) for s in self._servers if s.own))
+        key = self._servers[0].key or "unused"
         for server in self._servers:
             probe = WeightProbe(
-                connection(server.url),
+                inference_server(self._request, "embedded", self.name, server.url, key),
                 self.sampler.encode,
                 self._learner.architecture,
                 self._learner.device,
@@ -191,7 +178,7 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
                 server.http,
                 partial(self._make_available, server),
                 step,
-                model=self._model_name,
+                model=self.name,
                 context_length=self.context_length,
                 reload=partial(self._reload, server),
                 # Only this run restarts its own server.
@@ -256,8 +243,3 @@ class RemoteBackend(EmbeddedArtBackend, ABC):
             with attempt:
                 return await do()
         raise AssertionError("tenacity raises the error of the last attempt")
-
-    @property
-    def _model_name(self) -> str:
-        assert self._model is not None, "register a model first"
-        return self._model.name

@@ -26,11 +26,10 @@ from arena.core.errors import BackendError, StopPlaying
 from backends.embedded.architecture import Architecture
 from backends.provider_errors import extract_message
 from trainers.algorithms.learner import Learner
-from trainers.hosts.art import TrainResult
+from trainers.hosts.embedded_trainer import ReadSequences, TrainSettings
 from trainers.hosts.host import HostRequest
-from trainers.hosts.train_settings import ReadSequences, TrainSettings
 from trainers.hosts.weight_sync.adapter_server import send_request
-from trainers.hosts.weight_sync.full_weights import FullWeightsBackend
+from trainers.hosts.weight_sync.full_weights import FullWeightsTrainer
 from trainers.hosts.weight_sync.proven_server import ProvenServer
 from trainers.hosts.weight_sync.vllm_plugin.arena_vllm import map_file, open_cuda
 from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
@@ -39,11 +38,11 @@ SHARED_MEMORY = Path("/dev/shm")
 """Files here are memory, on Linux."""
 
 
-class SharedWeightsBackend(FullWeightsBackend):
+class SharedWeightsTrainer(FullWeightsTrainer):
     """Trains in the memory from which vLLM reads its weights."""
 
     def __init__(self, request: HostRequest, **options: Any) -> None:
-        """Load the base model; `options` are the arguments of `EmbeddedArtBackend`."""
+        """Load the base model; `options` are the arguments of `EmbeddedTrainer`."""
         self._views: Mapping[str, Tensor] = {}
         """vLLM's weights by the names of transformers; empty until they are shared."""
         super().__init__(request, **options)
@@ -60,7 +59,9 @@ class SharedWeightsBackend(FullWeightsBackend):
         await super()._revive(server)
         await self._attach()
 
-    async def _train_drained(self, read: ReadSequences, settings: TrainSettings) -> TrainResult:
+    async def _train_drained(
+        self, read: ReadSequences, settings: TrainSettings
+    ) -> dict[str, float]:
         # The update is visible to vLLM while it happens; so is the way back from a failed one.
         self._served_step = None
         await self._call("pause?mode=wait")

@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast, get_args
 
 import torch
 from torch import Tensor
 
 from arena.core.errors import StopPlaying
-from arena.llm.backend import Completion, Message, Request, Role, Sampling
+from arena.llm.backend import Completion, Message, Request, Sampling
 from backends.embedded.architecture import Architecture
 from backends.openai_http import HTTPBackend
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 from trainers.algorithms.sequences import Encode
-from trainers.hosts.art import Choice, TrajectoryGroup
+from trainers.trajectory import TrajectoryGroup
 
 Chat = Sequence[Message]
 ReadWeights = Callable[[], Mapping[str, Tensor]]
@@ -120,12 +119,6 @@ class WeightProbe:
 
 def first_chats(groups: Iterable[TrajectoryGroup]) -> Iterator[Chat]:
     """Yield for each trajectory the chat before its first answer."""
-    for trajectory in (each for group in groups for each in group):
-        chat: list[Message] = []
-        for item in trajectory.messages_and_choices:
-            if isinstance(item, Choice):
-                yield chat
-                break
-            role, content = item["role"], item.get("content")
-            if role in get_args(Role):
-                chat.append(Message(cast(Role, role), str(content or "")))
+    for trajectory in (each for group in groups for each in group.trajectories):
+        if trajectory.turns:
+            yield trajectory.turns[0].messages

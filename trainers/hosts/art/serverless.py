@@ -16,12 +16,18 @@ import openai
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.plugins.extras import require
 from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
 from trainers.hosts.arguments import EMBEDDED_ONLY, EMBEDDED_OR_LOCAL, train_arguments
-from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
-from trainers.hosts.policy import ServedWeights, inference_server
-from trainers.hosts.preflight import is_hub_id, raise_problems
-from trainers.hosts.served_host import DEFAULT_MODEL, ServedHost
+from trainers.hosts.art.art_host import (
+    DEFAULT_MODEL,
+    PACKAGES,
+    ArtHost,
+    ErrorTranslatingBackend,
+    require_open,
+)
+from trainers.hosts.art.preflight import is_hub_id, raise_problems
+from trainers.hosts.policy import ServedWeights
 
 if TYPE_CHECKING:
     import art
@@ -47,7 +53,7 @@ UNSUPPORTED = {
 """Settings without a meaning at W&B, and the remedy."""
 
 
-class ServerlessHost(ServedHost["ServerlessArtBackend"]):
+class ServerlessHost(ArtHost["ServerlessArtBackend"]):
     """ART's ServerlessBackend as a TrainingHost."""
 
     name = "serverless"
@@ -62,8 +68,10 @@ class ServerlessHost(ServedHost["ServerlessArtBackend"]):
                 f"W&B does not train '{self._base_model}'; it trains {DEFAULT_MODEL}, for example"
             )
         raise_problems(self.name, problems)
+        require(f"--trainer-host {self.name}", PACKAGES, "art")
+        self._arguments()
 
-    def arguments(self) -> dict[str, JsonValue]:
+    def _arguments(self) -> dict[str, JsonValue]:
         return train_arguments(
             self._request.config,
             _serverless_class().train,
@@ -73,7 +81,7 @@ class ServerlessHost(ServedHost["ServerlessArtBackend"]):
 
     async def _open(self, step: int) -> int:
         """Register the model. W&B cannot go back: a later step than `step` is continued from."""
-        from trainers.hosts.model import trainable_model
+        from trainers.hosts.art.classes import trainable_model
 
         key, url = self._setting(KEY) or "", self._setting(URL_VARIABLE)
         self._backend = ServerlessArtBackend(_serverless_class()(api_key=key, base_url=url), key)
@@ -88,7 +96,7 @@ class ServerlessHost(ServedHost["ServerlessArtBackend"]):
                 f"--trainer-host {self.name}: W&B keeps {self._model.name} only up to step "
                 f"{self._backend.newest}, but the run is at step {step}; start with --fresh"
             )
-        self._server = inference_server(self._model, self._request, self.name)
+        self._server = self._connect()
         return self._backend.newest
 
     def _check_kept(self, step: int) -> None:
@@ -164,7 +172,7 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
 
     async def _finished_step(self, model: Trainable, error: ArenaError) -> TrainResult:
         """Return the step that a lost job has trained. Raises `error` if there is none."""
-        from trainers.hosts.art import TrainResult
+        from trainers.hosts.art.classes import TrainResult
 
         step = await self.attempt("looking for checkpoints", self.inner._get_step(model))
         # A step above the newest known one can only come from this job.
@@ -228,7 +236,7 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
 
 
 def _serverless_class() -> type[ServerlessBackend]:
-    import_module("trainers.hosts.art")  # Imports ART first, and quietly.
+    import_module("trainers.hosts.art.classes")  # Imports ART first, and quietly.
     from art.serverless import ServerlessBackend
 
     return ServerlessBackend

@@ -21,8 +21,9 @@ from backends.embedded.architecture import parse_architecture, read_model_config
 from backends.embedded.layers import merge_lora, read_state_dict
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.openai_http import HTTPBackend
-from trainers.hosts.art import TrainResult, TrajectoryGroup
-from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
+from trainers.hosts.art.art_host import ErrorTranslatingBackend, require_open
+from trainers.hosts.art.classes import TrainResult, TrajectoryGroup
+from trainers.hosts.art.convert import from_art
 from trainers.hosts.weight_sync.weight_probe import (
     ANOTHER_MODEL,
     EXACT,
@@ -147,7 +148,7 @@ class ProvenBackend(ErrorTranslatingBackend):
         result = await super().train(model, groups, **kwargs)
         name = model.get_inference_name(result.step)
         # Probe with a chat from the games: it is where the new weights matter.
-        chat = next(first_chats(groups), PROBE)
+        chat = next(first_chats(map(from_art, groups)), PROBE)
         metrics = await self._proof.prove(name, result.step, before, chat)
         return replace(result, metrics={**result.metrics, **metrics})
 

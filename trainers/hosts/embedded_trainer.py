@@ -1,24 +1,18 @@
-"""ART's `Backend` protocol (openpipe-art 0.5.18), implemented in this process on torch.
+"""The weights of one model in this process: sampled from, trained, and kept as checkpoints.
 
-    backend = EmbeddedArtBackend(Path(".art"), find_checkpoint("clue-tiny"))
-    model = art.TrainableModel(name="m", project="p", base_model="clue-tiny")
-    await model.register(backend)
-
-Every step is served in this process as `name@step`: `model.openai_client()` reaches the sampler
-without a socket. A checkpoint is a Hugging Face folder with the optimizer's state, in
-`BASE/PROJECT/models/NAME/checkpoints/STEP`.
+A checkpoint is a Hugging Face folder with the optimizer's state, `CHECKPOINTS/0001` for step 1.
+Every step is served by the sampler as `NAME@STEP`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -26,30 +20,39 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.layers import read_state_dict
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.checkpoint_files import read_weights
-from trainers.algorithms.learner import Learner
+from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.mismatch import sampling_distances
 from trainers.algorithms.sequences import TokenSequence, token_sequences
-from trainers.hosts.art import TrainableModel, TrainResult, TrajectoryGroup
-from trainers.hosts.train_settings import ReadSequences, TrainSettings, token_counts
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-AnyModel = TrainableModel[Any, Any]
+from trainers.trajectory import TrajectoryGroup
 
 SERVED_BYTES = 2**30
 """Bytes of weights that stay loaded for answers; the least recently used step goes first."""
 
+ReadSequences = Callable[[], Sequence[TokenSequence]]
+"""Return the sequences of one step."""
 
-class EmbeddedArtBackend:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSettings(UpdateOptions):
+    """Settings of a training step, under ART's names; `TrainConfig` explains them.
+
+    The trainer itself sets `seed`.
+    """
+
+    kl_penalty_reference_step: int | None = None
+    warmup_steps: int = 0
+
+
+class EmbeddedTrainer:
     """Holds the weights of one model: samples from them and trains them."""
 
     def __init__(
         self,
-        folder: Path,
+        checkpoints: Path,
         base_model: Path,
         *,
+        name: str = "policy",
         device: str = "auto",
         lora: Lora | None = None,
         context_length: int | None = None,
@@ -59,8 +62,9 @@ class EmbeddedArtBackend:
         """Load the base model.
 
         Args:
-            folder: ART's base path.
+            checkpoints: the folder of the checkpoints, which `open` creates.
             base_model: a folder with a checkpoint of a supported family.
+            name: of the model.
             device: auto, cpu, cuda or cuda:NUMBER.
             lora: the adapter to train; None: all weights.
             context_length: tokens of the longest chat; None: the model's own.
@@ -71,78 +75,62 @@ class EmbeddedArtBackend:
             UsageError: `base_model` holds no such checkpoint.
         """
         self.sampler = Sampler(base_model, device=device, context_length=context_length)
-        self._folder = folder
+        self.name = name
+        self._checkpoints = checkpoints
         self._base_model = base_model
         self._lora = lora
         self._learner = self._learner_at(0)
         self._seed = seed
         self._first_step = first_step
         self._step = 0
-        self._model: AnyModel | None = None
         self._last_requests: dict[int, float] = {}
         """Time of the last request for each step that is served."""
         self._max_served = 2
         self._references: dict[int, dict[str, Tensor]] = {}
 
-    # Methods that ART calls
-
-    async def register(self, model: AnyModel) -> None:
-        """Continue from the newest checkpoint of this model, or start with the base model.
+    def open(self) -> None:
+        """Continue from a checkpoint of this model, or start with the base model.
 
         Raises:
             ArenaError: the checkpoint of `first_step` is missing or broken.
         """
-        if self._model is not None and self._model is not model:
-            raise UsageError(f"this backend holds {self._model.name} already; make another one")
-        self._model = model
-        model.base_path = str(self._folder)
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         # Drafts of a process that was killed while it saved.
         for draft in self._checkpoints.glob(".*.part"):
             rmtree(draft)
         self._restore()
         self._serve(self._step, self._learner.state())
-        model._openai_client = self._client()
 
-    async def _prepare_backend_for_training(
-        self, model: AnyModel, config: object = None
-    ) -> tuple[str, str]:
-        return "http://localhost/v1", "embedded"
+    def served_name(self, step: int | None = None) -> str:
+        """Return the name under which a step (None: the newest) is served; load it if necessary.
 
-    def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:
-        """Return the name under which a step is served; load the step if necessary."""
+        Raises UsageError if the step is not kept.
+        """
         step = self._step if step is None else step
-        name = f"{model.name}@{step}"
+        name = f"{self.name}@{step}"
         if name not in self.sampler.adapters:
             self._serve(step, self._weights(step))
         self._last_requests[step] = time.monotonic()
         return name
 
-    async def _get_step(self, model: AnyModel) -> int:
-        return self._step
-
-    async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
+    async def keep(self, steps: Collection[int]) -> None:
         """Delete all other checkpoints but the newest, and stop serving them."""
-        for step in set(self.steps()) - set(steps_to_keep) - {self._step}:
+        for step in set(self.steps()) - set(steps) - {self._step}:
             rmtree(self.checkpoint(step), ignore_errors=True)
             self._stop_serving(step)
 
     async def train(
-        self,
-        model: AnyModel,
-        trajectory_groups: Iterable[TrajectoryGroup],
-        **keywords: Any,
-    ) -> TrainResult:
-        """Do one training step, save it and serve it. The keywords are those of `TrainSettings`.
+        self, groups: Sequence[TrajectoryGroup], settings: TrainSettings
+    ) -> dict[str, float]:
+        """Do one training step, save it and serve it; returns the metrics.
 
-        Shuffling depends on the backend's seed and the step: the same groups in the same order give
+        Shuffling depends on the trainer's seed and the step: the same groups in the same order give
         the same weights, to the bit. An error leaves the state after the last finished step.
 
         Raises:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.
         """
-        settings, groups = TrainSettings(**keywords), list(trajectory_groups)
-        read = partial(token_sequences, groups, self.sampler.encode, settings.scale_rewards)
+        read = partial(token_sequences, groups, self.sampler.encode)
         return await self.train_sequences(read, settings, groups)
 
     async def train_sequences(
@@ -150,7 +138,7 @@ class EmbeddedArtBackend:
         read: ReadSequences,
         settings: TrainSettings,
         groups: Sequence[TrajectoryGroup] = (),
-    ) -> TrainResult:
+    ) -> dict[str, float]:
         """Do one training step on token sequences; see `train`.
 
         Args:
@@ -170,8 +158,7 @@ class EmbeddedArtBackend:
         if settings.kl_penalty_coef:
             reference = self._reference(settings.kl_penalty_reference_step or 0)
         # In a thread: the event loop must not stand still during the update.
-        metrics = await asyncio.to_thread(self._train, read, settings, reference)
-        return TrainResult(self._step, metrics)
+        return await asyncio.to_thread(self._train, read, settings, reference)
 
     async def sampling_distances(
         self, sequences: Sequence[TokenSequence], settings: TrainSettings
@@ -179,15 +166,9 @@ class EmbeddedArtBackend:
         """Return how far the newest weights are from those that sampled each sequence, in nats."""
         return await asyncio.to_thread(sampling_distances, self._learner, sequences, settings)
 
-    def _train_sft(self, *_args: Any, **_more: Any) -> AsyncIterator[dict[str, float]]:
-        raise NotImplementedError(
-            "the embedded host trains by GRPO only; for imitation use `arena pretrain`"
-        )
-
     async def close(self) -> None:
+        """Release the sampler."""
         await self.sampler.close()
-
-    # Beyond the protocol
 
     @property
     def step(self) -> int:
@@ -204,11 +185,6 @@ class EmbeddedArtBackend:
         # `Learner.save` renames a complete folder into place: its training.json shows that it is
         # one.
         return sorted(int(path.name) for path in folders if (path / "training.json").exists())
-
-    @property
-    def _checkpoints(self) -> Path:
-        assert self._model is not None, "register a model first"
-        return Path(self._model._get_output_dir()) / "checkpoints"
 
     def _restore(self) -> None:
         """Load the first step, and delete the checkpoints of later steps."""
@@ -260,17 +236,15 @@ class EmbeddedArtBackend:
         return metrics
 
     def _serve(self, step: int, state: dict[str, Tensor]) -> None:
-        assert self._model is not None, "register a model first"
-        self.sampler.load_adapter_weights(f"{self._model.name}@{step}", state)
+        self.sampler.load_adapter_weights(f"{self.name}@{step}", state)
         self._last_requests[step] = time.monotonic()
         # At least 2: the newest step and one other, for example the starting policy.
         self._max_served = max(2, SERVED_BYTES // sum(tensor.nbytes for tensor in state.values()))
 
     def _stop_serving(self, step: int) -> None:
         """Unload the weights of a step; the next request for them loads them again."""
-        assert self._model is not None, "register a model first"
         if self._last_requests.pop(step, None) is not None:
-            self.sampler.unload_adapter(f"{self._model.name}@{step}")
+            self.sampler.unload_adapter(f"{self.name}@{step}")
 
     def _evict(self) -> None:
         """Unload the least recently used steps; the newest step always stays."""
@@ -295,17 +269,11 @@ class EmbeddedArtBackend:
             self._references = {step: {n: t.to(self._learner.device) for n, t in on_device}}
         return self._references[step]
 
-    def _client(self) -> AsyncOpenAI | None:
-        """Return an OpenAI client whose transport is the server's application in this process."""
-        import httpx
-        from openai import AsyncOpenAI
 
-        from backends.server.app import make_app
-
-        app = make_app(self.sampler, tokens_as_ids=True)
-        transport = httpx.ASGITransport(app)
-        return AsyncOpenAI(
-            base_url="http://localhost/v1",
-            api_key="embedded",
-            http_client=httpx.AsyncClient(transport=transport, base_url="http://localhost"),
-        )
+def token_counts(sequences: Sequence[TokenSequence]) -> dict[str, float]:
+    """Return the metrics of a step that count its sequences and their tokens."""
+    return {
+        "sequences": float(len(sequences)),
+        "tokens_trained": float(sum(len(sequence.sampled_positions) for sequence in sequences)),
+        "tokens_computed": float(sum(len(sequence.ids) for sequence in sequences)),
+    }

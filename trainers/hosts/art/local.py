@@ -18,18 +18,17 @@ from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK
 from trainers.hosts.arguments import EMBEDDED_ONLY, train_arguments
-from trainers.hosts.art_errors import ErrorTranslatingBackend, require_open
-from trainers.hosts.host import HostRequest
-from trainers.hosts.megatron_stub import import_model_config
-from trainers.hosts.policy import ServedWeights, inference_server
-from trainers.hosts.preflight import (
+from trainers.hosts.art.art_host import ArtHost, ErrorTranslatingBackend, require_open
+from trainers.hosts.art.megatron_stub import import_model_config
+from trainers.hosts.art.preflight import (
     cuda_problem,
     disk_problem,
     packages_problem,
     raise_problems,
     runtime_problem,
 )
-from trainers.hosts.served_host import ServedHost
+from trainers.hosts.host import HostRequest
+from trainers.hosts.policy import ServedWeights
 from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
 from trainers.hosts.weight_sync.own_server import LORA_RANKS
 from trainers.runs.records import RunFiles
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from art.dev.engine import EngineArgs
 
     from trainers.config.config import TrainConfig
-    from trainers.hosts.weight_sync.adapter_proof import AdapterProof
+    from trainers.hosts.art.adapter_proof import AdapterProof
 
 DEFAULT_SEQUENCE_LENGTH = 32_768
 """Tokens of the longest chat without --max-context-tokens; ART's default."""
@@ -48,7 +47,7 @@ SEQUENCE_MULTIPLE = 2_048
 """ART rounds the longest chat up to a multiple of this."""
 
 
-class LocalHost(ServedHost[ErrorTranslatingBackend]):
+class LocalHost(ArtHost[ErrorTranslatingBackend]):
     """ART's LocalBackend as a TrainingHost."""
 
     name = "local"
@@ -68,8 +67,9 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         if self._base_model == "scratch":
             problems.append("only --trainer-host embedded trains a model from scratch")
         raise_problems(self.name, problems)
+        self._arguments()
 
-    def arguments(self) -> dict[str, JsonValue]:
+    def _arguments(self) -> dict[str, JsonValue]:
         config = self._request.config
         device = () if config.device == "cuda" else ("device",)
         return train_arguments(
@@ -84,8 +84,8 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         delete_later_checkpoints(self._folder() / "checkpoints", step)
         log = self._folder() / "logs" / "vllm-runtime.log"
         inner = self._load_backend()  # Imports ART first, and quietly.
-        from trainers.hosts.model import trainable_model
-        from trainers.hosts.weight_sync.adapter_proof import AdapterProof, ProvenBackend
+        from trainers.hosts.art.adapter_proof import AdapterProof, ProvenBackend
+        from trainers.hosts.art.classes import trainable_model
 
         # In a thread: a base model that is fetched from the hub takes minutes.
         proof = await asyncio.to_thread(AdapterProof, self._base_model, self.checkpoint)
@@ -97,14 +97,15 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         self._model = trainable_model(config, folder, self._base_model, internal=internal)
         self._backend = backend
         await self._model.register(backend)
+        self._link_checkpoints()
         self._first_step = step
-        self._server = inference_server(self._model, self._request, self.name)
+        self._server = self._connect()
         await proof.connect(self._server, self._model.get_inference_name(step), step)
         self._proof = proof
         return step
 
     def _load_backend(self) -> art.Backend:
-        import_module("trainers.hosts.art")  # Imports ART first, and quietly.
+        import_module("trainers.hosts.art.classes")  # Imports ART first, and quietly.
         try:
             import_model_config()
             from art.local import LocalBackend
@@ -166,8 +167,18 @@ class LocalHost(ServedHost[ErrorTranslatingBackend]):
         folder = self._folder() / "checkpoints" / f"{step:04d}"
         return folder if folder.is_dir() else None
 
+    def _link_checkpoints(self) -> None:
+        """Link the run's folder `checkpoints` to ART's, so that all hosts have it there."""
+        link, folder = RunFiles(self._request.folder).checkpoints, self._folder() / "checkpoints"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            # Relative: `--fresh` moves the run's folder.
+            link.symlink_to(folder.relative_to(self._request.folder.absolute()))
+
     def _folder(self) -> Path:
-        return RunFiles(self._request.folder.absolute()).art_model(self._request.config)
+        config = self._request.config
+        folder = self._request.folder.absolute()
+        return folder / "art" / config.project / "models" / config.served_name
 
 
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:

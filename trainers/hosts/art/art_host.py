@@ -1,0 +1,265 @@
+"""A host whose weights are trained by ART, and answer at an OpenAI-compatible server of ART.
+
+ART's errors become ArenaErrors: one line, and whether a retry is safe.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import JsonValue
+
+from arena.core.errors import ArenaError, BackendError
+from arena.episodes.files import write_whole
+from arena.plugins.extras import require
+from backends.openai_http import HTTPBackend
+from backends.provider_errors import safe_excerpt
+from trainers.hosts.host import HostRequest, StepSettings
+from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
+from trainers.trajectory import TrajectoryGroup
+
+if TYPE_CHECKING:
+    import art
+    from art import dev
+    from art.types import TrainResult, TrainSFTConfig
+
+    from arena.llm.backend import Backend
+
+    Model = art.Model[Any, Any]
+    Trainable = art.TrainableModel[Any, Any]
+
+DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
+"""The model of ART's examples: its chat template renders a chat as it was sampled."""
+PACKAGES = ("art", "openai", "torch", "transformers")
+ART_TOTALS = "_metrics_builder_state"
+"""ART's key of its running totals (art.model.METRICS_BUILDER_STATE_KEY)."""
+
+Outcome = TypeVar("Outcome")
+
+
+def require_open(part: Outcome | None) -> Outcome:
+    """Return a part that a host has after `open`. Raises ArenaError before."""
+    if part is None:
+        raise ArenaError("the training host is not open")
+    return part
+
+
+class ErrorTranslatingBackend:
+    """An `art.Backend` that delegates to `inner` and raises ArenaErrors only.
+
+    `BackendError.retryable` states whether the same call may succeed later. A retryable failure of
+    `train` has changed nothing, so a retry never trains a step twice.
+    """
+
+    def __init__(self, inner: art.Backend, name: str, hint: str = "") -> None:
+        """`name` starts each message and `hint` ends it."""
+        self.inner = inner
+        self.name = name
+        self._hint = hint
+
+    def __getattr__(self, name: str) -> Any:
+        """Delegate attributes that ART reads from some backends only."""
+        return getattr(self.inner, name)
+
+    def translate(self, error: Exception, operation: str) -> ArenaError:
+        """Return the failure in one line; not retryable, since the state is unknown."""
+        cause = safe_excerpt(str(error)) or "no details"
+        message = f"{self.name}: {operation} failed: {cause} ({type(error).__name__}){self._hint}"
+        return BackendError(message, "server_error")
+
+    async def attempt(self, operation: str, call: Awaitable[Outcome]) -> Outcome | ArenaError:
+        """Return the result of the call, or the translated error."""
+        # Returned and not raised here: raised within `except` it would keep ART's exception, with
+        # URLs and keys, as its context.
+        try:
+            return await call
+        except ArenaError as error:
+            return error
+        except Exception as error:  # The edge of a foreign library, which raises anything.
+            return self.translate(error, operation)
+
+    async def call(self, operation: str, call: Awaitable[Outcome]) -> Outcome:
+        """Return the result of the call. Raises the translated error."""
+        outcome = await self.attempt(operation, call)
+        if isinstance(outcome, ArenaError):
+            raise outcome
+        return outcome
+
+    # ART's protocol, in its order.
+
+    def _model_inference_name(self, model: Model, step: int | None = None) -> str:
+        return self.inner._model_inference_name(model, step)
+
+    async def close(self) -> None:
+        await self.call("closing", self.inner.close())
+
+    async def register(self, model: Model) -> None:
+        await self.call("registering the model", self.inner.register(model))
+
+    async def _get_step(self, model: Trainable) -> int:
+        return await self.call("looking for checkpoints", self.inner._get_step(model))
+
+    async def _delete_checkpoint_files(self, model: Trainable, steps_to_keep: list[int]) -> None:
+        deleting = self.inner._delete_checkpoint_files(model, steps_to_keep)
+        await self.call("deleting checkpoints", deleting)
+
+    async def _prepare_backend_for_training(
+        self, model: Trainable, config: dev.OpenAIServerConfig | None
+    ) -> tuple[str, str]:  # ART's protocol has a bare tuple: URL and API key.
+        starting = self.inner._prepare_backend_for_training(model, config)
+        return await self.call("starting to serve the model", starting)
+
+    async def train(
+        self, model: Trainable, trajectory_groups: Iterable[art.TrajectoryGroup], **kwargs: Any
+    ) -> TrainResult:
+        training = self.inner.train(model, trajectory_groups, **kwargs)
+        return await self.call("training", training)
+
+    def _train_sft(
+        self,
+        model: Trainable,
+        trajectories: Iterable[art.Trajectory],
+        config: TrainSFTConfig,
+        dev_config: dev.TrainSFTConfig,
+        verbose: bool = False,
+    ) -> AsyncIterator[dict[str, float]]:
+        return self.inner._train_sft(model, trajectories, config, dev_config, verbose)
+
+
+ArtBackend = TypeVar("ArtBackend", bound=ErrorTranslatingBackend)
+
+
+class ArtHost(ABC, Generic[ArtBackend]):
+    """Base of a `TrainingHost`. A subclass opens `_model`, `_backend` and `_server`."""
+
+    name: str
+
+    def __init__(self, request: HostRequest) -> None:
+        self._request = request
+        self._base_model = request.config.base_model or DEFAULT_MODEL
+        self._model: Trainable | None = None
+        self._backend: ArtBackend | None = None
+        self._server: HTTPBackend | None = None
+
+    @property
+    def model(self) -> Trainable:
+        """Return ART's model. Raises ArenaError before `open`."""
+        return require_open(self._model)
+
+    async def open(self, step: int) -> int:
+        require(f"--trainer-host {self.name}", PACKAGES, "art")
+        try:
+            opened = await self._open(step)
+        except BaseException:
+            # The caller does not close a host that it could not open: a server that was started
+            # would continue to run and hold the GPU's memory.
+            await self.close()
+            raise
+        go_back(Path(self.model._get_output_dir()), opened)
+        return opened
+
+    async def train(
+        self, groups: Sequence[TrajectoryGroup], settings: StepSettings
+    ) -> dict[str, float]:
+        """Do one training step, and write ART's own log of it."""
+        from trainers.hosts.art.convert import to_art
+
+        theirs, keywords = [to_art(group) for group in groups], self._arguments()
+        keywords["learning_rate"] = settings.learning_rate
+        if self._request.config.kl_coef:
+            keywords["kl_penalty_reference_step"] = settings.kl_reference
+        result = await require_open(self._backend).train(self.model, theirs, **keywords)
+        metrics = {
+            name: float(value)
+            for name, value in result.metrics.items()
+            if isinstance(value, int | float) and isfinite(value)
+        }
+        await self.model.log(theirs or None, split="train", metrics=metrics, step=result.step)
+        return metrics
+
+    def policy(self, step: int | None = None) -> Backend:
+        if step is not None:
+            self._check_kept(step)
+        return HostedPolicy(
+            require_open(self._server),
+            self._serve,
+            step,
+            model=self.model.name,
+            context_length=self._request.config.max_context_tokens or None,
+        )
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+        if self._backend is not None:
+            await self._backend.close()
+
+    def _connect(self) -> HTTPBackend:
+        """Return the server at which ART has registered the model. Raises ArenaError if none."""
+        url, key = self.model.inference_base_url, self.model.inference_api_key
+        if url is None or key is None:
+            raise ArenaError(
+                f"--trainer-host {self.name}: ART has registered {self.model.name} at no server"
+            )
+        return inference_server(self._request, self.name, self.model.name, url, key)
+
+    @abstractmethod
+    def _arguments(self) -> dict[str, Any]:
+        """Return the config as keyword arguments of ART's `train`.
+
+        Raises:
+            UsageError: this host does not support a setting. No setting is dropped silently.
+        """
+
+    @abstractmethod
+    async def _open(self, step: int) -> int:
+        """Do what `TrainingHost.open` describes."""
+
+    @abstractmethod
+    def _check_kept(self, step: int) -> None:
+        """Raise UsageError if the weights of a step are not kept."""
+
+    @abstractmethod
+    async def _serve(self, step: int | None) -> ServedWeights:
+        """Make the weights of a step (None: the newest) available at the server."""
+
+
+def go_back(folder: Path, step: int) -> None:
+    """Reset ART's history.jsonl and state.json in this folder to the state after a step.
+
+    A killed run may have logged an unfinished step there. ART adds up totals in state.json, which
+    would count that step twice; it also does not replace the file atomically, so that it may be
+    incomplete. The lines of history.jsonl contain the same totals.
+    """
+    history, state = folder / "history.jsonl", folder / "state.json"
+    # A line that is not JSON is the last one of a killed process: it is dropped as well.
+    lines = history.read_text("utf-8").splitlines(keepends=True) if history.exists() else []
+    rows = [row for row in map(_object_of, lines) if row is not None and _step_of(row) <= step]
+    if len(rows) < len(lines):
+        write_whole(history, "".join(json.dumps(row) + "\n" for row in rows))
+    if state.exists():
+        content = _object_of(state.read_text("utf-8")) or {}
+        # Of several rows the last one counts: a total grows from row to row.
+        totals = {name: row[name] for row in rows for name in row if "/cum/" in name}
+        old = content.get(ART_TOTALS)
+        content[ART_TOTALS] = {**(old if isinstance(old, dict) else {}), "cum_state": totals}
+        write_whole(state, json.dumps(content, indent=2))
+
+
+def _object_of(text: str) -> dict[str, JsonValue] | None:
+    """Return the JSON object in a text; None if it is incomplete."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _step_of(row: dict[str, JsonValue]) -> float:
+    step = row.get("step", 0)
+    return step if isinstance(step, int | float) else 0

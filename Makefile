@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-DEMO := runs/train/cluedo-demo/art/arena/models/cluedo-demo
+DEMO := runs/train/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 SUITE ?= mini
@@ -88,7 +88,7 @@ test: $(VENV)/.test
 
 test-atropos: $(VENV)/.test build/venv-atropos/.ready
 	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \
-	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py tests/trainers/test_art_atropos*.py
+	  $(BIN)/pytest -m atropos tests/trainers/test_atropos_*.py
 
 # Of the dependencies of atroposlib, those of its server (fastapi, uvicorn), its trainer, and the
 # client of its environments (the third line). All that it names would be 1 GB more.
@@ -156,7 +156,7 @@ test-sockets: | $(BIN)/python
 test-ray: build/venv-ray/.ready
 	ARENA_KILLS=50 build/venv-ray/bin/python -m pytest -m ray \
 	  tests/episodes/test_ray.py tests/episodes/test_executor_faults.py \
-	  tests/trainers/test_art_ray_servers.py
+	  tests/trainers/test_ray_model_servers.py
 
 build/venv-ray/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-ray

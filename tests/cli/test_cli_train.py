@@ -462,7 +462,7 @@ def test_the_result_of_a_run(capsys: Output) -> None:
     folder = write_run("done", 8, 8, finished(), options={"players": 3})
     run_of_disk, files = TrainingRun.read(folder), RunFiles(folder)
     assert result_json(run_of_disk)["checkpoint"] is None
-    weights = files.art / "arena" / "models" / "done" / "checkpoints" / "0004"
+    weights = files.checkpoints / "0004"
     weights.mkdir(parents=True)
     files.report.touch()
     told = "\n".join(result_lines(run_of_disk))

@@ -16,8 +16,6 @@ from trainers.config.config import TrainConfig
 from trainers.grpo import train
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 
-ART = "art/arena/models/x"
-
 
 def small_base(folder: Path) -> Path:
     return build_tiny_model(
@@ -89,5 +87,5 @@ def rows_of(folder: Path) -> list[StepRecord]:
 
 
 def weights(folder: Path, step: int) -> str:
-    path = folder / ART / "checkpoints" / f"{step:04d}" / "model.safetensors"
+    path = folder / "checkpoints" / f"{step:04d}" / "model.safetensors"
     return hashlib.sha256(path.read_bytes()).hexdigest()

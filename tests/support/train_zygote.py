@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 RARE = (
-    *("polars", "pyarrow.parquet", "tokenizers", "starlette.applications", "httpx", "openai"),
+    *("tokenizers", "httpx"),
     *("scipy.optimize", "backends.embedded.sampler", "backends.scripted", "scripted_table"),
-    *("art.utils.old_benchmarking.calculate_step_metrics", "trainers.hosts.model"),
 )
 """Modules that are imported lazily; imported once for all children."""
 
@@ -150,7 +149,7 @@ def main() -> None:
     for name in (
         "trainers.grpo",
         "trainers.hosts.embedded",
-        "trainers.hosts.embedded_backend",
+        "trainers.hosts.embedded_trainer",
         *RARE,
     ):
         importlib.import_module(name)

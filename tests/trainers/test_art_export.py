@@ -19,7 +19,6 @@ if find_spec("art") is None:
 from scripted_table import quick
 from tiny_model import build_tiny_model
 from torch import Tensor
-from trainers.hosts.embedded_backend import EmbeddedArtBackend
 
 from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
@@ -37,10 +36,14 @@ from backends.embedded.sampler import Sampler
 from trainers.algorithms.sequences import token_sequences
 from trainers.export.art import read_groups
 from trainers.export.exporter import ExportResult, export_replays
-from trainers.hosts.art import TrainableModel, Trajectory, TrajectoryGroup
+from trainers.hosts.art.classes import TrainableModel, Trajectory, TrajectoryGroup
+from trainers.hosts.art.convert import from_art, to_art
+from trainers.hosts.art.embedded_backend import EmbeddedBackend
 from trainers.rewards import Rewards, SeatEpisode
+from trainers.rewards.credit import credit_games
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import trajectory_of
+from trainers.trajectory import TrajectoryGroup as TrajectoryGroupOfOurs
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -106,7 +109,8 @@ def test_the_groups_are_those_that_training_makes(tmp_path: Path, replays: Path)
         assert len(group.trajectories) == GAMES
         for number, trajectory in enumerate(group):
             episode = episode_of(read_replay(replays / f"{seed}-{number}.jsonl"))
-            expected = trajectory_of(episode, 0)
+            ours = TrajectoryGroupOfOurs((trajectory_of(episode, 0),))
+            [expected] = to_art(ours).trajectories
             scored = rewards.score(SeatEpisode(GAME, episode, 0))
             assert trajectory.messages_and_choices == expected.messages_and_choices
             assert trajectory.additional_histories == expected.additional_histories
@@ -136,19 +140,22 @@ def test_an_export_trains_on_the_embedded_host(tmp_path: Path, base: Path, repla
 
     async def run() -> None:
         groups = list(read_groups(out))
-        backend = EmbeddedArtBackend(tmp_path, base, device="cpu")
+        backend = EmbeddedBackend(base, path=tmp_path, device="cpu")
         model: TrainableModel[Any, Any] = TrainableModel(
             name="m", project="p", base_model="tiny", base_path=str(tmp_path), report_metrics=[]
         )
-        await model.register(backend)  # type: ignore[arg-type]
-        before = copied(backend._learner.state())
-        sequences = token_sequences(groups, backend.sampler.encode)
+        await model.register(backend)
+        before = copied(backend.trainer._learner.state())
+        sequences = token_sequences(
+            credit_games([from_art(group) for group in groups], scale=True),
+            backend.trainer.sampler.encode,
+        )
         result = await backend.train(model, groups, learning_rate=3e-3, threads=1)
-        assert result.step == backend.step == 1
+        assert result.step == backend.trainer.step == 1
         assert (
             result.metrics["tokens_trained"] == sum(len(s.sampled_positions) for s in sequences) > 0
         )
-        after = backend._learner.state()
+        after = backend.trainer._learner.state()
         assert any(not before[name].equal(after[name]) for name in before)
         await backend.close()
 

@@ -26,16 +26,7 @@ pytest.importorskip("uvicorn")
 if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
-from trainers.hosts.local import (
-    LocalHost,
-    _train_signature,
-    delete_later_checkpoints,
-    internal_config,
-)
-from trainers.hosts.megatron_stub import import_model_config
-from trainers.hosts.preflight import packages_problem, runtime_problem
-from trainers.hosts.serverless import ServerlessHost
-from trainers.hosts.train_settings import TrainSettings
+from made_up_groups import turn
 from wandb_wire import ANSWER, ENTITY, KEY, WandbWire
 
 from arena.core.errors import ArenaError, BackendError, UsageError
@@ -43,9 +34,20 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 from trainers.hosts.arguments import KEYWORDS, train_arguments
-from trainers.hosts.host import HostRequest, TrainingHost
+from trainers.hosts.art.local import (
+    LocalHost,
+    _train_signature,
+    delete_later_checkpoints,
+    internal_config,
+)
+from trainers.hosts.art.megatron_stub import import_model_config
+from trainers.hosts.art.preflight import packages_problem, runtime_problem
+from trainers.hosts.art.serverless import ServerlessHost
+from trainers.hosts.embedded_trainer import TrainSettings
+from trainers.hosts.host import HostRequest, StepSettings
 from trainers.hosts.selection import select_host
 from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
+from trainers.trajectory import Trajectory, TrajectoryGroup
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"
 ASK = Request((Message("user", "who has the rope"),), logprobs=True)
@@ -72,6 +74,8 @@ LOCAL = BOTH | {
 }
 SERVERLESS = BOTH | {"loss": "ppo"}
 ALL = {field: keyword.names[0] for field, keyword in KEYWORDS.items()}
+EMBEDDED = {field: name for field, name in ALL.items() if field != "scale_advantages"}
+"""The loop scales advantages."""
 WISHES: dict[str, st.SearchStrategy[Any]] = {
     "learning_rate": st.floats(1e-7, 1.0),
     "loss": st.sampled_from(["cispo", "ppo"]),
@@ -101,7 +105,7 @@ def anything(**keywords: Any) -> None:
 
 
 def serverless_train() -> Callable[..., object]:
-    import_module("trainers.hosts.art")
+    import_module("trainers.hosts.art.classes")
     from art.serverless import ServerlessBackend
 
     return ServerlessBackend.train
@@ -122,13 +126,15 @@ def test_every_wish_is_passed_or_refused(
     train, known = {
         "local": (_train_signature, LOCAL),
         "serverless": (serverless_train(), SERVERLESS),
-        "embedded": (TrainSettings, ALL),
+        "embedded": (TrainSettings, EMBEDDED),
         "anything": (anything, ALL),
     }[host]
+    handled = ("scale_advantages",) if host == "embedded" else ()
     wishes = {field for field in WISHES if getattr(config, field) != getattr(default, field)}
+    wishes -= {*handled}
     if refused := wishes - known.keys():
         with pytest.raises(UsageError) as caught:
-            train_arguments(config, train, host=host)
+            train_arguments(config, train, host=host, handled=handled)
         said = str(caught.value)
         flags = {f"--{field.replace('_', '-')}" for field in refused}
         assert {word for word in said.split() if word.startswith("--")} - {
@@ -136,7 +142,7 @@ def test_every_wish_is_passed_or_refused(
         } >= flags
         assert said.startswith(f"{host} does not support: ") and "\n" not in said
         return
-    arguments = train_arguments(config, train, host=host)
+    arguments = train_arguments(config, train, host=host, handled=handled)
     selves = [None, None, None] if host == "serverless" else []
     inspect.signature(train).bind(*selves, **arguments)
     for field in wishes:
@@ -254,12 +260,12 @@ def test_vllms_environment_can_be_there_already(
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     wishes = {"server": "http://a", "device": "cpu", "async_steps": 1}
     with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
-        LocalHost(request_of(empty_folder, **wishes)).arguments()
+        LocalHost(request_of(empty_folder, **wishes))._arguments()
     with pytest.raises(
         UsageError, match="--trainer-host local does not support: --weight-decay 0.5"
     ):
-        LocalHost(request_of(empty_folder, weight_decay=0.5)).arguments()
-    allowed = LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo")).arguments()
+        LocalHost(request_of(empty_folder, weight_decay=0.5))._arguments()
+    allowed = LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo"))._arguments()
     assert allowed["kl_penalty_coef"] == 0.1 and allowed["loss_fn"] == "ppo"
     with pytest.raises(ArenaError, match="not open"):
         _ = LocalHost(request_of(empty_folder)).model
@@ -346,10 +352,10 @@ def wire(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbW
 
 
 def with_host(
-    folder: Path, do: Callable[[TrainingHost], Awaitable[None]], step: int = 0, **config: Any
+    folder: Path, do: Callable[[ServerlessHost], Awaitable[None]], step: int = 0, **config: Any
 ) -> int:
     """Open a serverless host that stands at `step`, do something with it, and close it."""
-    host: TrainingHost = ServerlessHost(request_of(folder, project="clue", **config))
+    host = ServerlessHost(request_of(folder, project="clue", **config))
 
     async def run() -> int:
         host.preflight()
@@ -363,39 +369,29 @@ def with_host(
     return asyncio.run(run())
 
 
-def groups() -> list[Any]:
-    """Two groups of two trajectories, each with an opponent's words and a trainable choice."""
-    from trainers.hosts.art import Choice, Trajectory, TrajectoryGroup
+def groups() -> list[TrajectoryGroup]:
+    """Two groups of two trajectories, each with an opponent's words and a turn."""
+    asked = Message("user", "who has the rope")
+    said = [asked, Message("assistant", "I pass"), asked]
+    answer = turn("suggest Rope", (7, 8, 9), [-0.5] * 3, messages=said)
+    played = tuple(Trajectory((answer,)).with_reward(reward) for reward in (0.0, 1.0))
+    return [TrajectoryGroup(played), TrajectoryGroup(played)]
 
-    content = [{"token": f"token_id:{n}", "logprob": -0.5} for n in (7, 8, 9)]
-    choice = Choice.model_validate(
-        {
-            "index": 0,
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": "suggest Rope"},
-            "logprobs": {"content": [{**row, "top_logprobs": []} for row in content]},
-        }
-    )
-    said: Any = {"role": "assistant", "content": "I pass"}
-    asked: Any = {"role": "user", "content": "who has the rope"}
 
-    def trajectory(reward: float) -> Trajectory:
-        return Trajectory(messages_and_choices=[asked, said, asked, choice], reward=reward)
-
-    return [TrajectoryGroup([trajectory(0.0), trajectory(1.0)]) for _ in range(2)]
+SETTINGS = StepSettings(1e-5, 0)
 
 
 def test_a_run_on_the_real_serverless_backend(wire: WandbWire, empty_folder: Path) -> None:
-    async def run(host: TrainingHost) -> None:
+    async def run(host: ServerlessHost) -> None:
         assert (host.model.entity, host.model.project) == (ENTITY, "clue")
         newest = host.policy()
         first = await newest.complete(ASK)
         assert first.policy_version == 0
         assert first.choices[0].tokens[0] == Token(7, ANSWER[0], 0.0)
         assert first.prompt_token_ids == (1, 2, 3)
-        result = await host.backend.train(host.model, groups(), **host.arguments())
-        assert result.step == 1 == await host.model.get_step()
-        assert result.metrics["loss/train"] == 0.5 and result.metrics["loss/grad_norm"] == 0.25
+        metrics = await host.train(groups(), SETTINGS)
+        assert await host.model.get_step() == 1
+        assert metrics["loss/train"] == 0.5 and metrics["loss/grad_norm"] == 0.25
         assert (await newest.complete(ASK)).policy_version == 1
         assert (await host.policy(0).complete(ASK)).policy_version == 0
         wire.steps |= {2, 3, 4}
@@ -428,13 +424,13 @@ def test_what_is_tried_again_and_what_is_not(wire: WandbWire, empty_folder: Path
     wire.endings.extend(["training_failed", "unavailable", "lost", "lost_but_trained"])
     faults: list[BackendError] = []
 
-    async def run(host: TrainingHost) -> None:
+    async def run(host: ServerlessHost) -> None:
         for _ in range(3):
             with pytest.raises(BackendError) as caught:
-                await host.backend.train(host.model, groups(), **host.arguments())
+                await host.train(groups(), SETTINGS)
             faults.append(caught.value)
-        result = await host.backend.train(host.model, groups(), **host.arguments())
-        assert result.step == 1
+        await host.train(groups(), SETTINGS)
+        assert await host.model.get_step() == 1
         assert (await host.policy().complete(ASK)).policy_version == 1
 
     with_host(empty_folder, run)
@@ -452,7 +448,7 @@ def test_what_is_tried_again_and_what_is_not(wire: WandbWire, empty_folder: Path
 def test_a_wrong_key_and_a_dead_server(
     wire: WandbWire, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(host: TrainingHost) -> None:
+    async def nothing(host: ServerlessHost) -> None:
         raise AssertionError("it must not open")
 
     monkeypatch.delenv("WANDB_API_KEY")
@@ -474,7 +470,7 @@ def test_a_wrong_key_and_a_dead_server(
 
 
 def test_a_run_goes_on_from_where_it_stands(wire: WandbWire, empty_folder: Path) -> None:
-    async def newest(host: TrainingHost) -> None:
+    async def newest(host: ServerlessHost) -> None:
         assert (await host.policy().complete(ASK)).policy_version == 5
 
     wire.steps = {0, 3, 5}
@@ -491,6 +487,6 @@ def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path
     with pytest.raises(
         UsageError, match=r"--trainer-host serverless does not support: --kl-coef 0.1 .*--trunc"
     ):
-        ServerlessHost(request_of(empty_folder, **wishes)).arguments()
+        ServerlessHost(request_of(empty_folder, **wishes))._arguments()
     with pytest.raises(UsageError, match=r"--lora-rank 4 .*--async-steps 2"):
-        ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2)).arguments()
+        ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2))._arguments()

@@ -20,10 +20,9 @@ pytest.importorskip("uvicorn")
 if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
-from art_groups import choice
+from made_up_groups import turn
 from safetensors.torch import load_file, save_file
 from tiny_model import build_tiny_model, write_adapter
-from trainers.hosts.local import LocalHost
 from trajectory_servers import serving
 
 from arena.core.errors import ArenaError, StopPlaying, UsageError
@@ -32,8 +31,11 @@ from arena.llm.settings import Settings
 from backends.embedded.sampler import Sampler
 from backends.server.app import make_app
 from trainers.config.config import TrainConfig
-from trainers.hosts.art import TrainResult, Trajectory, TrajectoryGroup
-from trainers.hosts.host import HostRequest
+from trainers.hosts.art.classes import TrainResult
+from trainers.hosts.art.local import LocalHost
+from trainers.hosts.host import HostRequest, StepSettings
+from trainers.runs.records import RunFiles
+from trainers.trajectory import Trajectory, TrajectoryGroup
 
 ASK = Request((Message("user", "who has the rope"),), logprobs=True)
 
@@ -125,9 +127,12 @@ def host(base: Path, tmp_path: Path, sampler: Sampler) -> Iterator[LocalHostWith
 
 
 def groups() -> list[TrajectoryGroup]:
-    answer = choice("suggest rope", (7, 8, 9), (-0.5, -0.5, -0.5))
-    chat: Any = [{"role": "user", "content": "who has the rope"}, answer]
-    return [TrajectoryGroup([Trajectory(messages_and_choices=chat, reward=r) for r in (0.0, 1.0)])]
+    asked = [Message("user", "who has the rope")]
+    answer = turn("suggest rope", (7, 8, 9), (-0.5, -0.5, -0.5), messages=asked)
+    return [TrajectoryGroup(tuple(Trajectory((answer,)).with_reward(r) for r in (0.0, 1.0)))]
+
+
+SETTINGS = StepSettings(1e-3, 0)
 
 
 def opened(host: LocalHost, work: Callable[[], Awaitable[None]], step: int = 0) -> None:
@@ -146,12 +151,13 @@ def test_a_step_ends_with_the_proof_of_its_weights(host: LocalHostWithoutART) ->
         newest = host.policy()
         assert (await newest.complete(ASK)).policy_version == 0
         for step in (1, 2):
-            result = await host.backend.train(host.model, groups())
-            assert result.step == step and result.metrics["loss"] == 0.5
+            metrics = await host.train(groups(), SETTINGS)
+            assert await host.model.get_step() == step and metrics["loss"] == 0.5
+            assert RunFiles(host._request.folder).checkpoint(step)
             # The same weights on both sides, and others than before.
-            assert result.metrics["swap_difference"] < 1e-4
-            assert result.metrics["swap_moved"] > 0.01
-            assert result.metrics["seconds_proving"] > 0
+            assert metrics["swap_difference"] < 1e-4
+            assert metrics["swap_moved"] > 0.01
+            assert metrics["seconds_proving"] > 0
             assert (await newest.complete(ASK)).policy_version == step
 
     opened(host, work)
@@ -168,7 +174,7 @@ def test_stale_weights_stop_the_run(host: LocalHostWithoutART) -> None:
     async def work() -> None:
         host.inner.stale = True
         with pytest.raises(StopPlaying, match="other weights than those of step 1") as stopped:
-            await host.backend.train(host.model, groups())
+            await host.train(groups(), SETTINGS)
         message = str(stopped.value)
         assert "and are those of step 0" in message and "\n" not in message
         assert "give the same command again" in message
@@ -181,7 +187,7 @@ def test_a_server_that_dies_after_training_stops_the_run(host: LocalHostWithoutA
         host.inner.after_training = host.inner.sampler._finalizer
         # Not as an error that is retried: the step is done, and would be done twice.
         with pytest.raises(StopPlaying, match="give the same command again"):
-            await host.backend.train(host.model, groups())
+            await host.train(groups(), SETTINGS)
 
     opened(host, work)
 

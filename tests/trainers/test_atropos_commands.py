@@ -18,8 +18,8 @@ import pytest
 
 pytest.importorskip("httpx")
 pytest.importorskip("torch")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from command_line import started
 from trajectory_servers import STOCK, arena_api, stock_api

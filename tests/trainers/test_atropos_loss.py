@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from tiny_model import build_tiny_model  # noqa: E402
 from trajectory_servers import group  # noqa: E402
@@ -45,7 +45,7 @@ def row(advantages: list[float], index: int = 0) -> TokenSequence:
     count = len(advantages)
     positions = [*range(1, count + 1)]
     return TokenSequence(
-        index, index, 0.0, [7] * (count + 1), positions, [-1.0] * count,
+        index, index, [7] * (count + 1), positions, [-1.0] * count,
         weight=1 / count, index=index, advantages=advantages,
     )  # fmt: skip
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +15,7 @@ from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from trainers.config.config import TrainConfig
 from trainers.runs.records import GroupCounts, RunState, StepRecord, TermMean, read_records
-from trainers.runs.run_log import RunLog, evenly, go_back, kept_steps, reason_of
+from trainers.runs.run_log import RunLog, evenly, kept_steps, reason_of
 from trainers.runs.wandb_log import metrics_of
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
@@ -55,7 +53,7 @@ def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(tmp_path
     assert (tmp_path / "run.json").read_text() == "{half"
 
 
-@pytest.mark.parametrize("there", ["metrics.jsonl", "art/arena/models/x/checkpoints/0002/w"])
+@pytest.mark.parametrize("there", ["metrics.jsonl", "checkpoints/0002/w"])
 def test_a_run_whose_state_is_lost_is_not_taken_for_a_new_one(tmp_path: Path, there: str) -> None:
     path = tmp_path / there
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,60 +98,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(
     assert path.read_text() == "old"
     write_whole(path, "new")
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
-
-
-# ART's own files
-
-
-def art_files(folder: Path, steps: int) -> None:
-    """As ART leaves them after so many steps."""
-    lines = [
-        json.dumps({"step": step, "data/cum/num_groups": 2.0 * step, "train/loss": 0.5})
-        for step in range(1, steps + 1)
-    ]
-    (folder / "history.jsonl").write_text("".join(line + "\n" for line in lines))
-    totals = {"data/cum/num_groups": 2.0 * steps}
-    state = {"_metrics_builder_state": {"cum_state": totals, "unique_scenario_ids": ["a"]}}
-    (folder / "state.json").write_text(json.dumps(state | {"another": {"note": 1}}))
-
-
-def state_of(folder: Path) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads((folder / "state.json").read_text())
-    return state
-
-
-def test_arts_files_go_back_to_a_step(tmp_path: Path) -> None:
-    art_files(tmp_path, 3)
-    go_back(tmp_path, 2)
-    rows = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
-    assert [one["step"] for one in rows] == [1, 2] and rows[1]["train/loss"] == 0.5
-    state = state_of(tmp_path)
-    assert state["_metrics_builder_state"]["cum_state"] == {"data/cum/num_groups": 4.0}
-    assert state["another"] == {"note": 1}
-    go_back(tmp_path, 0)
-    assert (tmp_path / "history.jsonl").read_text() == ""
-    assert state_of(tmp_path)["_metrics_builder_state"]["cum_state"] == {}
-
-
-def test_a_run_that_has_finished_all_it_logged_keeps_arts_files(tmp_path: Path) -> None:
-    art_files(tmp_path, 3)
-    before, state = (tmp_path / "history.jsonl").read_bytes(), state_of(tmp_path)
-    go_back(tmp_path, 3)
-    assert (tmp_path / "history.jsonl").read_bytes() == before and state_of(tmp_path) == state
-
-
-@pytest.mark.parametrize("torn", ["", '{"_metrics_buil', "[1]"])
-def test_half_a_state_file_is_made_again(tmp_path: Path, torn: str) -> None:
-    art_files(tmp_path, 2)
-    (tmp_path / "state.json").write_text(torn)
-    go_back(tmp_path, 2)
-    totals = {"cum_state": {"data/cum/num_groups": 4.0}}
-    assert state_of(tmp_path) == {"_metrics_builder_state": totals}
-
-
-def test_a_run_without_arts_files_has_nothing_to_go_back_to(tmp_path: Path) -> None:
-    go_back(tmp_path, 0)
-    assert not list(tmp_path.iterdir())
 
 
 # Which checkpoints are kept

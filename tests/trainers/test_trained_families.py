@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
@@ -45,7 +45,15 @@ def made_up(seed: int = 0) -> list[TokenSequence]:
         logprobs = [-rng.expovariate(0.5) for _ in sampled]
         sequences.append(
             TokenSequence(
-                index, group, rng.uniform(-1, 1), ids, sampled, logprobs, list(logprobs), 0.1, index
+                index,
+                group,
+                ids,
+                sampled,
+                logprobs,
+                list(logprobs),
+                0.1,
+                index,
+                [rng.uniform(-1, 1)] * len(sampled),
             )
         )
     return sequences

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
 
@@ -33,7 +33,7 @@ from trainers.trajectory import TrajectoryGroup
 class GroupScorer(Protocol):
     """Replaces the rewards of a group and keeps the order of its trajectories."""
 
-    async def __call__(self, group: TrajectoryGroup) -> TrajectoryGroup | None:
+    def __call__(self, group: TrajectoryGroup, /) -> Awaitable[TrajectoryGroup | None]:
         """Return a copy of the group with other rewards; None means that scoring failed."""
 
 

@@ -1,8 +1,8 @@
 """The files that a running training writes, so that it can resume after its last finished step.
 
 Order within step k: the host saves checkpoint k, the record is appended to metrics.jsonl, run.json
-marks the step as finished. Everything beyond the step in run.json is
-unfinished: it is removed when the run is resumed, and the step is repeated with the same seeds.
+marks the step as finished. Everything beyond the step in run.json is unfinished: it is removed when
+the run is resumed, and the step is repeated with the same seeds.
 """
 
 from __future__ import annotations

@@ -16,19 +16,19 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from scripted_table import quick  # noqa: E402
 from small_runs import Notes, rows_of  # noqa: E402
-from test_art_server import Table, answered_by, train  # noqa: E402
+from test_adapter_server import Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from trainers import grpo  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.weight_sync.server_process import ServerProcess  # noqa: E402
-from trainers.hosts.weight_sync.shared_weights import SharedWeightsBackend  # noqa: E402
+from trainers.hosts.weight_sync.shared_weights import SharedWeightsTrainer  # noqa: E402
 
 PYTHON = os.environ.get("ARENA_VLLM_PYTHON", "")
 pytestmark = [
@@ -79,7 +79,7 @@ def test_the_optimizer_writes_into_vllms_memory(
 
     async def in_place(host: EmbeddedHost) -> None:
         backend = host._remote
-        assert isinstance(backend, SharedWeightsBackend)
+        assert isinstance(backend, SharedWeightsTrainer)
         await answered_by(host, None, 0)
         # One copy: the trained tensors lie in the files that vLLM has mapped.
         trained = backend._learner._trained
@@ -112,7 +112,7 @@ def test_the_optimizer_writes_into_vllms_memory(
     Table(tmp_path, model).run("vllm", in_place, **options)
 
 
-async def distance_to_base(backend: SharedWeightsBackend) -> float:
+async def distance_to_base(backend: SharedWeightsTrainer) -> float:
     """Nats between vLLM's greedy reply and the base model's probabilities for it."""
     await backend._call("reset_prefix_cache")
     (server,) = backend._servers

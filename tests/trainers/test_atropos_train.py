@@ -19,13 +19,13 @@ import pytest
 httpx = pytest.importorskip("httpx")
 torch = pytest.importorskip("torch")
 pytest.importorskip("uvicorn")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from sampled_groups import sampled_groups  # noqa: E402
 from small_runs import Notes  # noqa: E402
-from test_art_atropos import OPTIONS, player, together  # noqa: E402
-from test_art_server import ModelServer  # noqa: E402
+from test_adapter_server import ModelServer  # noqa: E402
+from test_atropos_environment import OPTIONS, player, together  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 from trajectory_servers import SERVERS, STOCK, serving, stock_api  # noqa: E402
 

@@ -17,15 +17,14 @@ from typing import Any
 
 import pytest
 
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 from trainers.runs.run_files import plan_run
 
 ZYGOTE = Path(__file__).parents[1] / "support" / "train_zygote.py"
-ART = "art/arena/models/x"
 STEPS = 2
 
 
@@ -152,7 +151,7 @@ def undisturbed(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def weights(folder: Path, step: int = STEPS) -> list[str]:
     """Hashes of the weights and of the optimizer's state."""
-    checkpoint = folder / ART / "checkpoints" / f"{step:04d}"
+    checkpoint = folder / "checkpoints" / f"{step:04d}"
     files = sorted(checkpoint.glob("model.safetensors")) + sorted(checkpoint.glob("optimizer*"))
     assert len(files) == 2
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
@@ -164,24 +163,12 @@ def learned(row: StepRecord) -> StepRecord:
     return row.model_copy(update={"seconds": 0.0, "time": {}, "update": update, "warnings": ()})
 
 
-def history(folder: Path) -> list[dict[str, Any]]:
-    text = (folder / ART / "history.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def totals(folder: Path) -> Any:
-    """What ART has added up over all steps."""
-    return json.loads((folder / ART / "state.json").read_text())["_metrics_builder_state"]
-
-
 def check_same(folder: Path, undisturbed: Path) -> None:
     """The run has ended as the other has: every step done, and done once."""
     rows, expected = (read_records(RunFiles(one).metrics) for one in (folder, undisturbed))
     assert [row.step for row in rows] == list(range(STEPS + 1))
     assert len(RunFiles(folder).metrics.read_text().splitlines()) == STEPS + 1
     assert list(map(learned, rows)) == list(map(learned, expected))
-    assert [row["step"] for row in history(folder)] == list(range(1, STEPS + 1))
-    assert totals(folder) == totals(undisturbed)
     assert weights(folder) == weights(undisturbed)
     states = [
         RunState.model_validate_json(RunFiles(one).state.read_text())
@@ -201,11 +188,9 @@ STEP_2 = (
     "1: open replays/.*",
     "1: phase rollouts [1-8]",
     "1: phase update 0",
-    f"1: open {ART}/checkpoints/.0002.part/training.json",
-    f"1: rename {ART}/checkpoints/0002",
+    "1: open checkpoints/.0002.part/training.json",
+    "1: rename checkpoints/0002",
     "1: phase evaluation 1",
-    f"1: open {ART}/history.jsonl",
-    f"1: open {ART}/state.json",
     "1: open metrics.jsonl",
     "1: open .run.json.part",
     "1: rename run.json",
@@ -216,16 +201,12 @@ OTHERS = (
     "-1: phase evaluation of the starting policy 1",
     "-1: rename start-500000000-2.json",
     "-1: open metrics.jsonl",
-    f"0: rename {ART}/checkpoints/0001",
+    "0: rename checkpoints/0001",
     "0: rename run.json",
     "2: phase last evaluation 1",
     "2: rename run.json",
     "2: rename report.html",
 )
-
-
-LOGGED = "1: open metrics.jsonl"
-"""Here ART has logged the step, and nothing else knows that it is finished."""
 
 
 @pytest.mark.parametrize("chain", [STEP_2, OTHERS], ids=["step 2", "beginning and end"])
@@ -238,17 +219,8 @@ def test_a_run_may_be_killed_at_any_moment(
         ended = zygote.run(folder, moment)
         assert ended.code == -signal.SIGKILL, (moment, ended)
         assert re.fullmatch(moment, ended.moment)
-        if moment == LOGGED:
-            cut_off(folder)
     assert zygote.run(folder).code == 0
     check_same(folder, undisturbed)
-
-
-def cut_off(folder: Path) -> None:
-    """What a kill within ART's own writing leaves: it truncates state.json, then writes it."""
-    (folder / ART / "state.json").write_text("")
-    with (folder / ART / "history.jsonl").open("a") as file:
-        file.write('{"train/reward": 0.5, "tr')
 
 
 def test_a_run_that_is_killed_while_its_model_is_made_goes_on(
@@ -320,7 +292,7 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(zygote: Zygote, tmp_pa
     """Each batch is trained once, though a server hands it out once."""
     import httpx
     from sampled_groups import sampled_groups
-    from test_art_server import ModelServer
+    from test_adapter_server import ModelServer
     from trajectory_servers import arena_api
 
     server = ModelServer(zygote._base, tmp_path)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 import httpx
 import torch

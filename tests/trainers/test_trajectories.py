@@ -14,8 +14,8 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from scripted_table import quick
 
@@ -26,7 +26,6 @@ from arena.llm.backend import Completion, Message, Request, Role, Sampling, Toke
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
-from trainers.hosts.art import Choice, Trajectory
 from trainers.rollouts.attempts import (
     DecisionStatus,
     attempts_of,
@@ -35,7 +34,8 @@ from trainers.rollouts.attempts import (
 )
 from trainers.rollouts.rollout_game import GameFailed, check_answers
 from trainers.rollouts.rollouts import training_chat
-from trainers.rollouts.trajectories import _histories, trajectory_of
+from trainers.rollouts.trajectories import trajectory_of
+from trainers.trajectory import Trajectory
 
 GAME = make_game("tictactoe")
 END = 7
@@ -91,11 +91,6 @@ def played(
     return asyncio.run(game()), backend.served
 
 
-def histories(trajectory: Trajectory) -> list[Sequence[object]]:
-    others = [history.messages_and_choices for history in trajectory.additional_histories]
-    return [trajectory.messages_and_choices, *others]
-
-
 def attempt(asked: str, reply: str, kept: int = 0) -> Attempt:
     """An answered request; `asked` has one letter for each role and content, as in "sA uB"."""
     roles: dict[str, Role] = {"s": "system", "u": "user", "a": "assistant"}
@@ -117,12 +112,20 @@ def attempt(asked: str, reply: str, kept: int = 0) -> Attempt:
 )
 def test_a_history_goes_on_only_from_all_of_its_messages(second: Attempt, number: int) -> None:
     """What is trained follows what was served: one changed message begins another history."""
-    found = [h for h in _histories([attempt("sA uB", "X"), second]) if h.items]
-    assert len(found) == number
-    answers = [[item for item in h.items if isinstance(item, Choice)] for h in found]
-    assert [len(each) for each in answers] == ([2] if number == 1 else [1, 1])
-    contents = [item["content"] for item in found[-1].items if not isinstance(item, Choice)]
+    chats = trajectory_of(episode_of([attempt("sA uB", "X"), second]), 0).chats()
+    assert [len(chat) for chat in chats] == ([2] if number == 1 else [1, 1])
+    contents = [message.content for turn in chats[-1] for message in turn.messages]
     assert contents == (["A", "B", "C"] if number == 1 else [m.content for m in _all(second)])
+
+
+def episode_of(attempts: Sequence[Attempt]) -> Episode:
+    """A game in which the model of seat 0 made these requests at its first decision."""
+    episode, _ = played(lambda _: "a1", 0)
+    first = next(ply for ply in episode.plies if ply.player == 0)
+    details: dict[str, JsonValue] = {"attempts": [each.to_json() for each in attempts]}
+    return replace(
+        episode, plies=(replace(first, decision=replace(first.decision, details=details)),)
+    )
 
 
 def _all(second: Attempt) -> list[ChatLine]:
@@ -131,26 +134,15 @@ def _all(second: Attempt) -> list[ChatLine]:
 
 def retold(trajectory: Trajectory) -> Iterator[Served]:
     """Each answer, with the chat that a trainer would read before it."""
-    for history in histories(trajectory):
+    for turns in trajectory.chats():
         chat: list[Message] = []
-        for item in history:
-            if isinstance(item, Choice):
-                assert item.logprobs is not None and item.logprobs.content is not None
-                sampled = item.logprobs.content
-                tokens = tuple(
-                    Token(
-                        int(token.token.removeprefix("token_id:")),
-                        "?",
-                        (token.model_extra or {})["policy_logprob"],
-                        token.logprob,
-                    )
-                    for token in sampled
-                )
-                yield Served(tuple(chat), item.message.content or "", tokens)
-                chat.append(Message("assistant", item.message.content or ""))
-            else:
-                assert isinstance(item, dict) and item.keys() == {"role", "content"}
-                chat.append(Message(item["role"], item["content"]))
+        for turn in turns:
+            chat += turn.messages
+            tokens = tuple(
+                Token(token.id, "?", token.policy_logprob, token.logprob) for token in turn.tokens
+            )
+            yield Served(tuple(chat), turn.text, tokens)
+            chat.append(Message("assistant", turn.text))
 
 
 def check_exact(trajectory: Trajectory, served: Sequence[Served]) -> None:
@@ -163,21 +155,21 @@ def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
     moves = iter(["nonsense", "a1", "b2", "c3", "a2", "b1", "c1", "a3", "b3", "c2"] * 4)
     episode, served = played(lambda _: next(moves), 3)
     trajectory = trajectory_of(episode, 1)
-    assert not trajectory.additional_histories and trajectory.reward == 0
+    assert len(trajectory.chats()) == 1 and trajectory.reward == 0
     check_exact(trajectory, served)
     assert [one.text for one in retold(trajectory)] == [one.text for one in served]
-    roles = [
-        "assistant" if isinstance(item, Choice) else item["role"]
-        for item in trajectory.messages_and_choices
-    ]
-    assert roles == ["system", *["user", "assistant"] * (len(roles) // 2)]
-    first = next(item for item in trajectory.messages_and_choices if isinstance(item, Choice))
-    assert (first.model_extra or {})["prompt_token_ids"] == [1, 2]
+    first, *others = trajectory.turns
+    assert [message.role for message in first.messages] == ["system", "user"]
+    assert {tuple(one.role for one in turn.messages) for turn in others} == {("user",)}
+    assert first.prompt_ids == (1, 2) and first.starts_chat
+    plies = [turn.ply for turn in trajectory.turns]
+    assert {*plies} <= {ply.number for ply in episode.plies if ply.player == 1}
+    assert plies == sorted(ply for ply in plies if ply is not None)
 
 
 def test_the_other_players_have_nothing_that_is_trained() -> None:
     episode, _ = played(lambda _: "a1", 0)
-    assert trajectory_of(episode, 0).messages_and_choices == []
+    assert trajectory_of(episode, 0).turns == ()
 
 
 def test_a_chat_that_was_shortened_begins_another_history() -> None:
@@ -193,7 +185,7 @@ def test_a_chat_that_was_shortened_begins_another_history() -> None:
 
     episode, served = played(replies, 1)
     trajectory = trajectory_of(episode, 1)
-    assert longest == 4 and len(trajectory.additional_histories) >= 2
+    assert longest == 4 and len(trajectory.chats()) >= 3
     check_exact(trajectory, served)
 
 

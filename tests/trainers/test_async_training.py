@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from scripted_table import quick
 from small_runs import Notes, learn, rows_of, small, small_base, weights
@@ -21,13 +21,13 @@ from arena.episodes.replay import read_replay
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.grpo import GrpoRun
-from trainers.hosts.art import TrajectoryGroup
-from trainers.hosts.host import TrainingHost
+from trainers.hosts.host import StepSettings, TrainingHost
 from trainers.rollouts.ahead import RolloutsAhead
 from trainers.rollouts.rollouts import PlayedStep
 from trainers.runs.records import RunFiles
 from trainers.setup import make_host
 from trainers.step_metrics import RolloutCounts, staleness_metrics
+from trainers.trajectory import TrajectoryGroup
 from trainers.update import update_weights
 
 OLDER = {"opponents": "bot:random=1,self=1,past=2", "keep_pool": 2, "learning_rate": 0.001}
@@ -44,14 +44,14 @@ class Updates:
         self,
         host: TrainingHost,
         groups: Sequence[TrajectoryGroup],
-        arguments: Mapping[str, object],
+        settings: StepSettings,
     ) -> dict[str, float]:
         # The games of later steps are being played.
         await asyncio.sleep(0.01)
         self.done += 1
         if self.done == 2:
             raise ArenaError("the power fails")
-        return await update_weights(host, groups, arguments)
+        return await update_weights(host, groups, settings)
 
 
 @pytest.fixture(scope="module")
@@ -112,14 +112,14 @@ def test_games_are_played_while_the_weights_are_updated(
     run = GrpoRun(config, make_game("kuhn_poker"), host, tmp_path / "x", Notes(), quick())
 
     async def update_after_the_next_games(
-        host: TrainingHost, groups: Sequence[TrajectoryGroup], arguments: Mapping[str, object]
+        host: TrainingHost, groups: Sequence[TrajectoryGroup], settings: StepSettings
     ) -> dict[str, float]:
         # Without games ahead this would wait for ever.
         following = run.ahead._tasks.get(run.log.state.step + 2)
         if run.log.state.step + 2 <= config.steps:
             assert following is not None
             await asyncio.wait_for(asyncio.shield(following), 60)
-        return await update_weights(host, groups, arguments)
+        return await update_weights(host, groups, settings)
 
     monkeypatch.setattr("trainers.grpo.update_weights", update_after_the_next_games)
     state = asyncio.run(run.complete())

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.match import Match

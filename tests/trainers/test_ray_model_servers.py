@@ -18,10 +18,10 @@ import pytest
 httpx = pytest.importorskip("httpx")
 ray = pytest.importorskip("ray")
 pytest.importorskip("torch")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
-from test_art_server import Table, answered_by, train  # noqa: E402
+from test_adapter_server import Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying, UsageError  # noqa: E402

@@ -11,16 +11,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
 httpx = pytest.importorskip("httpx")
 torch = pytest.importorskip("torch")
 uvicorn = pytest.importorskip("uvicorn")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
+from made_up_groups import credited, turn  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 from vllm_server import vllm_server  # noqa: E402
@@ -32,11 +33,9 @@ from backends.embedded.sampler import Sampler  # noqa: E402
 from backends.server.app import make_app  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.hosts.host import HostRequest  # noqa: E402
+from trainers.hosts.host import HostRequest, StepSettings  # noqa: E402
 from trainers.hosts.weight_sync.adapter_server import start_hint  # noqa: E402
-
-if TYPE_CHECKING:
-    from art import TrajectoryGroup
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn  # noqa: E402
 
 QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)
@@ -152,37 +151,28 @@ def table(tmp_path: Path, model: Path) -> Table:
 
 async def play(host: EmbeddedHost) -> list[TrajectoryGroup]:
     """A group of four games that are one answer long: it wins whose answer is first by text."""
-    from trainers.hosts.art import Trajectory, TrajectoryGroup
-
     asked = [replace(ASK, sampling=replace(ASK.sampling, seed=seed)) for seed in range(4)]
     answers = [await host.policy().complete(request) for request in asked]
     best = min(answer.text for answer in answers)
-    return [
-        TrajectoryGroup(
-            Trajectory(
-                messages_and_choices=[{"role": "user", "content": QUESTION}, choice(answer)],
-                reward=float(answer.text == best),
-            )
-            for answer in answers
-        )
+    games = [
+        Trajectory((turn_of(answer),)).with_reward(float(answer.text == best)) for answer in answers
     ]
+    return credited([TrajectoryGroup(tuple(games))])
 
 
-def choice(answer: Completion) -> Any:
-    from trainers.hosts.art import Choice
+def turn_of(answer: Completion) -> Turn:
+    tokens = answer.choices[0].tokens
+    ids, values = [token.id or 0 for token in tokens], [token.logprob for token in tokens]
+    asked = [Message("user", QUESTION)]
+    return turn(answer.text, ids, values, messages=asked, prompt=answer.prompt_token_ids)
 
-    tokens: Any = [{"token": f"token_id:{t.id}", "logprob": t.logprob, "bytes": None,
-               "top_logprobs": []} for t in answer.choices[0].tokens]  # fmt: skip
-    message = {"role": "assistant", "content": answer.text}
-    fields = {"index": 0, "finish_reason": "stop", "message": message}
-    served = {"prompt_token_ids": list(answer.prompt_token_ids)}
-    return Choice.model_validate(fields | {"logprobs": {"content": tokens}} | served)
+
+def step_settings(host: EmbeddedHost) -> StepSettings:
+    return StepSettings(host.train_settings().learning_rate, 0)
 
 
 async def train(host: EmbeddedHost) -> dict[str, float]:
-    groups = await play(host)
-    result = await host.backend.train(host.model, groups, **cast("Any", host.arguments()))
-    return dict(result.metrics)
+    return await host.train(await play(host), step_settings(host))
 
 
 def adapters(url: str) -> set[str]:
@@ -194,7 +184,7 @@ def expected(folder: Path, host: EmbeddedHost, answer: Completion) -> list[float
     """The log-probabilities of an answer under a checkpoint, as transformers computes them."""
     from transformers import Qwen3ForCausalLM
 
-    prompt = host.backend.sampler.encode(ASK.messages)
+    prompt = host.trainer.sampler.encode(ASK.messages)
     assert list(answer.prompt_token_ids) == prompt
     ids = [token.id for token in answer.choices[0].tokens]
     network = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -234,14 +224,6 @@ def test_each_step_answers_from_the_server(server: ModelServer, table: Table) ->
         assert [path.name[:5] for path in (table.folder / "away/adapters").iterdir()] == ["0002-"]
         with pytest.raises(UsageError, match="step 1 is not kept"):
             host.policy(1)
-        client = host.model.openai_client()
-        said = await client.chat.completions.create(
-            model=host.model.get_inference_name(),
-            messages=[{"role": "user", "content": QUESTION}],
-            max_tokens=2,
-        )
-        assert said.model == "away@2"
-        await client.close()
 
     table.run(server.url, two_steps)
 
@@ -286,18 +268,18 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(
         groups = await play(host)
         server.stop()
         starting: list[asyncio.Task[None]] = []
-        backend: Any = host.backend
-        transfer = backend._transfer
+        trainer: Any = host.trainer
+        transfer = trainer._transfer
 
         def start_and_transfer(*given: Any) -> Any:
             # Not with the training, which may take longer than the server's start.
             starting.append(asyncio.create_task(start_later()))
             return transfer(*given)
 
-        monkeypatch.setattr(backend, "_transfer", start_and_transfer)
-        result = await backend.train(host.model, groups, **host.arguments())
+        monkeypatch.setattr(trainer, "_transfer", start_and_transfer)
+        metrics = await host.train(groups, step_settings(host))
         await starting[0]
-        assert result.metrics["seconds_swapping"] > 0.5
+        assert metrics["seconds_swapping"] > 0.5
         assert adapters(server.url) == {"away@2"}
         await answered_by(host, None, 2)
 

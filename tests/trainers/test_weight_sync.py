@@ -19,11 +19,11 @@ import pytest
 httpx = pytest.importorskip("httpx")
 torch = pytest.importorskip("torch")
 pytest.importorskip("uvicorn")
-if find_spec("art") is None:
-    pytest.skip("openpipe-art is not installed", allow_module_level=True)
+if find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from preloaded import arena_command  # noqa: E402
-from test_art_server import ASK, Table, adapters, answered_by, train  # noqa: E402
+from test_adapter_server import ASK, Table, adapters, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying  # noqa: E402
@@ -104,7 +104,7 @@ def test_every_second_step_restarts_the_server_with_the_newest_weights(
         await answered_by(host, None, 2)
         await answered_by(host, 0, 0)
         await train(host)
-        assert host.backend.step == 3 and (await host.policy().complete(ASK)).policy_version == 2
+        assert host.trainer.step == 3 and (await host.policy().complete(ASK)).policy_version == 2
 
     owner.run(three_steps, sync_every=2)
 
@@ -132,10 +132,10 @@ def test_a_failed_transfer_stops_the_run_and_the_step_is_repeated(
             with pytest.raises(StopPlaying, match="--server arena did not start: no space left"):
                 await train(host)
         # The checkpoint of the step exists, but the run has not recorded it.
-        assert host.backend.steps() == [1]
+        assert host.trainer.steps() == [1]
 
     async def repeated(host: EmbeddedHost) -> None:
-        assert host.backend.steps() == []
+        assert host.trainer.steps() == []
         await answered_by(host, None, 0)
         await train(host)
         await answered_by(host, None, 1)

@@ -1,0 +1,95 @@
+"""Scoring whole groups by a function of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up_groups import turn
+
+from arena.core.errors import ArenaError, UsageError
+from arena.llm.backend import Message
+from trainers.rewards import load_group_scorer, score_group
+from trainers.trajectory import Trajectory, TrajectoryGroup
+
+SCORERS = """
+from dataclasses import replace
+async def by_length(group):
+    judged = [
+        replace(one.with_reward(float(number)), metrics={"length": len(one.turns)})
+        for number, one in enumerate(group.trajectories)
+    ]
+    return group.with_trajectories(judged)
+async def none(group):
+    return None
+async def fewer(group):
+    return group.with_trajectories(group.trajectories[1:])
+async def endless(group):
+    return group.with_trajectories([one.with_reward(float("nan")) for one in group.trajectories])
+async def fails(group):
+    raise KeyError("no judge")
+def waits_for_nothing(group):
+    return group
+async def scores(group):
+    return [0.0, 1.0]
+"""
+
+
+@pytest.fixture
+def scorers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module in the working directory."""
+    (tmp_path / "scorers_of_my_own.py").write_text(SCORERS)
+    monkeypatch.chdir(tmp_path)
+    return "scorers_of_my_own"
+
+
+def group_of(*answers: str) -> TrajectoryGroup:
+    """Games of one deal that differ in the last answer; their rewards are 0.5, 1.5, …"""
+    trajectories = [
+        Trajectory(
+            (turn(answer, [7], [-1.0], messages=[Message("system", "You play.")], version=3),),
+            metrics={"win": number},
+        ).with_reward(number + 0.5)
+        for number, answer in enumerate(answers)
+    ]
+    return TrajectoryGroup(tuple(trajectories))
+
+
+def test_a_scorer_decides_and_both_rewards_are_logged(scorers: str) -> None:
+    group = group_of("pass", "bet")
+    scored = asyncio.run(score_group(load_group_scorer(f"{scorers}:by_length"), group))
+    assert [trajectory.reward for trajectory in scored.trajectories] == [0.0, 1.0]
+    second = scored.trajectories[1]
+    assert second.turns == tuple(replace(each, reward=1.0) for each in group.trajectories[1].turns)
+    assert second.metrics == {
+        "win": 1,
+        "length": 1,
+        "independent_reward": 1.5,
+        "group_score": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none", "returned None"),
+        ("fewer", "received 2 trajectories and returned 1"),
+        ("endless", "gave the reward nan"),
+        ("fails", r"failed: KeyError\('no judge'\)"),
+        ("waits_for_nothing", "is not an async function"),
+        ("scores", "returned list, not a TrajectoryGroup"),
+    ],
+)
+def test_a_scorer_that_fails(scorers: str, name: str, message: str) -> None:
+    scorer, group = load_group_scorer(f"{scorers}:{name}"), group_of("pass", "bet")
+    with pytest.raises(ArenaError, match=f"the group scorer mine:{name} {message}"):
+        asyncio.run(score_group(scorer, group, f"mine:{name}"))
+
+
+def test_no_scorer(scorers: str) -> None:
+    with pytest.raises(UsageError, match="--group-scorer scorers_of_my_own:nobody"):
+        load_group_scorer(f"{scorers}:nobody")
+    with pytest.raises(UsageError, match="there is no scorer 'ruler'"):
+        load_group_scorer("ruler")

@@ -1,0 +1,238 @@
+"""Token sequences and their gradients: beside transformers, and however games are batched."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if find_spec("torch") is None or find_spec("transformers") is None:
+    pytest.skip("torch or transformers is not installed", allow_module_level=True)
+
+import torch
+from made_up_groups import Talk, credited, turn
+from tiny_model import build_tiny_model
+from torch import Tensor
+from transformers import Qwen3ForCausalLM
+
+from arena.core.errors import ArenaError
+from arena.llm.backend import Message
+from backends.embedded.architecture import read_model_config
+from backends.embedded.tokenizer import ChatTokenizer
+from trainers.algorithms.batching import minibatches
+from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.loss import LossOptions
+from trainers.algorithms.network import score_tokens
+from trainers.algorithms.sequences import TokenSequence, shared_prefix_length, token_sequences
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+EVERYTHING = 10**9
+SMALL: dict[str, Any] = {
+    "layers": 2,
+    "width": 32,
+    "heads": 4,
+    "kv_heads": 2,
+    "head_dim": 16,
+    "inner": 64,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
+
+
+@pytest.fixture(scope="module")
+def chat(folder: Path) -> ChatTokenizer:
+    return ChatTokenizer(folder, read_model_config(folder))
+
+
+# The network
+
+
+def hugging_face(model: Qwen3ForCausalLM, sequence: TokenSequence) -> Tensor:
+    """Log-probabilities of the trained tokens, one sequence by itself: [sampled]."""
+    logits = model(torch.tensor([sequence.ids[:-1]])).logits[0]
+    every = logits.log_softmax(-1)
+    return torch.stack([every[at - 1, sequence.ids[at]] for at in sequence.sampled_positions])
+
+
+@pytest.mark.parametrize("shape", [{}, {"tied": False}, {"kv_heads": 4}, {"kv_heads": 1}])
+def test_log_probabilities_and_all_gradients_are_transformers(
+    tmp_path: Path, chat: ChatTokenizer, shape: dict[str, Any]
+) -> None:
+    folder = build_tiny_model(tmp_path / "m", **(SMALL | shape))
+    model = Qwen3ForCausalLM.from_pretrained(folder)
+    talk = Talk(chat, random.Random(1))
+    sequences = token_sequences(credited([talk.group(3), talk.group(2)]), chat.encode)
+    assert shared_prefix_length(sequences[:3]) > 5, "the group must share something"
+    [[batch]] = minibatches(sequences, 1, EVERYTHING, 0.0, "0")
+    assert len(batch.packed.tokens) < sum(len(sequence.ids) - 1 for sequence in sequences)
+    learner = Learner(folder)
+    scores = score_tokens(learner.weights(), learner.architecture, batch.packed)
+    expected = torch.cat([hugging_face(model, sequence) for sequence in sequences])
+    told = torch.tensor([value for sequence in sequences for value in sequence.sampled_logprobs])
+    order, place = told.argsort(), batch.targets.sampled_logprobs.argsort()
+    torch.testing.assert_close(scores.logprobs[place], expected[order], rtol=0, atol=1e-4)
+    factors = torch.randn(len(told), generator=torch.Generator().manual_seed(0))
+    torch.autograd.backward((scores.logprobs[place] * factors).sum())
+    torch.autograd.backward((expected[order] * factors).sum())
+    for name, weight in model.named_parameters():
+        found, wanted = learner.weights()[name].grad, weight.grad
+        assert found is not None and wanted is not None
+        assert (found - wanted).norm() <= 1e-4 * wanted.norm(), name
+
+
+def split_history(chat: ChatTokenizer) -> Trajectory:
+    """A chat whose first answer's ids are not those of its text: "rope" letter by letter."""
+    letters = [chat.tokenizer.encode(letter, add_special_tokens=False)[0] for letter in "rope"]
+    assert letters != chat.tokenizer.encode("rope", add_special_tokens=False)
+    end = chat.end_ids[0]
+    plain = chat.tokenizer.encode("is", add_special_tokens=False)
+    turns = (
+        turn("rope", [*letters, end], [-1.0, -2.0, -3.0, -4.0, -5.0], messages=[ask("who")]),
+        turn("is", [*plain, end], [-0.5] * (len(plain) + 1), messages=[ask("where")]),
+    )
+    return Trajectory(turns).with_reward(1.0)
+
+
+LOSSES = {
+    "cispo": LossOptions(),
+    "ppo by sequences, anchored": LossOptions(
+        loss_fn="ppo", importance_sampling_level="sequence", kl_penalty_coef=0.5
+    ),
+}
+
+
+def gradient(
+    folder: Path, sequences: Sequence[TokenSequence], tokens: int, loss: LossOptions
+) -> dict[str, Tensor]:
+    """Return the gradient of the whole loss, computed in micro-batches of `tokens` rows."""
+    learner = Learner(folder)
+    [batches] = minibatches(sequences, 1, tokens, 0.2, "0")
+    longest = max(len(sequence.ids) for sequence in sequences)
+    assert all(len(batch.packed.tokens) <= max(tokens, longest) for batch in batches)
+    assert (len(batches) == 1) == (tokens == EVERYTHING)
+    generator = torch.Generator().manual_seed(5)
+    reference = {
+        name: weight + 0.1 * torch.randn(weight.shape, generator=generator)
+        for name, weight in learner.state().items()
+    }
+    learner._optimizer_step(batches, UpdateOptions(**asdict(loss), max_grad_norm=1e9), reference)
+    return {
+        name: tensor.grad for name, tensor in learner._trained.items() if tensor.grad is not None
+    }
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+def test_how_games_are_batched_changes_nothing(
+    folder: Path, chat: ChatTokenizer, loss: LossOptions
+) -> None:
+    talk = Talk(chat, random.Random(3))
+    groups = [talk.group(3, told_anew=1), talk.group(2)]
+    groups[0] = groups[0].with_trajectories([*groups[0].trajectories, split_history(chat)])
+    sequences = token_sequences(credited(groups), chat.encode)
+    whole = gradient(folder, sequences, EVERYTHING, loss)
+    for tokens in (150, 1):
+        parts = gradient(folder, sequences, tokens, loss)
+        for name, expected in whole.items():
+            assert (parts[name] - expected).norm() <= 1e-5 * expected.norm(), name
+
+
+def test_a_shared_beginning_changes_nothing(
+    folder: Path, chat: ChatTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sequences = token_sequences(credited([Talk(chat, random.Random(4)).group(4)]), chat.encode)
+    # The answers differ from their first token on: its logits belong to each game.
+    assert (
+        shared_prefix_length(sequences)
+        == min(sequence.sampled_positions[0] for sequence in sequences) - 1
+    )
+    shared = gradient(folder, sequences, EVERYTHING, LossOptions())
+    monkeypatch.setattr("trainers.algorithms.batching.shared_prefix_length", lambda _sequences: 0)
+    alone = gradient(folder, sequences, EVERYTHING, LossOptions())
+    for name, expected in alone.items():
+        assert (shared[name] - expected).norm() <= 1e-5 * expected.norm(), name
+
+
+def test_a_shared_token_before_a_trained_one_is_computed_by_each() -> None:
+    def sequence(ids: list[int], sampled: list[int]) -> TokenSequence:
+        return TokenSequence(0, 0, ids, sampled, [-1.0] * len(sampled))
+
+    first, same = sequence([5, 6, 7, 8], [3]), sequence([5, 6, 7, 9], [3])
+    assert shared_prefix_length([first, same]) == 2
+    assert shared_prefix_length([first, sequence([5, 6, 7, 8, 9], [1, 4])]) == 0
+    assert shared_prefix_length([first, sequence([5, 4, 7, 8], [3]), same]) == 1
+
+
+# What is trained is what was sampled
+
+
+def told(chat: ChatTokenizer, *turns: Turn) -> list[TokenSequence]:
+    """The sequences of a trajectory that won, in a group with one that lost."""
+    won, lost = Trajectory(turns).with_reward(1.0), Trajectory(())
+    return token_sequences(credited([TrajectoryGroup((won, lost))]), chat.encode)
+
+
+def ask(text: str) -> Message:
+    return Message("user", text)
+
+
+def test_other_ids_than_the_texts_begin_a_new_sequence(chat: ChatTokenizer) -> None:
+    one, two = told(chat, *split_history(chat).turns)
+    first = chat.encode([Message("user", "who")])
+    letters = [chat.tokenizer.encode(letter)[0] for letter in "rope"]
+    assert one.ids == [*first, *letters, chat.end_ids[0]]
+    assert [one.ids[at] for at in one.sampled_positions] == one.ids[len(first) :]
+    assert one.sampled_logprobs == [-1.0, -2.0, -3.0, -4.0, -5.0]
+    prompt = chat.encode(
+        [Message("user", "who"), Message("assistant", "rope"), Message("user", "where")]
+    )
+    assert two.ids[: len(prompt)] == prompt and two.sampled_positions[0] == len(prompt)
+    assert (
+        one.weight
+        == two.weight
+        == pytest.approx(1 / (len(one.sampled_positions) + len(two.sampled_positions)))
+    )
+    assert one.index != two.index
+
+
+def test_what_was_served_must_be_what_is_trained(chat: ChatTokenizer) -> None:
+    prompt = chat.encode([Message("user", "who")])
+
+    def served(read: Sequence[int]) -> Turn:
+        return turn("", chat.end_ids[:1], [-1.0], messages=[ask("who")], prompt=read)
+
+    [sequence] = told(chat, served(prompt))
+    assert sequence.ids == [*prompt, chat.end_ids[0]]
+    wrong = [*prompt[:-1], prompt[-1] + 1]
+    with pytest.raises(ArenaError, match=rf"differ at token {len(prompt) - 1}; .*chat template"):
+        told(chat, served(wrong))
+    with pytest.raises(ArenaError, match="differ at token 4"):
+        told(chat, served(prompt[:4]))
+
+
+def test_cut_and_empty_answers_and_chats_told_anew(chat: ChatTokenizer) -> None:
+    end, rope = chat.end_ids[0], chat.tokenizer.encode("rope")
+    known = [-1.0] * len(rope)
+    unknown = [ask("where"), Message("assistant", ""), ask("with")]
+    sequences = told(
+        chat,
+        turn("rope", rope, known, messages=[ask("who")], finish="length"),
+        turn("", [end], [-2.0], messages=unknown),
+        turn("rope", rope, known, messages=[ask("why")], starts_chat=True, finish="length"),
+    )
+    first, anew = sequences
+    chat_so_far = [Message("user", "who"), Message("assistant", "rope"), Message("user", "where"),
+                   Message("assistant", ""), Message("user", "with")]  # fmt: skip
+    assert first.ids == [*chat.encode(chat_so_far), end]  # The cut answer's end is not trained.
+    assert [first.ids[at] for at in first.sampled_positions] == [*rope, end]
+    assert anew.ids == [*chat.encode([Message("user", "why")]), *rope]
+    assert first.weight == anew.weight == pytest.approx(1 / (2 * len(rope) + 1))

@@ -26,7 +26,7 @@ from arena.episodes.record import Episode
 from arena.evaluation.records import Slot
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import evaluation_schedule
-from arena.evaluation.statistics.intervals import clustered_mean, rate
+from arena.evaluation.statistics import clustered_mean, rate
 from arena.llm.service import LLMService
 from trainers.opponents import policy_spec
 from trainers.rollouts.attempts import check_context, decision_statuses

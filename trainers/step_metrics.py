@@ -12,7 +12,7 @@ import numpy as np
 
 from arena.episodes.record import Episode
 from arena.evaluation.report_parts import Interval
-from arena.evaluation.statistics.intervals import UNBOUNDED, clustered_mean
+from arena.evaluation.statistics import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.attempts import attempts_of, decision_statuses

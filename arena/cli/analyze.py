@@ -20,7 +20,7 @@ from arena.core.text import pluralize, printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.evaluation.analysis_report import GroupedAnalyses
+    from arena.evaluation.analysis import GroupedAnalyses
     from arena.evaluation.report import Report
 
 
@@ -39,8 +39,7 @@ def analyze_command(
     """Measure finished games: wins, deductions, replies, by player."""
     import asyncio
 
-    from arena.evaluation.analysis import find_files
-    from arena.evaluation.analysis_report import GroupedAnalyses
+    from arena.evaluation.analysis import GroupedAnalyses, find_files
 
     report_flags.check()
     executor_flags.check_executor()
@@ -81,7 +80,7 @@ def headings(reports: Sequence[Report]) -> list[str]:
 
     Only options that differ between reports of the same name are listed.
     """
-    from arena.evaluation.output.tables import game_name
+    from arena.evaluation.tables import game_name
 
     options = [
         {**report.options, "text level": report.settings["text_level"] or "none, only bots played"}

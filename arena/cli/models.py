@@ -17,7 +17,7 @@ from arena.cli.runs import RunsFlags
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid
     from backends.models.local import LocalModel
 
 app = typer.Typer(help="List the models on this machine; fetch one.")
@@ -53,7 +53,7 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
 
 def _table(found: Sequence[LocalModel]) -> Grid:
     from arena.core.views.number_text import UNKNOWN
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid
     from backends.models.local import family_title
     from trainers.runs.quantities import short_count, size_text
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid
     from trainers.runs.training_run import TrainingRun
 
 app = typer.Typer(help="List, show and compare training runs.", no_args_is_help=True)

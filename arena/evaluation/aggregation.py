@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.views.number_text import decimal, percentage
-from arena.evaluation.paired import compare
+from arena.evaluation.paired import compare, holm, leading_games
 from arena.evaluation.records import LUCK, TEAM, GameResult
 from arena.evaluation.report import (
     LuckAdjusted,
@@ -26,15 +26,19 @@ from arena.evaluation.report import (
     SequentialResult,
 )
 from arena.evaluation.report_parts import Interval
-from arena.evaluation.schedule import design_text
-from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
-from arena.evaluation.statistics.control_variate import MIN_GAMES, controlled_mean
-from arena.evaluation.statistics.holm import holm
+from arena.evaluation.schedule import design_text, stopping_notes
+from arena.evaluation.statistics.confidence_sequence import (
+    MIN_GAMES,
+    ConfidenceSequence,
+    controlled_mean,
+)
 from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
-from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import make_report
+from arena.evaluation.summary import Sample, make_report
 from arena.evaluation.tournament_schedule import balance
+
+if TYPE_CHECKING:
+    from arena.evaluation.store import Results
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -280,3 +284,42 @@ def pair_results(ratings: Ratings) -> list[PairResult]:
         )
         for meeting in ratings.meetings
     ]
+
+
+def stored_report(results: Results) -> Report:
+    """Return the report of the games at the start of the schedule that are finished.
+
+    A game counts once all games before it are finished: short games finish first, so the games
+    that happen to be finished are not a fair sample of the schedule.
+
+    Raises:
+        ArenaError: The file cannot be read, or its game is not installed.
+    """
+    experiment, progress = results.experiment, results.progress()
+    game, settings = results.make_game(), experiment.settings
+    aggregator: EvaluationAggregator | TournamentAggregator
+    if experiment.kind == "eval":
+        player, baseline = str(settings.get("player")), settings.get("baseline")
+        against = settings.get("against")
+        names = [str(name) for name in against] if isinstance(against, list) else []
+        aggregator = EvaluationAggregator(
+            game, player, str(baseline) if baseline else None, against=names
+        )
+    else:
+        aggregator = TournamentAggregator(game, progress.players)
+    for result in leading_games(results, game):
+        aggregator.add(result)
+    stopping = list(stopping_notes(aggregator.games, progress.planned, progress.looks))
+    if isinstance(aggregator, EvaluationAggregator):
+        aggregator.any_time = bool(stopping)
+    if not aggregator.games:
+        raise ArenaError(f"{results.path}: no game is finished yet")
+    report = aggregator.report()
+    seed = settings.get("seed")
+    return report.model_copy(
+        update={
+            "notes": [*report.notes, *stopping],
+            "seed": seed if isinstance(seed, int) else None,
+            "settings": dict(settings),
+        }
+    )

@@ -20,9 +20,11 @@ SeatRole = Literal["tested", "opponent", "unknown"]
 Ending = Literal["won", "drawn", "lost", "truncated"]
 """How one game ended for one seat."""
 
+RESULTS = "results.sqlite"
+"""Name of the results file in the folder of a run, beside the folder of its replays."""
 LEGAL_RATE = "legal_rate"
 LUCK = ("luck:own", "luck:others")
-"""Names of the luck of the seat under test (`arena.evaluation.luck`), which is in no table."""
+"""Names of the luck of the seat under test (`arena.evaluation.scoring`), which is in no table."""
 TEAM = "team:number"
 """Name of the measure that keeps the number of a seat's team; it is in no table either."""
 FORMER_MEASURES = {"legal": LEGAL_RATE}

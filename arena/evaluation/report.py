@@ -16,14 +16,14 @@ from arena.core.assessment import Measure
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.views.html_table import html_table
-from arena.evaluation.output.formatting import amount, number
-from arena.evaluation.player_report import PlayerReport
+from arena.evaluation.formatting import amount, number
 from arena.evaluation.records import SeatRole
 from arena.evaluation.report_parts import (
     CountRange,
     Interval,
     IntervalsByMeasure,
     Number,
+    PlayerReport,
     Ranges,
     RateInterval,
     ReportedMeasure,

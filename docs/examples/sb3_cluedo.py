@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 import arena
 from arena.envs.sb3_vector import SeatVecEnv, any_legal
-from arena.evaluation.statistics.intervals import rate
+from arena.evaluation.statistics import rate
 
 KINDS = ("Suggest", "Accuse", "Show", "EndTurn")
 FIRST_ACCUSATIONS = 0.05

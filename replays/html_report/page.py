@@ -16,12 +16,11 @@ from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
 from arena.core.views.number_text import decimal
 from arena.episodes.files import write_whole
-from arena.evaluation.output import formatting
-from arena.evaluation.output.formatting import options_in_words, par_text
-from arena.evaluation.output.verdict import Sentence, adjustment_text, headline, other_estimates
-from arena.evaluation.player_report import PlayerReport, TurnSeries
+from arena.evaluation import formatting
+from arena.evaluation.formatting import options_in_words, par_text
 from arena.evaluation.report import PairResult, Report
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.report_parts import Interval, PlayerReport, TurnSeries
+from arena.evaluation.verdict import Sentence, adjustment_text, headline, other_estimates
 from replays.html_report.charts import (
     MARKS,
     ChartAxis,

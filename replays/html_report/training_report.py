@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment
 from markupsafe import Markup
 
-from arena.evaluation.output.formatting import options_in_words, par_text
+from arena.evaluation.formatting import options_in_words, par_text
 from replays.html_report.charts import (
     SMALL,
     ChartAxis,

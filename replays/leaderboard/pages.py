@@ -13,14 +13,14 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from arena.core.text import pluralize
-from arena.evaluation.benchmark.card import CardUsage
+from arena.evaluation.benchmark import CardUsage
 from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standings
 from arena.evaluation.benchmark.submission import PlayedTask
-from arena.evaluation.output.formatting import amount, options_in_words
-from arena.evaluation.output.verdict import adjustment_text
+from arena.evaluation.formatting import amount, options_in_words
+from arena.evaluation.paired import games_needed_for_rates
 from arena.evaluation.report_parts import CountRange, Interval
-from arena.evaluation.statistics.intervals import rate
-from arena.evaluation.statistics.sample_size import games_needed_for_rates
+from arena.evaluation.statistics import rate
+from arena.evaluation.verdict import adjustment_text
 from replays.html_report.charts import (
     MARKS,
     ChartAxis,

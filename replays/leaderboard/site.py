@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.text import printable
 from arena.episodes.replay import read_replay
-from arena.evaluation.benchmark.game_check import replay_name
 from arena.evaluation.benchmark.standings import (
     BenchEntry,
     NotableGame,
@@ -22,6 +21,7 @@ from arena.evaluation.benchmark.standings import (
     notable_games,
 )
 from arena.evaluation.benchmark.submission import PlayedTask, Submission
+from arena.evaluation.benchmark.verification import replay_name
 from arena.evaluation.report import Report
 from replays.html_report.page import render as render_report
 from replays.html_report.page import write_document

@@ -17,7 +17,7 @@ from stat import S_ISREG
 
 from arena.core.errors import UsageError
 from arena.episodes.files import is_written
-from arena.evaluation.store import RESULTS
+from arena.evaluation.records import RESULTS
 from replays.web.http_errors import HttpError, not_found
 
 RUNNING_SUFFIX = ".part"

@@ -22,21 +22,23 @@ from slot_games import play_by_bots
 from arena.core.outcome import ReturnScale
 from arena.episodes.executors import available_cores
 from arena.episodes.match import Match
-from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.paired import compare
 from arena.evaluation.records import LUCK, Estimate, GameResult, Role, SeatResult, Slot
-from arena.evaluation.schedule import evaluation_schedule
-from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
-from arena.evaluation.statistics.control_variate import controlled_mean
-from arena.evaluation.statistics.intervals import (
+from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
+from arena.evaluation.statistics import (
     clustered_mean,
     rate,
     student_mean,
     worst_cases,
 )
+from arena.evaluation.statistics.confidence_sequence import (
+    ConfidenceSequence,
+    controlled_mean,
+    log_capital,
+)
 from arena.evaluation.statistics.ratings import ELO_PER_UNIT
 from arena.evaluation.statistics.ratings import rate as rate_players
-from arena.evaluation.statistics.samples import Sample
+from arena.evaluation.summary import Sample
 from arena.plugins.loader import make_game
 from games.cluedo.game import Cluedo
 

@@ -17,10 +17,9 @@ from kuhn_bots import kuhn_bots
 from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule, play_slot, run_schedule
 from arena.plugins.loader import make_game
 from games.cluedo.analysis.measures import STAGES
 

@@ -33,9 +33,9 @@ from arena.episodes.executors.worker import WorkEnd, WorkStart
 from arena.episodes.job import FinishedJob, play_elsewhere
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
-from arena.evaluation.store.results import Results
+from arena.evaluation.schedule import ExperimentSetup, play_slot, run_schedule
+from arena.evaluation.store import Results
 from arena.plugins.loader import make_game
 
 CORES_PER_NODE = 4

@@ -13,7 +13,7 @@ from misbehaving import Misbehaving
 from small_benchmark import bench, submit, task, write_suite
 from test_cli_measuring import wait_for_games
 
-from arena.evaluation.benchmark.card import SubmissionCard
+from arena.evaluation.benchmark import SubmissionCard
 
 
 def test_list_names_suites_hashes_and_commitments(capsys: pytest.CaptureFixture[str]) -> None:

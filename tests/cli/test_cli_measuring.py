@@ -22,7 +22,7 @@ from command_line import arena, last_json, started
 from arena.cli import run
 from arena.evaluation.records import GameResult, SeatResult
 from arena.evaluation.schedule import evaluation_schedule
-from arena.evaluation.store.results import Results
+from arena.evaluation.store import Results
 
 TIMES = {"results"}
 

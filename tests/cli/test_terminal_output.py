@@ -15,7 +15,7 @@ from arena.cli.common.terminal import wrap_line
 from arena.cli.doctor import Package, verdict
 from arena.core.errors import UsageError
 from arena.evaluation.analysis import find_files
-from arena.evaluation.output.grid import Grid
+from arena.evaluation.formatting import Grid
 from arena.testing import check_game
 from games.tictactoe.game import TicTacToe
 

@@ -12,8 +12,8 @@ from arena.core.outcome import Outcome
 from arena.core.views.html_table import MAX_ROWS, html_table
 from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header
-from arena.evaluation.player_report import PlayerReport
 from arena.evaluation.report import Report
+from arena.evaluation.report_parts import PlayerReport
 from arena.plugins.loader import make_game
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from command_line import ENVIRONMENT
 
-from arena.evaluation.store.results import Results
+from arena.evaluation.store import Results
 from arena.testing.rules import without_times
 
 GAMES = "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --scored 2"

@@ -33,8 +33,8 @@ from arena.episodes.executors.pool import MAX_LOSSES, WorkerPool
 from arena.episodes.executors.worker import ProcessChannel
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, Slot
+from arena.evaluation.schedule import ExperimentSetup, play_slot, run_schedule
 from arena.llm.backend import ModelService, Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

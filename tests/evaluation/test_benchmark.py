@@ -23,18 +23,19 @@ from arena.episodes.files import replay_text
 from arena.episodes.job import sha256
 from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay
-from arena.evaluation.benchmark.card import SubmissionCard, card_markdown
-from arena.evaluation.benchmark.standings import make_standings, notable_games
-from arena.evaluation.benchmark.submission import read_submission
-from arena.evaluation.benchmark.suite import (
+from arena.evaluation.benchmark import (
     BASELINE,
+    SubmissionCard,
     Suite,
     bundled_suites,
+    card_markdown,
     commitment,
     find_suite,
     read_model,
     read_suite,
 )
+from arena.evaluation.benchmark.standings import make_standings, notable_games
+from arena.evaluation.benchmark.submission import read_submission
 
 PLAYER = "bot:detective"
 TABLES = ("shares", "seats", "games")

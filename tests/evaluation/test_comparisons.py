@@ -15,21 +15,20 @@ from arena.core.assessment import WeightedSum
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
-from arena.evaluation.analysis import stored_games
-from arena.evaluation.analysis_report import AnalysisAggregator, GroupedAnalyses
-from arena.evaluation.output.grid import Grid
-from arena.evaluation.output.tables import grids
-from arena.evaluation.output.verdict import sentences
-from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
-from arena.evaluation.report import Report, read_report
-from arena.evaluation.statistics.holm import holm
-from arena.evaluation.statistics.intervals import Sums, difference_of_ratios
-from arena.evaluation.statistics.sample_size import (
+from arena.evaluation.analysis import AnalysisAggregator, GroupedAnalyses, stored_games
+from arena.evaluation.formatting import Grid
+from arena.evaluation.paired import (
     games_needed,
     games_range,
+    holm,
     sum_of_variances,
     variance,
 )
+from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
+from arena.evaluation.report import Report, read_report
+from arena.evaluation.statistics import Sums, difference_of_ratios
+from arena.evaluation.tables import grids
+from arena.evaluation.verdict import sentences
 from arena.plugins.loader import make_game
 from replays.html_report.page import render
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arena.evaluation.statistics.control_variate import (
+from arena.evaluation.statistics import rate
+from arena.evaluation.statistics.confidence_sequence import (
     FEWEST,
     MIN_GAMES,
     ControlledMean,
     controlled_mean,
 )
-from arena.evaluation.statistics.intervals import rate
 
 Floats = NDArray[np.float64]
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from arena.core.outcome import WIN_RATE
-from arena.evaluation.analysis import stored_games
-from arena.evaluation.analysis_report import GroupedAnalyses
-from arena.evaluation.output.tables import grids
-from arena.evaluation.output.verdict import sentences
+from arena.evaluation.analysis import GroupedAnalyses, stored_games
 from arena.evaluation.report import Report, read_report
+from arena.evaluation.tables import grids
+from arena.evaluation.verdict import sentences
 
 DATA = Path(__file__).parent / "data"
 

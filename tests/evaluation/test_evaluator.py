@@ -17,9 +17,8 @@ from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import LOOKAHEAD
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay, verify
-from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
 from arena.evaluation.records import GameResult, SeatResult, Slot
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule, play_slot, run_schedule
 from arena.plugins.loader import make_game
 
 GAME = make_game("cluedo", players=3)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from arena.evaluation.paired import games_needed, games_needed_for_rates
 from arena.evaluation.records import Estimate
-from arena.evaluation.statistics.intervals import (
+from arena.evaluation.statistics import (
     Sums,
     clustered_mean,
     difference_of_ratios,
@@ -24,7 +25,6 @@ from arena.evaluation.statistics.intervals import (
     ratio_of_sums,
     student_mean,
 )
-from arena.evaluation.statistics.sample_size import games_needed, games_needed_for_rates
 
 Floats = NDArray[np.float64]
 

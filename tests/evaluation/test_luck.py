@@ -29,12 +29,11 @@ from arena.core.ply import Ply
 from arena.episodes.match import outcome_of
 from arena.episodes.record import Episode, Header
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup
 from arena.evaluation.exploitability import Policy, expected_returns
-from arena.evaluation.luck import Luck, luck_of
-from arena.evaluation.output.verdict import other_estimates
 from arena.evaluation.records import LUCK
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
+from arena.evaluation.scoring import Luck, luck_of
+from arena.evaluation.verdict import other_estimates
 from arena.plugins.loader import catalog, make_game
 from arena.testing.measures import check_action_values
 from games.cluedo.bots.logic import Detective, Novice

@@ -27,7 +27,7 @@ from arena.core.errors import ArenaError
 from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.store.results import BATCH_SIZE, Results
+from arena.evaluation.store import BATCH_SIZE, Results
 from arena.evaluation.store.schema import SCHEMA_VERSION
 
 ROOT = Path(__file__).parents[2]

@@ -30,17 +30,16 @@ from arena.evaluation.aggregation import (
     EvaluationAggregator,
     TournamentAggregator,
 )
-from arena.evaluation.analysis_report import AnalysisAggregator
-from arena.evaluation.evaluator import ExperimentSetup
-from arena.evaluation.output.tables import grids
-from arena.evaluation.output.verdict import sentences
+from arena.evaluation.analysis import AnalysisAggregator
 from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report, read_report
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
+from arena.evaluation.statistics import clustered_mean
 from arena.evaluation.statistics.confidence_sequence import log_capital
-from arena.evaluation.statistics.intervals import clustered_mean
+from arena.evaluation.tables import grids
+from arena.evaluation.verdict import sentences
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
 

@@ -23,20 +23,26 @@ from arena.evaluation.aggregation import (
     EvaluationAggregator,
     TournamentAggregator,
 )
-from arena.evaluation.analysis import AnalysisGroup, AnalyzedGame
-from arena.evaluation.analysis_report import AnalysisAggregator, GroupedAnalyses
-from arena.evaluation.evaluator import ExperimentSetup, play_slot
-from arena.evaluation.output.formatting import percent
-from arena.evaluation.output.grid import Grid
-from arena.evaluation.output.tables import grids
-from arena.evaluation.output.verdict import sentences
+from arena.evaluation.analysis import (
+    AnalysisAggregator,
+    AnalysisGroup,
+    AnalyzedGame,
+    GroupedAnalyses,
+)
+from arena.evaluation.formatting import Grid, percent
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report, read_report
 from arena.evaluation.report_parts import Interval
-from arena.evaluation.schedule import evaluation_schedule, stopping_notes
-from arena.evaluation.statistics.intervals import rate, student_mean, worst_cases
-from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import calibration_error, calibration_of
+from arena.evaluation.schedule import (
+    ExperimentSetup,
+    evaluation_schedule,
+    play_slot,
+    stopping_notes,
+)
+from arena.evaluation.statistics import rate, student_mean, worst_cases
+from arena.evaluation.summary import Sample, calibration_error, calibration_of
+from arena.evaluation.tables import grids
+from arena.evaluation.verdict import sentences
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

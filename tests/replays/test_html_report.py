@@ -17,7 +17,7 @@ import pytest
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.core.views.number_text import decimal
-from arena.evaluation.output.formatting import interval_text, value_text
+from arena.evaluation.formatting import interval_text, value_text
 from arena.evaluation.report import read_report
 from arena.evaluation.report_parts import Interval
 from replays.html_report import write_html

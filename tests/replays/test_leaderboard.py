@@ -18,9 +18,9 @@ from browsing import axe_findings, browsing, missing, tab
 from small_benchmark import bench, submit, write_suite
 
 from arena.core.errors import ArenaError
+from arena.evaluation.benchmark import BASELINE, read_suite
 from arena.evaluation.benchmark.submission import Submission, read_submission
-from arena.evaluation.benchmark.suite import BASELINE, read_suite
-from arena.evaluation.statistics.sample_size import games_needed_for_rates
+from arena.evaluation.paired import games_needed_for_rates
 from replays.leaderboard import write_site
 from replays.leaderboard.pages import published_study
 

@@ -21,8 +21,9 @@ from training_rows import rows
 from web_viewer import WebViewer, record, serving
 
 from arena.core.errors import ArenaError, UsageError
-from arena.evaluation.store.results import Results
-from arena.evaluation.store.stored_report import compare_evaluations, stored_report
+from arena.evaluation.aggregation import stored_report
+from arena.evaluation.paired import compare_evaluations
+from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
 from replays.web.game_query import ORDERS, GameIndex, GameQuery
 from replays.web.home.entries import EntryList, find_results, find_run

@@ -10,10 +10,9 @@ from pydantic import JsonValue
 from training_rows import CONFIG, rows
 from web_viewer import record
 
-from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.records import RESULTS, GameResult, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
-from arena.evaluation.store import RESULTS
-from arena.evaluation.store.results import Results
+from arena.evaluation.store import Results
 from arena.evaluation.tournament_schedule import tournament_schedule
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig

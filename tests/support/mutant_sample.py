@@ -26,7 +26,7 @@ def main() -> None:
     given = parser.parse_args()
     every = names(given.folder)
     if len(every) < given.size:
-        prepare = "make mutants ONLY='arena.evaluation.statistics.holm.*'"
+        prepare = "make mutants ONLY='arena.evaluation.paired.*'"
         parser.error(f"{given.folder} has {len(every)} changes; prepare them by {prepare}")
     random.Random(given.seed).shuffle(every)
     print("\n".join(every[: given.size]))

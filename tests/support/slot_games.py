@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from arena.episodes.job import play_job
-from arena.evaluation.evaluator import ExperimentSetup, result_of
 from arena.evaluation.records import GameResult, Slot
+from arena.evaluation.schedule import ExperimentSetup, result_of
 
 
 def play_by_bots(setup: ExperimentSetup, slot: Slot) -> GameResult:

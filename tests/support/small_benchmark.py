@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.cli import run
-from arena.evaluation.benchmark.suite import Suite, commitment
+from arena.evaluation.benchmark import Suite, commitment
 
 SECRET = "ab" * 32
 NOVICE = "bot:novice"

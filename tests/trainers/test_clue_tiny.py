@@ -16,9 +16,8 @@ from arena.core.observation import TextLevel
 from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
-from arena.evaluation.player_report import ReplyCounts
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.report_parts import ReplyCounts
+from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule, play_slot, run_schedule
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.embedded import CHECKPOINTS

@@ -9,7 +9,7 @@ from arena.agents.seating import default_opponent
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import pluralize, printable
 from arena.core.views.number_text import percentage
-from arena.evaluation.output.formatting import amount, number, percent
+from arena.evaluation.formatting import amount, number, percent
 from arena.evaluation.report_parts import Interval
 from trainers.config.base_model import base_model_in_words
 from trainers.config.config import TrainConfig

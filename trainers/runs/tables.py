@@ -9,8 +9,7 @@ from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE
 from arena.core.views.number_text import decimal, percentage
-from arena.evaluation.output.formatting import amount, par_text, percent
-from arena.evaluation.output.grid import Grid
+from arena.evaluation.formatting import Grid, amount, par_text, percent
 from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, key_order

@@ -22,10 +22,9 @@ from arena.core.text import pluralize
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.evaluation.benchmark.card import SubmissionCard
+    from arena.evaluation.benchmark import SubmissionCard, Suite
     from arena.evaluation.benchmark.submission import Submission
-    from arena.evaluation.benchmark.suite import Suite
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid
 
 app = typer.Typer(help="Run a benchmark suite, verify it, rank players.", no_args_is_help=True)
 
@@ -38,7 +37,7 @@ SuiteFlag = Annotated[
 @app.command("list", cls=ArenaCommand, short_help="List the suites and their hashes.")
 def list_command(as_json: JsonFlag = False) -> int:
     """List the suites, their tasks and the hashes that fix them."""
-    from arena.evaluation.benchmark.suite import bundled_suites
+    from arena.evaluation.benchmark import bundled_suites
 
     suites = bundled_suites()
     if as_json:
@@ -88,7 +87,7 @@ def run_command(
 ) -> int:
     """Play all tasks of a suite with one player; the folder is the submission."""
     from arena.cli.common.paths import unused_path
-    from arena.evaluation.benchmark.suite import find_suite
+    from arena.evaluation.benchmark import find_suite
 
     chosen = find_suite(suite)
     folder = flags.out or unused_path(Path("runs/bench"), f"{chosen.name}-{chosen.version}")
@@ -111,8 +110,7 @@ def run_command(
 
 
 def _card_grid(card: SubmissionCard) -> Grid:
-    from arena.evaluation.output.formatting import amount, percent
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid, amount, percent
 
     headings = ("task", "deals", "result", "difference to baseline", "ahead of baseline")
     rows = [
@@ -155,8 +153,8 @@ def verify_command(
 
 def _read(folder: Path, suite: Path | None) -> Submission:
     """Return the submission in a folder, whose records fit together. Plays nothing."""
+    from arena.evaluation.benchmark import read_suite
     from arena.evaluation.benchmark.submission import read_submission
-    from arena.evaluation.benchmark.suite import read_suite
     from arena.evaluation.benchmark.verification import check_records
 
     submission = read_submission(folder, read_suite(suite) if suite else None)

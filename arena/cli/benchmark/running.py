@@ -17,11 +17,10 @@ from arena.cli.common.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.episodes.files import write_whole
-from arena.evaluation.store import RESULTS
+from arena.evaluation.records import RESULTS
 
 if TYPE_CHECKING:
-    from arena.evaluation.benchmark.card import SubmissionCard
-    from arena.evaluation.benchmark.suite import Suite, SuiteTask
+    from arena.evaluation.benchmark import SubmissionCard, Suite, SuiteTask
     from arena.evaluation.records import Slot
     from arena.evaluation.report import Report
 
@@ -50,7 +49,7 @@ class TaskLine(ReportFlags):
     heading: str = ""
 
     def output(self, report: Report, location: str) -> None:
-        from arena.evaluation.output.verdict import sentences
+        from arena.evaluation.verdict import sentences
 
         if not self.as_json:
             verdict = next(sentences(report)).removeprefix("Primary result: ")
@@ -83,7 +82,7 @@ class SuiteRun:
         self._check_folder()
 
     def _check_folder(self) -> None:
-        from arena.evaluation.benchmark.suite import SUITE_FILE, read_suite
+        from arena.evaluation.benchmark import SUITE_FILE, read_suite
 
         path = self.folder / SUITE_FILE
         if self.flags.dry_run and not path.exists():
@@ -174,13 +173,13 @@ class SuiteRun:
         return run
 
     def _write_suite(self) -> None:
-        from arena.evaluation.benchmark.suite import SUITE_FILE
+        from arena.evaluation.benchmark import SUITE_FILE
 
         self._write(SUITE_FILE, self.suite.model_dump_json(indent=2) + "\n")
 
     def write_card(self) -> SubmissionCard:
         """Write the card of the finished run, as JSON and as Markdown, and return it."""
-        from arena.evaluation.benchmark.card import CARD_FILE, CARD_TEXT, card_markdown
+        from arena.evaluation.benchmark import CARD_FILE, CARD_TEXT, card_markdown
         from arena.evaluation.benchmark.submission import make_card, read_task
 
         name = redacted(self.player)

@@ -24,7 +24,7 @@ from arena.episodes.run_estimate import (
     estimate_run,
     play_sample,
 )
-from arena.evaluation.output.grid import Grid
+from arena.evaluation.formatting import Grid
 from arena.llm.backend import traits_of
 from arena.llm.settings import Settings
 from arena.llm.tokens import CHARACTERS_PER_TOKEN

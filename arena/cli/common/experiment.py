@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.episodes.executors import Executor
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
-    from arena.evaluation.evaluator import ExperimentSetup
     from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.report import Report
-    from arena.evaluation.schedule import DealRule
-    from arena.evaluation.store.results import Results
+    from arena.evaluation.schedule import DealRule, ExperimentSetup
+    from arena.evaluation.store import Results
     from arena.evaluation.store.schema import Kind
 
     Aggregator = EvaluationAggregator | TournamentAggregator
@@ -135,7 +134,7 @@ class ExperimentRun:
 
     def _open_results(self) -> Results:
         """Create the results file, or with --resume open the existing one."""
-        from arena.evaluation.store.rows import deal_rule
+        from arena.evaluation.store.schema import deal_rule
 
         if self.flags.resume:
             results = self._files.resume(self.seed, self.flags.dry_run)
@@ -224,8 +223,7 @@ class ExperimentRun:
 
         from rich.markup import escape
 
-        from arena.evaluation.evaluator import ExperimentSetup, play_slot, run_schedule
-        from arena.evaluation.schedule import first_games
+        from arena.evaluation.schedule import ExperimentSetup, first_games, play_slot, run_schedule
 
         setup = ExperimentSetup(
             match=self._match,

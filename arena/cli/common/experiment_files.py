@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 from arena.cli.common.paths import unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import game_stem
-from arena.evaluation.store import RESULTS
+from arena.evaluation.records import RESULTS
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.core.game import Game
-    from arena.evaluation.store.results import Results
-    from arena.evaluation.store.rows import Experiment
-    from arena.evaluation.store.schema import Kind
+    from arena.evaluation.store import Results
+    from arena.evaluation.store.schema import Experiment, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class ExperimentFiles:
 
     def create(self, seed: int) -> Results:
         """Create a results file in `out`, or in a new folder."""
-        from arena.evaluation.store.results import Results
+        from arena.evaluation.store import Results
 
         options = self.game.options.model_dump(mode="json")
         folder = self.out or unused_path(self._home, game_stem(self.game, seed))
@@ -48,7 +47,7 @@ class ExperimentFiles:
         A dry run opens it for reading. Raises UsageError if there is none, or if its settings
         differ.
         """
-        from arena.evaluation.store.results import Results
+        from arena.evaluation.store import Results
 
         path = self._last_file(seed) if self.out is None else self.out / RESULTS
         results = Results.read(path) if dry_run else Results.open(path)
@@ -70,7 +69,7 @@ class ExperimentFiles:
 
     def _last_file(self, seed: int | None) -> Path:
         """Return the file with these settings that was written to last."""
-        from arena.evaluation.store.results import Results
+        from arena.evaluation.store import Results
 
         paths = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.stat().st_mtime)
         for path in paths:

@@ -69,9 +69,9 @@ class ReportFlags:
         from rich.console import Console
         from rich.text import Text
 
-        from arena.evaluation.output.grid import escape_markdown
-        from arena.evaluation.output.tables import grids
-        from arena.evaluation.output.verdict import definitions, sentences
+        from arena.evaluation.formatting import escape_markdown
+        from arena.evaluation.tables import grids
+        from arena.evaluation.verdict import definitions, sentences
 
         verdict, *others = sentences(report)
         texts = [*others, *(definitions(report) if self.explain else ())]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid
 
 
 def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:

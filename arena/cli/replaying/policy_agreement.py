@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from arena.core.assessment import Fact
     from arena.core.ply import Decision
     from arena.episodes.policy_agreement import Facts, MeanFact, PolicyAgreement
-    from arena.evaluation.output.grid import Grid
+    from arena.evaluation.formatting import Grid
 
 
 def report(agreement: PolicyAgreement, max_concurrent: int, as_json: bool) -> int:
@@ -74,7 +74,7 @@ def to_json(
 ) -> dict[str, JsonValue]:
     """Return the result for `--json`; `questions` is the number of decisions of the replay."""
     from arena.evaluation.report_parts import Interval
-    from arena.evaluation.statistics.intervals import rate
+    from arena.evaluation.statistics import rate
 
     same = sum(each.is_same for each in comparisons)
     context = _context(agreement.replay.make_game().facts)
@@ -155,8 +155,8 @@ class AgreementTables:
             Console(stderr=True).print(agreement.llm.ledger.table())
 
     def _share_of_equal_moves(self) -> str:
-        from arena.evaluation.output.formatting import percent
-        from arena.evaluation.statistics.intervals import rate
+        from arena.evaluation.formatting import percent
+        from arena.evaluation.statistics import rate
 
         total = len(self._comparisons)
         same = sum(each.is_same for each in self._comparisons)
@@ -167,7 +167,7 @@ class AgreementTables:
         )
 
     def _means(self, means: Mapping[str, MeanFact]) -> Grid:
-        from arena.evaluation.output.grid import Grid
+        from arena.evaluation.formatting import Grid
 
         headings = ["mean, where both moves have it", "played", "proposed", "decisions"]
         rows = []

@@ -174,7 +174,7 @@ class Branches(GameRun):
         }
 
     def _seat(self, seat: int) -> BranchSeat:
-        from arena.evaluation.statistics.intervals import rate
+        from arena.evaluation.statistics import rate
 
         outcome, played = self.parent.outcome, len(self.results)
         earned = [game.returns[seat] for game in self.results]
@@ -196,7 +196,7 @@ class Branches(GameRun):
             self.count_games(interrupted)
         if as_json or not self.results:
             return
-        from arena.evaluation.output.grid import Grid
+        from arena.evaluation.formatting import Grid
 
         several = len(self.results) > 1
         title = (

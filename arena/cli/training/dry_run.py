@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arena.cli.common.terminal import echo, print_grids
-from arena.evaluation.output.grid import Grid
+from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
 from trainers.checks import check_config

@@ -81,9 +81,6 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-T = TypeVar("T")
-
-
 class LocalExecutor:
     """Executor of this process: games of models in the event loop, other work in one thread."""
 

@@ -1,1 +1,353 @@
-"""Benchmark suites: fixed evaluations whose results are submitted, verified and compared."""
+"""Benchmark suites: versioned files with evaluations; and model cards of submissions to them.
+
+A suite fixes games, options, opponents, baselines, numbers of deals and the deals themselves. All
+deals follow from one secret. Each file publishes the SHA-256 hash of the secret of its own version
+and of the next one, which is revealed when that version appears: so no one, not even the authors,
+can choose the deals of a later version by their results.
+
+The card of a submission holds who played what, how and with which results, as JSON and Markdown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from arena.core.errors import ArenaError, UsageError
+from arena.core.game import Game
+from arena.core.outcome import ReturnScale
+from arena.core.text import pluralize, shorten
+from arena.core.views.number_text import UNKNOWN, decimal, percentage
+from arena.evaluation.formatting import amount, escape_markdown, percent
+from arena.evaluation.records import Slot
+from arena.evaluation.report_parts import Interval
+from arena.evaluation.schedule import evaluation_schedule
+from arena.plugins.loader import make_game
+
+SUITE_FILE = "suite.json"
+"""Name of the copy of the suite in a submission."""
+SUITES = Path(__file__).parent / "suites"
+LARGEST_FILE = 4 * 2**20
+"""Bytes of a suite or a card; a larger file is not one."""
+LARGEST_TASK_SEED = 2**53
+BASELINE = "suite:baseline"
+"""SPEC of the player that is each task's own baseline."""
+Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+Identifier = Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9-]{0,39}$")]
+Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,400}$")]
+
+
+class FrozenModel(BaseModel):
+    """A record of a file of the benchmark: immutable, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Model = TypeVar("Model", bound=FrozenModel)
+
+
+class SuiteTask(FrozenModel):
+    """One evaluation of a suite."""
+
+    id: Identifier
+    """Name of its folder in a submission."""
+    skill: Line
+    """What it mainly needs: deduction, bluffing, cooperation, talk, planning."""
+    game: Line
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    against: tuple[Line, ...] = Field(min_length=1)
+    """SPECs of the other seats, as in `arena eval --against`."""
+    baseline: Line
+    """SPEC that plays the same deals in the same seats."""
+    deals: int = Field(ge=2, le=10**5)
+    """Deals at most; all of them are played unless there is a `target`."""
+    target: float | None = Field(None, gt=0)
+    """Half width of the confidence sequence at which the task ends."""
+    max_turns: int | None = Field(None, ge=1)
+
+    def make_game(self) -> Game:
+        """Make the game. Raises UsageError for a game or an option that does not exist."""
+        return make_game(self.game, **self.options)
+
+    def player_of(self, player: str) -> str:
+        """Return the SPEC that plays this task, for the player of the suite."""
+        return self.baseline if player == BASELINE else player
+
+    def baseline_of(self, player: str) -> str | None:
+        """Return the baseline's SPEC; None for the baseline itself, which plays each deal once."""
+        return None if self.player_of(player) == self.baseline else self.baseline
+
+
+class Suite(FrozenModel):
+    """A version of a suite."""
+
+    format: Literal[1]
+    name: Identifier
+    version: int = Field(ge=1, le=10**6)
+    title: Line
+    about: Line
+    secret: Digest
+    """Fixes all deals of this version."""
+    commitments: dict[int, Digest]
+    """Hash of the secret of this version, and of later ones, by version."""
+    max_attempts: int = Field(ge=1, le=20)
+    """Replies of a model per decision until the fallback."""
+    tasks: tuple[SuiteTask, ...] = Field(min_length=1, max_length=100)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        ids = [task.id for task in self.tasks]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two tasks have one id")
+        if self.commitments.get(self.version) != commitment(self.name, self.version, self.secret):
+            raise ValueError("the secret is not the one that the commitment of its version names")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Name and version: `mini 1`."""
+        return f"{self.name} {self.version}"
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the content, whatever the layout of the file."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def skills(self) -> list[str]:
+        """The skills of the tasks, in their order."""
+        return list(dict.fromkeys(task.skill for task in self.tasks))
+
+    def seed(self, task: SuiteTask) -> int:
+        """Return the seed of a task, from which `deal_seed` derives its deals.
+
+        It is SHA-256(secret/name/version/id) mod 2^53, so tasks and versions share no deals.
+        """
+        text = f"{self.secret}/{self.name}/{self.version}/{task.id}"
+        digest = hashlib.sha256(text.encode()).digest()
+        return int.from_bytes(digest, "big") % LARGEST_TASK_SEED
+
+    def schedule(self, task: SuiteTask, player: str) -> list[Slot]:
+        """Return all games of a task with this player."""
+        seats, baseline = task.make_game().num_players, task.baseline_of(player)
+        seed, tested = self.seed(task), task.player_of(player)
+        return list(
+            evaluation_schedule(seats, tested, task.against, baseline, task.deals, seed, "hashed")
+        )
+
+    def settings(self, task: SuiteTask) -> dict[str, JsonValue]:
+        """Return the settings in the results file that name the suite and the task."""
+        return {
+            "suite": self.name,
+            "suite_version": self.version,
+            "suite_sha256": self.sha256,
+            "task": task.id,
+        }
+
+
+def commitment(name: str, version: int, secret: str) -> str:
+    """Return the published hash of a secret: SHA-256(name/version/secret)."""
+    return hashlib.sha256(f"{name}/{version}/{secret}".encode()).hexdigest()
+
+
+def read_suite(path: Path) -> Suite:
+    """Read a suite file. Raises ArenaError, with the fault, for any other file."""
+    return read_model(path, Suite, "suite")
+
+
+def read_model(path: Path, model: type[Model], noun: str) -> Model:
+    """Read a JSON file into a model. Raises ArenaError with the place of the first fault."""
+    try:
+        if path.is_file() and path.stat().st_size > LARGEST_FILE:
+            raise ArenaError(f"{path} is too large for a {noun}")
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ArenaError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        message = shorten(f"{place}: {fault['msg']}" if place else fault["msg"])
+        raise ArenaError(f"{path} is not a {noun}: {message}") from None
+
+
+@cache
+def bundled_suites() -> tuple[Suite, ...]:
+    """Return the suites of this version of arena, by name and version."""
+    suites = [read_suite(path) for path in SUITES.glob("*.json")]
+    return tuple(sorted(suites, key=lambda suite: (suite.name, suite.version)))
+
+
+def find_suite(text: str) -> Suite:
+    """Return the suite that `NAME`, `NAME@VERSION` or a path ending in .json names.
+
+    A name alone means the newest version. Raises UsageError for an unknown suite or version.
+    """
+    if text.endswith(".json"):
+        return read_suite(Path(text))
+    name, at, version = text.partition("@")
+    versions = [suite for suite in bundled_suites() if suite.name == name]
+    if not versions:
+        known = ", ".join(dict.fromkeys(suite.name for suite in bundled_suites()))
+        raise UsageError(
+            f"there is no suite '{shorten(name, 60)}'; known: {known}, or a .json file"
+        )
+    if not at:
+        return versions[-1]
+    for suite in versions:
+        if str(suite.version) == version:
+            return suite
+    committed = any(str(number) == version for number in versions[-1].commitments)
+    reason = "its secret is not revealed yet" if committed else "there is no such version"
+    playable = ", ".join(str(suite.version) for suite in versions)
+    raise UsageError(
+        f"{shorten(text, 60)}: {reason}; {pluralize(len(versions), 'version')} "
+        f"of {name}: {playable}"
+    )
+
+
+def published(suite: Suite) -> Suite | None:
+    """Return the bundled suite of this name and version; None if there is none."""
+    same = (each for each in bundled_suites() if each.label == suite.label)
+    return next(same, None)
+
+
+CARD_FILE, CARD_TEXT = "card.json", "README.md"
+
+
+class TaskResult(FrozenModel):
+    """The result of one task."""
+
+    task: Identifier
+    skill: Line
+    game: Line
+    games: int = Field(ge=0)
+    """Of the player, and of the baseline on the same deals."""
+    deals: int = Field(ge=0)
+    scale: ReturnScale
+    result: Interval
+    """Mean return of the player."""
+    difference: Interval
+    """From the baseline on the same deals; empty for the baseline itself."""
+    any_time: bool
+    """Whether the run stopped by its results, so that the difference is a confidence sequence."""
+    games_needed: int | None
+    """Pairs of games that show this difference with 80 % power; None if no number does."""
+    ahead: Interval
+    """Share of the deals on which the player is ahead of the baseline; equal returns count half."""
+
+
+class CardUsage(FrozenModel):
+    """Tokens, cost and replies of the player's models, over all of its games."""
+
+    games: int = Field(ge=0)
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+    cost: float | None = Field(None, ge=0)
+    """US dollars; None if no price is known."""
+    replies: int = Field(ge=0)
+    legal: int = Field(ge=0)
+    fallbacks: int = Field(ge=0)
+    """Moves that were played for the player."""
+    fallback_games: int = Field(ge=0)
+    """Games in which a move of any player was a fallback."""
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+class SubmissionCard(FrozenModel):
+    """The card of one submission."""
+
+    format: Literal[1] = 1
+    suite: Identifier
+    suite_version: int = Field(ge=1)
+    suite_sha256: Digest
+    name: Line
+    """Name in tables; the SPEC unless the submitter chose another."""
+    player: Line
+    """SPEC without user and password of a URL."""
+    text_level: Line
+    chat: dict[str, JsonValue] | None
+    """How models were asked; None if only bots played."""
+    arena: Line
+    created: datetime
+    tasks: tuple[TaskResult, ...]
+    usage: CardUsage
+
+    @property
+    def uses_models(self) -> bool:
+        return self.chat is not None
+
+
+def card_markdown(card: SubmissionCard) -> str:
+    """Return the card as Markdown."""
+    return "\n".join([*_head(card), *_results(card), *_usage(card), *_check(card), ""])
+
+
+def _head(card: SubmissionCard) -> Iterator[str]:
+    yield f"# {escape_markdown(card.name)} on {card.suite} {card.suite_version}\n"
+    facts = {
+        "Player": card.player,
+        "Text level": card.text_level if card.uses_models else "none, only bots played",
+        "Suite": f"{card.suite} {card.suite_version}, SHA-256 {card.suite_sha256}",
+        "Arena": card.arena,
+        "Date": card.created.date().isoformat(),
+    }
+    yield from (f"- {name}: {escape_markdown(value)}" for name, value in facts.items())
+
+
+def _results(card: SubmissionCard) -> Iterator[str]:
+    yield "\n## Results\n"
+    yield "Brackets are 95 % intervals. The baseline played the same deals in the same seats.\n"
+    yield "| task | skill | deals | result | difference to the baseline | ahead of the baseline |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: |"
+    for task in card.tasks:
+        cells = (
+            task.task,
+            escape_markdown(task.skill),
+            str(task.deals),
+            amount(task.result, task.scale),
+            amount(task.difference, task.scale, signed=True),
+            percent(task.ahead),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def _usage(card: SubmissionCard) -> Iterator[str]:
+    usage = card.usage
+    yield "\n## Replies and cost\n"
+    if not card.uses_models:
+        yield f"A bot played {pluralize(usage.games, 'game')}: no model, no cost."
+        return
+    games = max(1, usage.games)
+    cost = UNKNOWN if usage.cost is None else f"${usage.cost / games:.4f}"
+    yield f"- Games: {usage.games}, {usage.fallback_games} of them with a fallback move"
+    yield f"- Legal replies: {percentage(usage.legal / max(1, usage.replies))} of {usage.replies}"
+    yield f"- Tokens per game: {decimal(usage.prompt_tokens / games, 0)} in prompts, "
+    yield f"  {decimal(usage.completion_tokens / games, 0)} in replies"
+    yield f"- Cost per game: {cost}"
+
+
+def _check(card: SubmissionCard) -> Iterator[str]:
+    yield "\n## Check\n"
+    yield (
+        f"`arena bench verify FOLDER` plays every game of this folder again and compares "
+        f"`{CARD_FILE}` with the replays; this text is generated from that file."
+    )

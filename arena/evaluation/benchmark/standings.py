@@ -12,21 +12,20 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.evaluation.aggregation import pair_results
+from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import (
     PlayedDeal,
     PlayedTask,
     Submission,
     ahead_of_baseline,
 )
-from arena.evaluation.benchmark.suite import Suite
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import PairResult
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import MODEL_MEASURES, measures_of
-from arena.evaluation.statistics.intervals import ratio_of_sums
+from arena.evaluation.statistics import ratio_of_sums
 from arena.evaluation.statistics.ratings import Ratings, rate
-from arena.evaluation.statistics.samples import Sample
-from arena.evaluation.summary import bounds_of, intervals_by_name, table_names
+from arena.evaluation.summary import Sample, bounds_of, intervals_by_name, table_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,23 +13,25 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.version import __version__
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.benchmark.card import CARD_FILE, CardUsage, SubmissionCard, TaskResult
-from arena.evaluation.benchmark.suite import (
+from arena.evaluation.benchmark import (
+    CARD_FILE,
     SUITE_FILE,
+    CardUsage,
+    SubmissionCard,
     Suite,
     SuiteTask,
+    TaskResult,
     published,
     read_model,
     read_suite,
 )
-from arena.evaluation.records import GameResult
+from arena.evaluation.records import RESULTS, GameResult
 from arena.evaluation.report import Report
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics.ratings import share_ahead
-from arena.evaluation.store import RESULTS
-from arena.evaluation.store.results import Results
-from arena.evaluation.store.rows import Experiment
+from arena.evaluation.store import Results
+from arena.evaluation.store.schema import Experiment
 
 
 @dataclass(frozen=True, slots=True)

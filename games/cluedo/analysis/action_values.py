@@ -1,7 +1,7 @@
 """Estimated chances to win after each action, from the cards that each seat has seen.
 
-They take luck out of results (`arena.evaluation.luck`), which any fixed estimate may do; this one
-is cheap. With N[j] the envelopes that seat j has not excluded by cards that it has seen,
+They take luck out of results (`arena.evaluation.scoring`), which any fixed estimate may do; this
+one is cheap. With N[j] the envelopes that seat j has not excluded by cards that it has seen,
 
     v[j] = w[j] / sum_k w[k],    w[j] = N[j]^-SHARPNESS, or 0 after a false accusation.
 

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 
 from markupsafe import Markup
 
-from arena.evaluation.output.grid import Grid
+from arena.evaluation.formatting import Grid
 from replays.html_report.charts import ChartLayer
 
 EntryKind = Literal["eval", "tournament", "train", "report"]

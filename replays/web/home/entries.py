@@ -12,10 +12,10 @@ from threading import Lock
 
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
-from arena.evaluation.output.formatting import amount, options_in_words
-from arena.evaluation.store import RESULTS
+from arena.evaluation.formatting import amount, options_in_words
+from arena.evaluation.records import RESULTS
+from arena.evaluation.store import Results
 from arena.evaluation.store.database import is_locked, log_of
-from arena.evaluation.store.results import Results
 from replays.web.home.documents import EntryJson, EntryKind
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile

@@ -8,14 +8,14 @@ from dataclasses import replace
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
 from arena.core.views.number_text import UNKNOWN
-from arena.evaluation.output import verdict
-from arena.evaluation.output.formatting import amount, in_unit, options_in_words, p_text
-from arena.evaluation.output.grid import Grid
-from arena.evaluation.output.tables import grids
+from arena.evaluation import verdict
+from arena.evaluation.aggregation import stored_report
+from arena.evaluation.formatting import Grid, amount, in_unit, options_in_words, p_text
+from arena.evaluation.paired import SharedGames, compare_evaluations
 from arena.evaluation.report import PairedComparison, Report
 from arena.evaluation.report_parts import Interval
-from arena.evaluation.store.results import Results
-from arena.evaluation.store.stored_report import SharedGames, compare_evaluations, stored_report
+from arena.evaluation.store import Results
+from arena.evaluation.tables import grids
 from replays.html_report.charts import (
     MARKS,
     ChartAxis,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from arena.core.outcome import ReturnScale
 from arena.core.text import pluralize
 from arena.core.views.number_text import decimal, percentage
-from arena.evaluation.output.formatting import amount, amount_range, number, par_text, percent
-from arena.evaluation.player_report import PlayerReport
+from arena.evaluation.formatting import amount, amount_range, number, par_text, percent
 from arena.evaluation.report import LuckAdjusted, PairedComparison, Report, SequentialResult
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.report_parts import Interval, PlayerReport
 
 TRUNCATED_LIMIT = 0.1
 """Share of truncated games above which a result says so. Played to the end, they could move a mean

@@ -8,7 +8,8 @@ from itertools import combinations
 from arena.core.assessment import Measure
 from arena.core.text import pluralize
 from arena.core.views.number_text import UNKNOWN, decimal, percentage
-from arena.evaluation.output.formatting import (
+from arena.evaluation.formatting import (
+    Grid,
     IntervalLike,
     amount,
     amount_range,
@@ -19,10 +20,9 @@ from arena.evaluation.output.formatting import (
     percent,
     percent_range,
 )
-from arena.evaluation.output.grid import Grid
-from arena.evaluation.output.verdict import adjustment_text
-from arena.evaluation.player_report import OutcomeShares, PlayerReport
 from arena.evaluation.report import Report
+from arena.evaluation.report_parts import OutcomeShares, PlayerReport
+from arena.evaluation.verdict import adjustment_text
 
 
 def grids(report: Report, beside: int = 5) -> Iterator[Grid]:

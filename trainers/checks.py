@@ -91,19 +91,19 @@ def _check_rewards(config: TrainConfig, rewards: Rewards, scorer: GroupScorer | 
         )
     if rewards.weights.get("claims") and not config.beliefs:
         raise UsageError(
-            "--reward claims=…: the learner is not asked for claims; add --beliefs (its answers "
-            "are not trained: the term is a noisy signal on the moves)"
+            "--reward claims=…: the learner is not asked for claims; add --set beliefs=true (its "
+            "answers are not trained: the term is a noisy signal on the moves)"
         )
 
 
 def _check_reference(config: TrainConfig, done: int) -> None:
     if config.kl_reference_every and not config.kl_coef:
         raise UsageError(
-            f"--kl-reference-every {config.kl_reference_every}: without --kl-coef there is no "
+            f"kl_reference_every={config.kl_reference_every}: without --kl-coef there is no "
             "penalty that uses the reference"
         )
     if config.kl_coef and config.kl_reference > done:
         raise UsageError(
-            f"--kl-reference {config.kl_reference}: the run has finished {done} steps, so "
+            f"kl_reference={config.kl_reference}: the run has finished {done} steps, so "
             "these weights do not exist"
         )

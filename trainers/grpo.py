@@ -25,7 +25,7 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
 - Groups without variance are dropped, not trained with zero gradient. Groups with a failed game
   are dropped completely: a mean over the other games would be biased.
 - Old log-probabilities are those of the sampler, with the weights at the start of the step, or with
-  --sync-every and --async-steps those of an earlier one. A step makes `minibatches` optimizer
+  sync_every and --async-steps those of an earlier one. A step makes `minibatches` optimizer
   steps, not several passes. The old log-probabilities are those that tokens were sampled with: with
   a --temperature other than 1 or with --guided, the importance ratios correct for the difference to
   the model's own distribution, which is the one that is trained, up to their clip range.
@@ -186,7 +186,7 @@ class GrpoRun:
         if step and not self.log.records:
             raise UsageError(
                 f"the host has a model of this name after {step} steps, but this run is new: "
-                "choose another --model-name"
+                "choose another model_name"
             )
         if step != self.log.state.step:
             self.view.notify(f"the host has already finished step {step}; its metrics are lost")
@@ -276,7 +276,7 @@ class GrpoRun:
             self._warned_of_overflow = True
             self.view.notify(
                 f"in {counts.context_overflow} of {counts.decisions} decisions the chat was too "
-                "long for the model; they count as illegal: --max-context-tokens, --text-level or "
+                "long for the model; they count as illegal: max_context_tokens, --text-level or "
                 "--prompt brief may help"
             )
 

@@ -12,8 +12,7 @@ from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
-from trainers.config.base_model import BUNDLED
-from trainers.config.config import TrainConfig
+from trainers.config.config import BUNDLED, TrainConfig
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import make_random_init
 from trainers.prompts import system_prompt

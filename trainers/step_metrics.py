@@ -190,11 +190,11 @@ def collapse_reason(config: TrainConfig, records: Sequence[StepRecord]) -> str:
     entropy, kl = record.update.get("entropy"), record.update.get("kl")
     # A metric that the host does not report gives no reason to stop. A limit of 0 is off.
     if config.stop_entropy and entropy is not None and entropy < config.stop_entropy:
-        return f"the entropy fell to {entropy:.4f} nats (--stop-entropy {config.stop_entropy})"
+        return f"the entropy fell to {entropy:.4f} nats (stop_entropy={config.stop_entropy})"
     if record.legal_rate is not None and record.legal_rate < config.stop_legal_rate:
-        return f"only {record.legal_rate:.0%} of replies are legal (--stop-legal-rate)"
+        return f"only {record.legal_rate:.0%} of replies are legal (stop_legal_rate)"
     if config.stop_kl and kl is not None and kl > config.stop_kl:
-        return f"the update moved {kl:.2f} nats per token (--stop-kl {config.stop_kl})"
+        return f"the update moved {kl:.2f} nats per token (stop_kl={config.stop_kl})"
     return _reply_growth(config, [row.reply_tokens for row in records])
 
 
@@ -214,7 +214,7 @@ def _reply_growth(config: TrainConfig, lengths: Sequence[float | None]) -> str:
     first, last = (math.fsum(part) / AVERAGED_STEPS for part in parts)
     # Stop if mean(last 3) > factor * mean(first 3), unless replies are still short.
     if last > max(config.stop_reply * first, SHORT_REPLY):
-        return f"replies grew from {first:.0f} to {last:.0f} tokens (--stop-reply)"
+        return f"replies grew from {first:.0f} to {last:.0f} tokens (stop_reply)"
     return ""
 
 

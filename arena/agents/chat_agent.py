@@ -77,7 +77,7 @@ class ChatAgent:
         if options.sampling.asks_to_think and not traits.takes_thinking:
             seat.llm.hint(
                 f"thinking {spec}",
-                f"{redacted(spec)} cannot think: --reasoning-effort and --thinking-tokens have no "
+                f"{redacted(spec)} cannot think: --reasoning-effort and thinking_tokens have no "
                 "effect on it",
             )
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
@@ -226,7 +226,7 @@ class ChatAgent:
         last = attempts[-1]
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
         if self._options.fallback == "stop":
-            raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; --fallback is stop")
+            raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; fallback=stop")
         self._llm.count_decision(self._spec, why)
         self._announced = ""
         self._forfeited = self._options.fallback == "forfeit"

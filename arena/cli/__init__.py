@@ -7,39 +7,72 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from arena.cli import (
-    agents,
-    analyze,
-    doctor,
-    evaluate,
-    games,
-    init,
-    models,
-    play,
-    pretrain,
-    replay,
-    runs,
-    serve,
-    tournament,
-    train,
-    web,
-)
-from arena.cli.benchmark import commands as bench
-from arena.cli.common.help import ArenaCommand, ArenaGroup
+from arena.cli.common.help import ArenaGroup, CommandEntry, Commands, write_definitions
 from arena.cli.common.terminal import echo
-from arena.cli.exchange import atropos, cluster, openenv, verifiers
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
 
 MAX_ERROR_LENGTH = 3000
 """Characters of an error message; the longest useful ones list names."""
 
+COMMANDS = {
+    "play": CommandEntry("play:play_command", "Play games and write a replay of each."),
+    "replay": CommandEntry("replay:replay_command", "View, verify, branch or export replays."),
+    "web": CommandEntry("web:web_command", "Show a folder's games, results and runs in a browser."),
+    "eval": CommandEntry("evaluate:eval_command", "Measure a player against a baseline."),
+    "tournament": CommandEntry("tournament:tournament_command", "Rate players against each other."),
+    "analyze": CommandEntry("analyze:analyze_command", "Measure finished games."),
+    "train": CommandEntry(
+        "train:train_command", "Train a model by GRPO over full games.", "TrainCommand"
+    ),
+    "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
+    "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
+    "games": CommandEntry("games:games_command", "List the games and their options."),
+    "agents": CommandEntry("agents:agents_command", "List bots, agents and backends."),
+    "init": CommandEntry("init:init_command", "Write a commented arena.toml."),
+    "doctor": CommandEntry("doctor:doctor_command", "Check what is installed."),
+    "bench": CommandEntry(
+        "benchmark.commands:app", "Run a benchmark suite, verify it, rank players."
+    ),
+    "runs": CommandEntry("runs:app", "List, show and compare training runs."),
+    "models": CommandEntry("models:app", "List the models on this machine, and fetch others."),
+    "atropos": CommandEntry("exchange.atropos:app", "Exchange training games with Atropos."),
+    "openenv": CommandEntry("exchange.openenv:app", "Serve games as environments of OpenEnv."),
+    "cluster": CommandEntry("exchange.cluster:app", "Check a Ray cluster for --executor ray."),
+    "verifiers": CommandEntry(
+        "exchange.verifiers:app", "Package games as environments of verifiers."
+    ),
+}
+"""The commands by name; each file is imported when its command is used."""
+
+
+class RootGroup(ArenaGroup):
+    """The group of all commands."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": {}})
+        self.commands = Commands(COMMANDS)
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            write_definitions(formatter, [(name, e.summary) for name, e in COMMANDS.items()])
+
+
 app = typer.Typer(
     name="arena",
-    cls=ArenaGroup,
+    cls=RootGroup,
     help="Language models, bots and people play games of hidden information. Cluedo first.",
     no_args_is_help=True,
     add_completion=True,
@@ -47,30 +80,6 @@ app = typer.Typer(
     # Every flag can also be set in the environment: --out of play is ARENA_PLAY_OUT.
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ARENA"},
 )
-for name, function, summary in (
-    ("play", play.play_command, "Play games and write a replay of each."),
-    ("replay", replay.replay_command, "View, verify, branch or export replays."),
-    ("web", web.web_command, "Show a folder's games, results and runs in a browser."),
-    ("eval", evaluate.eval_command, "Measure a player against a baseline."),
-    ("tournament", tournament.tournament_command, "Rate players against each other."),
-    ("analyze", analyze.analyze_command, "Measure finished games."),
-    ("train", train.train_without_flags, "Train a model by GRPO over full games."),
-    ("pretrain", pretrain.pretrain_command, "Make a small model that imitates bots."),
-    ("serve", serve.serve_command, "Serve a model to OpenAI-compatible clients."),
-    ("games", games.games_command, "List the games and their options."),
-    ("agents", agents.agents_command, "List bots, agents and backends."),
-    ("init", init.init_command, "Write a commented arena.toml."),
-    ("doctor", doctor.doctor_command, "Check what is installed."),
-):
-    command_class = train.TrainCommand if name == "train" else ArenaCommand
-    app.command(name, cls=command_class, short_help=summary)(function)
-app.add_typer(bench.app, name="bench")
-app.add_typer(runs.app, name="runs")
-app.add_typer(models.app, name="models")
-app.add_typer(atropos.app, name="atropos")
-app.add_typer(openenv.app, name="openenv")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(verifiers.app, name="verifiers")
 
 
 @app.callback(invoke_without_command=True)

@@ -56,7 +56,7 @@ def init_command(
 
     Raises UsageError if there is one already.
     """
-    from arena.llm.settings import CONFIG_FILE
+    from arena.llm.config import CONFIG_FILE
 
     path = folder / CONFIG_FILE
     try:

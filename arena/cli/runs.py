@@ -42,7 +42,7 @@ class RunsFlags:
     @property
     def home(self) -> Path:
         """The folder of all runs: --log-dir, or log_dir in arena.toml, or TrainConfig's default."""
-        from arena.llm.settings import config_table
+        from arena.llm.config import config_table
         from trainers.config.config import TrainConfig
 
         default = TrainConfig.model_fields["log_dir"].default

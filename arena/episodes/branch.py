@@ -16,7 +16,7 @@ from arena.episodes.record import ChanceLine, Position, dump
 from arena.episodes.replay import Replay, Walked
 
 MAX_ATTEMPTS = 20
-"""Replies per decision that --max-attempts allows."""
+"""Replies per decision that max_attempts allows."""
 MAX_SYSTEM_LENGTH = 20_000
 """Characters of a system message, which is sent with every request."""
 

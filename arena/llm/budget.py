@@ -160,7 +160,7 @@ class Budget:
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
-        for flag, limit in (("--max-cost", max_cost), ("--token-limit", token_limit)):
+        for flag, limit in (("--max-cost", max_cost), ("token_limit", token_limit)):
             if limit is not None and not limit >= 0:
                 raise UsageError(f"{flag} {limit}: a budget is 0 or more")
         self.max_cost = max_cost
@@ -304,7 +304,7 @@ class Budget:
         nothing_left = cost is None and self.spent_cost >= (self.max_cost or 0.0)
         if not fits(self.spent_tokens + tokens, self.token_limit):
             spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,}"
-            limit = f"--token-limit {self.token_limit}"
+            limit = f"token_limit={self.token_limit}"
         elif nothing_left or not fits(self.spent_cost + (cost or 0.0), self.max_cost):
             spent, limit = f"${self.spent_cost:.6f}", f"--max-cost {self.max_cost:g}"
             needed = "an unknown sum" if cost is None else f"${cost:.6f}"
@@ -320,7 +320,7 @@ class Budget:
         cost, tokens = self._need([game])
         if not fits(self.spent_tokens + tokens, self.token_limit):
             spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,.0f}"
-            limit = f"--token-limit {self.token_limit}"
+            limit = f"token_limit={self.token_limit}"
         else:
             spent, needed = f"${self.spent_cost:.6f}", f"${cost:.6f}"
             limit = f"--max-cost {self.max_cost:g}"

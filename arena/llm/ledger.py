@@ -242,5 +242,5 @@ class FallbackGuard:
             raise StopPlaying(
                 f"{self._name}: {tally.fallbacks} of {tally.decisions} decisions were fallback "
                 f"moves, so this is not its play (the last one: {failure}); check the model, "
-                "--max-tokens and --answers, or raise --max-fallbacks (0: no limit)"
+                "--max-tokens and --answers, or raise max_fallbacks (0: no limit)"
             )

@@ -28,7 +28,7 @@ REMEDIES: dict[FailureCause, str] = {
 only as long as the backend has never answered: a provider may lose a model for a moment."""
 
 UNKNOWN_PRICE = (
-    "its price is unknown, so --max-cost cannot limit it; give --price-in and --price-out (US "
+    "its price is unknown, so --max-cost cannot limit it; give price_in and price_out (US "
     "dollars per million tokens)"
 )
 

@@ -169,8 +169,8 @@ class LLMService:
             await route.complete(request)
         except BackendError as error:
             raise StopPlaying(
-                f"{route.name}: the check before the games failed: {error}; --no-probe starts the "
-                "games without it"
+                f"{route.name}: the check before the games failed: {error}; --set probe=false "
+                "starts the games without it"
             ) from error
 
     def count_decision(self, spec: str, failure: str | None) -> None:

@@ -29,7 +29,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    JsonValue,
     SecretStr,
     ValidationError,
     model_validator,
@@ -44,8 +43,8 @@ from pydantic_settings import (
 )
 
 from arena.core.errors import UsageError
+from arena.llm.config import CONFIG_FILE
 
-CONFIG_FILE = "arena.toml"
 DOTENV_FILE = ".env"
 
 
@@ -173,32 +172,6 @@ class KeylessSettings(Settings):
 
     def secret(self, *names: str) -> SecretStr | None:
         return super().secret(*names) or SecretStr("no-key")
-
-
-def config_path() -> Path:
-    """Return the path of the settings file, which need not exist."""
-    return Path(os.environ.get("ARENA_CONFIG") or CONFIG_FILE)
-
-
-def config_table(name: str) -> dict[str, JsonValue]:
-    """Return a table of the settings file, or an empty one.
-
-    Raises UsageError for a file that cannot be read.
-    """
-    path = config_path()
-    try:
-        table = tomllib.loads(path.read_text("utf-8")).get(name, {})
-    except FileNotFoundError:
-        if os.environ.get("ARENA_CONFIG"):
-            raise UsageError(f"ARENA_CONFIG={path}: this file does not exist") from None
-        return {}
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"settings: {path} cannot be read: {error}") from None
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: {name} must be a table, [{name}]")
-    return table
 
 
 def _first_error(error: Exception) -> str:

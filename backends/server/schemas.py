@@ -131,7 +131,7 @@ class SamplingBody(EndpointBody):
     }
     remedies: ClassVar[Mapping[str, str]] = {
         "thinking_token_budget": "omit it, and limit thinking and answer together with max_tokens "
-        "(arena play: --max-tokens instead of --thinking-tokens)",
+        "(arena play: --max-tokens instead of thinking_tokens)",
     }
     fields_without_effect = frozenset({
         "user", "metadata", "store", "safety_identifier", "service_tier", "request_id", "priority",

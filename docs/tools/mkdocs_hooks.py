@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from arena.cli.training.flags import default_texts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from arena.cli import app
 from arena.cli.common.help import BASICS
-from arena.cli.training.flags import default_texts
 
 ROOT = Path(__file__).parents[2]
 LAYERS = {

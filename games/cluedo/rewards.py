@@ -86,9 +86,9 @@ LEAK = RewardTerm(
 
 CLAIMS = RewardTerm(
     "claims",
-    "F1 score of the deductions that the seat stated (--beliefs), compared with all provable ones, "
-    "own cards left out; from 0 to 1, 0 without statements. The statements themselves are not "
-    "trained: this is a noisy signal on the actions only.",
+    "F1 score of the deductions that the seat stated (beliefs=true), compared with all provable "
+    "ones, own cards left out; from 0 to 1, 0 without statements. The statements themselves are "
+    "not trained: this is a noisy signal on the actions only.",
     _claims,
     frozenset({"beliefs"}),
     frozenset({"precision", "recall"}),

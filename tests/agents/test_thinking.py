@@ -135,7 +135,7 @@ def test_a_model_that_cannot_think_is_named_once(server: Misbehaving) -> None:
     options = ModelFlags(reasoning_effort="low").options()
     _, _, lines = game_with("openai:gpt-4o-mini", options)
     assert lines == [
-        "openai:gpt-4o-mini cannot think: --reasoning-effort and --thinking-tokens have no effect "
+        "openai:gpt-4o-mini cannot think: --reasoning-effort and thinking_tokens have no effect "
         "on it"
     ]
     assert "reasoning_effort" not in server.asked[-1].body
@@ -223,7 +223,7 @@ def test_the_flags_of_the_system_message() -> None:
             assert options.system == system_prompt(name, CLUEDO, options.answers, 300)
     said = ModelFlags(system="Be bold. {answer}", answers="json").options(CLUEDO).system
     assert said is not None and said.startswith("Be bold. Answer with JSON")
-    with pytest.raises(UsageError, match="--system and --prompt"):
+    with pytest.raises(UsageError, match="system=… and --prompt"):
         ModelFlags(system="x", prompt="brief").options(CLUEDO)
     with pytest.raises(UsageError, match="no prompt 'brif'"):
         ModelFlags(prompt="brif").options(CLUEDO)
@@ -265,10 +265,10 @@ def test_play_and_eval_take_the_flags(
     monkeypatch.chdir(tmp_path)
     player = {
         "play": ["--no-watch", "--seat", f"0={THINKER}"],
-        "eval": ["--player", THINKER, "--games", "1", "--no-probe", "--workers", "1"],
+        "eval": ["--player", THINKER, "--games", "1", "--set", "probe=false", "--workers", "1"],
     }[command]
     flags = "--players 3 --max-turns 3 --seed 3 --out out --answers tools --reasoning-effort low"
-    system = ["--system", "Be bold.\n{rules}\n{answer}"]
+    system = ["--set", "system=Be bold.\n{rules}\n{answer}"]
     assert run([command, "cluedo", *player, *flags.split(), *system]) == 0
     body = server.asked[-1].body
     assert body["messages"][0]["content"].startswith("Be bold.\nCluedo, 3 players")

@@ -13,6 +13,7 @@ import asyncio
 from pathlib import Path
 
 from arena.cli.training.flags import resolve_settings
+
 from arena.cli.training.plain_progress import TrainingLines
 from arena.llm.settings import Settings
 from trainers.config.presets import SettingsLayer

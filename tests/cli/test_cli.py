@@ -42,7 +42,7 @@ def test_one_game_as_json(tmp_path: Path) -> None:
 
 
 def test_the_acceptance_game_has_the_same_bytes_twice(tmp_path: Path) -> None:
-    command = "play cluedo --variant classic --players 6 --seed 7 --no-watch --json"
+    command = "play cluedo -o variant=classic --players 6 --seed 7 --no-watch --json"
     results = [last_json(arena(command, cwd=tmp_path).stdout) for _ in range(2)]
     first, second = (tmp_path / str(result["replay"]) for result in results)
     assert first != second
@@ -80,8 +80,8 @@ def test_several_games(tmp_path: Path) -> None:
         ("play chess", 2, "there is no game 'chess'"),
         ("play clued", 2, "did you mean 'cluedo'?"),
         ("play cluedo --players 9", 2, "option players=9"),
-        ("play cluedo --variant board", 2, "'cards' or 'classic'"),
-        ("play tictactoe --variant big", 2, "tictactoe has no option 'variant'"),
+        ("play cluedo -o variant=board", 2, "'cards' or 'classic'"),
+        ("play tictactoe -o variant=big", 2, "tictactoe has no option 'variant'"),
         ("play cluedo --option colour=red", 2, "cluedo has no option 'colour'"),
         ("play cluedo --option colour", 2, "is not NAME=VALUE"),
         ("play cluedo --seat 4=bot:novice", 2, "cluedo has seats 0 to 3"),

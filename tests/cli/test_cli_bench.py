@@ -54,7 +54,7 @@ def test_a_killed_run_continues_to_the_same_card(
         ("run nonsense --player bot:novice", 2, "known: clue-bench"),
         ("run {suite} --player bot:nobody", 2, "no bot 'nobody'"),
         ("run {suite} --player human", 2, "people are not measured"),
-        ("run {suite} --player bot:novice --max-attempts 5", 2, "3 attempts per decision"),
+        ("run {suite} --player bot:novice --set max_attempts=5", 2, "3 attempts per decision"),
         ("run {suite} --player bot:novice --resume --out nowhere", 2, "no run of a suite"),
         ("site onlyone", 2, "at least one submission"),
         ("site nowhere out", 1, "there is no such folder"),
@@ -120,14 +120,14 @@ def test_a_model_is_measured_with_its_faults(
     script = tmp_path / "replies.json"
     # One of three replies is legal; the others are corrected, or a fallback is played.
     script.write_text(json.dumps(["nonsense", "end turn", "nothing"] * 50))
-    words = ("--max-fallbacks", "0", "--name", "A <b>model</b>", "--text-level", "events")
+    words = ("--set", "max_fallbacks=0", "--name", "A <b>model</b>", "--text-level", "events")
     folder = submit(suite, f"scripted:{script}", tmp_path / "run", *words)
     card = SubmissionCard.model_validate_json((folder / "card.json").read_text())
     assert card.name == "A <b>model</b>" and card.text_level == "events" and card.uses_models
     assert card.usage.legal < card.usage.replies and card.usage.fallbacks > 0
     assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0
     script.write_text(json.dumps(["nonsense"] * 200))
-    words = ("--player", f"scripted:{script}", "--max-fallbacks", "0", "--executor", "local")
+    words = ("--player", f"scripted:{script}", "--set", "max_fallbacks=0", "--executor", "local")
     capsys.readouterr()
     assert bench("run", suite, *words, "--out", tmp_path / "silent") == 1
     assert "gave no legal reply" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from misbehaving import Misbehaving
 from arena.cli import run
 from arena.cli.common.dry_run import dollars
 
-CARDS = "cluedo --variant cards --players 3"
+CARDS = "cluedo -o variant=cards --players 3"
 MODEL = "openai:gpt-4o-mini"
 COMMANDS = (
     f"play {CARDS} --seat 0={MODEL} --games 20 --seed 1 --out games",
@@ -57,8 +57,8 @@ def estimate(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]
 def test_a_dry_run_asks_nothing_and_writes_nothing(
     command: str, server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = estimate(f"{command} --cache cache.sqlite", capsys)
-    assert run(f"{command} --cache cache.sqlite --dry-run".split()) == 0
+    found = estimate(f"{command} --set cache=cache.sqlite", capsys)
+    assert run(f"{command} --set cache=cache.sqlite --dry-run".split()) == 0
     text = capsys.readouterr().out
     assert not server.asked and not list(tmp_path.iterdir())
     (model,) = found["models"]
@@ -100,7 +100,7 @@ def test_the_estimate_agrees_with_the_ledger_of_the_same_match(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = f"play {game} --seat 0={MODEL} --seed 1 --games 6 --chat {chat} --no-probe"
+    command = f"play {game} --seat 0={MODEL} --seed 1 --games 6 --chat {chat} --set probe=false"
     found = estimate(command, capsys)
     assert not server.asked
     assert run(f"{command} --out games".split()) == 0
@@ -124,15 +124,15 @@ def test_budgets_are_compared_with_the_estimate(
     server: Misbehaving, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = COMMANDS[0]
-    found = estimate(f"{command} --max-cost 0.001 --token-limit 100000000", capsys)
+    found = estimate(f"{command} --max-cost 0.001 --set token_limit=100000000", capsys)
     assert [(b["flag"], b["exceeded"]) for b in found["budgets"]] == [
         ("--max-cost", True),
         ("--token-limit", False),
     ]
-    assert run(f"{command} --max-cost 0.001 --token-limit 100000000 --dry-run".split()) == 0
+    assert run(f"{command} --max-cost 0.001 --set token_limit=100000000 --dry-run".split()) == 0
     text = capsys.readouterr().out
     assert "--max-cost 0.001 is exceeded." in text
-    assert "--token-limit 100,000,000 covers the estimate." in text
+    assert "--set token_limit=100,000,000 covers the estimate." in text
     assert not server.asked
 
 
@@ -145,9 +145,9 @@ def test_an_unknown_price_is_called_unknown_until_the_flags_state_one(
     assert found["cost"] == {"append": None, "fresh": None}
     assert run(f"{command} --max-cost 2 --dry-run".split()) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert f"The price of {spec} is unknown: --price-in and --price-out state it" in text
+    assert f"The price of {spec} is unknown: --set price_in=and --set price_out=state it" in text
     assert "--max-cost 2 cannot be compared" in text
-    priced = estimate(f"{command} --price-in 1 --price-out 2", capsys)
+    priced = estimate(f"{command} --set price_in=1 --set price_out=2", capsys)
     (model,) = priced["models"]
     chat = model["chats"][priced["chat"]]
     by_hand = 20 * (chat["prompt_tokens"] + 2 * model["reply_tokens"]) / 1e6
@@ -182,11 +182,11 @@ def test_a_model_in_two_seats_and_a_model_that_thinks(
     assert two["calls"] == pytest.approx(2 * one["calls"]) and two["games"] == 10
     ratio = two["chats"]["fresh"]["cost"] / one["chats"]["fresh"]["cost"]
     assert ratio == pytest.approx(2, rel=0.05)
-    beliefs = estimate(f"{game} --seat 0={MODEL} --beliefs", capsys)["models"][0]
+    beliefs = estimate(f"{game} --seat 0={MODEL} --set beliefs=true", capsys)["models"][0]
     assert beliefs["calls"] == one["calls"]  # Goofspiel asks for none.
-    command = "play cluedo --variant cards --players 3 --games 10 --seed 1"
+    command = "play cluedo -o variant=cards --players 3 --games 10 --seed 1"
     plain = estimate(f"{command} --seat 0={MODEL}", capsys)["models"][0]
-    asked = estimate(f"{command} --seat 0={MODEL} --beliefs", capsys)["models"][0]
+    asked = estimate(f"{command} --seat 0={MODEL} --set beliefs=true", capsys)["models"][0]
     # Cluedo asks no question about beliefs where a card is shown.
     assert 1.5 * plain["calls"] < asked["calls"] <= 2 * plain["calls"]
     for flags, thinking in (("", 1500), ("--reasoning-effort high", 4000)):
@@ -199,12 +199,12 @@ def test_a_model_in_two_seats_and_a_model_that_thinks(
 def test_a_resumed_run_counts_the_missing_games(
     server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    play = f"play goofspiel --seat 0={MODEL} --out games --no-probe"
+    play = f"play goofspiel --seat 0={MODEL} --out games --set probe=false"
     assert run(f"{play} --seed 3 --games 2".split()) == 0
     part = tmp_path / "games" / "goofspiel-2p-seed5.jsonl.part"
     part.write_text("as a killed run leaves it")
     evaluation = f"eval goofspiel --player {MODEL} --seed 3 --out eval"
-    assert run(f"{evaluation} --games 2 --no-probe".split()) == 0
+    assert run(f"{evaluation} --games 2 --set probe=false".split()) == 0
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     asked = server.ledger.requests
     assert estimate(f"{play} --games 5 --resume", capsys)["games"] == 3

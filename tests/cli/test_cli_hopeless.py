@@ -56,7 +56,7 @@ def test_the_check_can_be_left_out(tmp_path: Path) -> None:
         spec = f"{server.openai_url}#tiny"
         command = f"{GAME} --seat 0={spec} --games 2 --max-turns 2 --json"
         calls = []
-        for flags in ("--no-probe", "--probe"):
+        for flags in ("--set probe=false", "--set probe=true"):
             done = arena(f"{command} {flags} --out {flags[2:]}", tmp_path)
             assert done.returncode == 0, done.stderr
             calls.append(json.loads(done.stdout.splitlines()[-1])["ledger"]["total"]["calls"])
@@ -71,7 +71,7 @@ def test_an_evaluation_of_fallback_moves_is_not_called_a_result(tmp_path: Path) 
             "--out out --scored 0 --max-turns 9"
         )
         stopped = arena(command, tmp_path)
-        played = arena(f"{command} --max-fallbacks 0 --out all", tmp_path)
+        played = arena(f"{command} --set max_fallbacks=0 --out all", tmp_path)
     assert stopped.returncode == 1 and "fallback moves" in stopped.stderr
     assert played.returncode == 0
     assert "has not been measured" in played.stdout

@@ -215,7 +215,7 @@ def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
 def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path: Path) -> None:
     done = arena(
         "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 3 "
-        "--seed 3 --beliefs --max-tokens 64 --json --html report.html",
+        "--seed 3 --set beliefs=true --max-tokens 64 --json --html report.html",
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -62,8 +62,8 @@ ALL_NAMED = " ".join(f"--seat {seat}=bot:novice" for seat in range(3))
         ("--seat 0=litellm", ["name a model"]),
         (f"--seat 0={URL} --chat apend", ["--chat 'apend'", "append, fresh"]),
         (f"--seat 0={URL} --answers xml", ["--answers 'xml'", "text, json"]),
-        (f"--seat 0={URL} --fallback pray", ["--fallback 'pray'", "random, forfeit, stop"]),
-        (f"--seat 0={URL} --max-attempts 0", ["--max-attempts"]),
+        (f"--seat 0={URL} --set fallback=pray", ["--set fallback='pray'", "random, forfeit, stop"]),
+        (f"--seat 0={URL} --set max_attempts=0", ["--max-attempts"]),
         (f"--seat 0={URL} --temperature 9", ["--temperature"]),
         (f"--seat 0={URL} --max-cost -1", ["--max-cost"]),
         (f"--seat 0={URL} --max-cost nan", ["--max-cost"]),
@@ -154,11 +154,11 @@ def test_json_has_each_game_and_the_ledger(spec: str, server: Misbehaving, tmp_p
 def test_a_spent_budget_ends_the_run_cleanly(
     spec: str, server: Misbehaving, tmp_path: Path
 ) -> None:
-    flags = "--games 30 --max-turns 6 --max-concurrent 2 --max-tokens 50 --token-limit 20000"
+    flags = "--games 30 --max-turns 6 --max-concurrent 2 --max-tokens 50 --set token_limit=20000"
     done = arena(f"{GAME} --seat 0={spec} --out out {flags}", tmp_path)
     assert done.returncode == 1
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))
-    assert "--token-limit 20000" in line and "finished games are kept" in line
+    assert "--set token_limit=20000" in line and "finished games are kept" in line
     finished = list((tmp_path / "out").glob("*.jsonl"))
     assert f"{len(finished)} of 30 games finished" in done.stderr and 0 < len(finished) < 30
     assert all(verify(read_replay(path)) is None for path in finished)
@@ -167,7 +167,7 @@ def test_a_spent_budget_ends_the_run_cleanly(
 
 
 def test_the_cache_answers_a_second_run(spec: str, server: Misbehaving, tmp_path: Path) -> None:
-    command = f"{GAME} --seat 0={spec} --games 2 --max-turns 6 --cache kept/c.sqlite --json"
+    command = f"{GAME} --seat 0={spec} --games 2 --max-turns 6 --set cache=kept/c.sqlite --json"
     first = last_json(arena(command, tmp_path))
     requests = server.ledger.requests
     second = last_json(arena(command, tmp_path))
@@ -183,7 +183,7 @@ def test_a_cache_that_cannot_be(cache: str, spec: str, tmp_path: Path) -> None:
     (tmp_path / "blocked").write_text("a file in the way")
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("something of the user's own, and no database " * 100)
-    line = only_line(arena(f"{GAME} --seat 0={spec} --cache {cache}", tmp_path), 1)
+    line = only_line(arena(f"{GAME} --seat 0={spec} --set cache={cache}", tmp_path), 1)
     assert f"response cache {cache}" in line
     assert not (tmp_path / "runs").exists()
     assert "user's own" in (tmp_path / "notes.txt").read_text()
@@ -268,10 +268,10 @@ def test_a_model_that_cannot_play(
     fallback: str, spec: str, server: Misbehaving, tmp_path: Path
 ) -> None:
     server.script(["refusal"] * 1000)
-    flags = f"--fallback {fallback} --max-attempts 2 --max-turns 4"
+    flags = f"--set fallback={fallback} --set max_attempts=2 --max-turns 4"
     done = arena(f"{GAME} --seat 0={spec} {flags}", tmp_path)
     if fallback == "random":
         assert done.returncode == 0 and "fallback moves were played for it" in done.stderr
     else:
-        assert done.returncode == 1 and "--fallback is stop" in done.stderr.splitlines()[-1]
+        assert done.returncode == 1 and "--set fallback=is stop" in done.stderr.splitlines()[-1]
         assert server.ledger.requests == 2

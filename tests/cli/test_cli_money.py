@@ -52,10 +52,10 @@ def test_a_game_that_the_budget_cuts_off_is_kept_as_a_part_and_played_again(
 ) -> None:
     with Misbehaving(legal_answer, cost=CENTS) as server:
         spec = f"{server.openai_url}#tiny"
-        done = play(spec, "--games 2 --max-cost 0.005 --no-probe", tmp_path)
+        done = play(spec, "--games 2 --max-cost 0.005 --set probe=false", tmp_path)
         assert server.ledger.requests == 1
         assert len(list((tmp_path / "games").glob("*.part"))) == 1
-        again = play(spec, "--games 2 --no-probe --resume", tmp_path)
+        again = play(spec, "--games 2 --set probe=false --resume", tmp_path)
     assert done.returncode == 1
     assert "the next call of" in done.stderr and "--max-cost 0.005" in done.stderr
     assert again.returncode == 0 and len(finished(tmp_path / "games")) == 2
@@ -65,7 +65,7 @@ def test_a_game_that_the_budget_cuts_off_is_kept_as_a_part_and_played_again(
 def test_resume_keeps_finished_games_and_plays_the_missing_ones(tmp_path: Path) -> None:
     with Misbehaving(legal_answer, cost=CENTS) as server:
         spec = f"{server.openai_url}#tiny"
-        first = play(spec, "--games 6 --max-cost 0.1 --no-probe", tmp_path)
+        first = play(spec, "--games 6 --max-cost 0.1 --set probe=false", tmp_path)
         assert first.returncode == 1
         kept = {path: path.read_bytes() for path in finished(tmp_path / "games")}
         assert 1 <= len(kept) < 6
@@ -75,7 +75,8 @@ def test_resume_keeps_finished_games_and_plays_the_missing_ones(tmp_path: Path) 
         # Without --seed: it goes on with the seeds of the folder.
         command = GAME.replace(" --seed 1", "")
         again = arena(
-            f"{command} --seat 0={spec} --out games --games 6 --no-probe --resume --json", tmp_path
+            f"{command} --seat 0={spec} --out games --games 6 --set probe=false --resume --json",
+            tmp_path,
         )
         new = server.ledger.requests - asked
         # Once more: nothing is missing, so nothing is asked.
@@ -94,7 +95,7 @@ def test_resume_keeps_finished_games_and_plays_the_missing_ones(tmp_path: Path) 
 
 
 def test_resume_refuses_another_setup_and_an_empty_folder(tmp_path: Path) -> None:
-    command = "play cluedo --variant cards --players 3 --no-watch --out games"
+    command = "play cluedo -o variant=cards --players 3 --no-watch --out games"
     empty = arena(f"{command} --resume", tmp_path)
     assert empty.returncode == 2
     assert "--resume: games has no replay cluedo-cards-3p-seedN.jsonl" in empty.stderr
@@ -117,8 +118,12 @@ def test_resume_refuses_another_setup_and_an_empty_folder(tmp_path: Path) -> Non
     ("flags", "code", "word"),
     [
         ("--max-cost 1", 1, "its price is unknown, so --max-cost cannot limit it; give --price-in"),
-        ("--max-cost 1 --price-in 1", 2, "--price-in and --price-out belong together"),
-        ("--max-cost 1 --price-in 1 --price-out 2", 0, "state no usage; tokens are estimated"),
+        ("--max-cost 1 --set price_in=1", 2, "--set price_in=and --set price_out=belong together"),
+        (
+            "--max-cost 1 --set price_in=1 --set price_out=2",
+            0,
+            "state no usage; tokens are estimated",
+        ),
         ("", 0, "state no usage; tokens are estimated"),
     ],
 )

@@ -18,7 +18,7 @@ def game(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded games")
     (folder / "replies.json").write_text(json.dumps(["end turn", "hmm"] * 400), encoding="utf-8")
     seats = f"--seat 0=bot:novice --seat '1=scripted:{folder}/replies.json'"
-    how = "--text-level deductions --chat fresh --max-attempts 2 --max-turns 12"
+    how = "--text-level deductions --chat fresh --set max_attempts=2 --max-turns 12"
     words = f"play cluedo --players 3 --seed 5 --no-watch {seats} {how} --out '{folder}/out'"
     assert run(shlex.split(words)) == 0
     (path,) = folder.glob("out/*.jsonl")
@@ -42,7 +42,7 @@ def test_the_command_that_is_told_plays_the_game_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     told = complaint(f"play cluedo --seat '0=recorded:{game}'", capsys)
-    wanted = "--players 3 --seed 5 --text-level deductions --chat fresh --max-attempts 2"
+    wanted = "--players 3 --seed 5 --text-level deductions --chat fresh --set max_attempts=2"
     assert "it was played with --players 3 --seed " in told and wanted in told
     assert not list(tmp_path.iterdir())
     words = shlex.split(told.partition("the same again: arena ")[2])
@@ -72,14 +72,14 @@ def test_another_game_is_refused_before_it_begins(
     ("words", "told"),
     [
         ("--games 2", "is one game; leave out --games"),
-        ("--beliefs", "has no answers to --beliefs"),
+        ("--set beliefs=true", "has no answers about beliefs"),
         ("--out 'FOLDER'", "would be replaced: choose another folder with --out"),
     ],
 )
 def test_what_a_recording_cannot_do(
     game: Path, capsys: pytest.CaptureFixture[str], words: str, told: str
 ) -> None:
-    how = "--players 3 --seed 5 --text-level deductions --chat fresh --max-attempts 2"
+    how = "--players 3 --seed 5 --text-level deductions --chat fresh --set max_attempts=2"
     words = words.replace("FOLDER", str(game.parent))
     assert told in complaint(f"play cluedo {how} --seat '1=recorded:{game}' {words}", capsys)
 
@@ -87,7 +87,9 @@ def test_what_a_recording_cannot_do(
 def test_other_opponents_are_tried_and_the_difference_is_told(
     game: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    how = "--players 3 --seed 5 --text-level deductions --chat fresh --max-attempts 2 --no-watch"
+    how = (
+        "--players 3 --seed 5 --text-level deductions --chat fresh --set max_attempts=2 --no-watch"
+    )
     words = f"play cluedo {how} --seat 0=bot:oracle --seat '1=recorded:{game}' --out '{tmp_path}'"
     assert run(shlex.split(words)) == 1
     said = capsys.readouterr().err

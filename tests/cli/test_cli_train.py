@@ -19,6 +19,7 @@ from training_rows import row
 from arena.cli import run
 from arena.cli.training.plain_progress import TrainingLines
 from arena.cli.training.train_summary import result_json, result_lines
+from arena.llm.config import flag_names
 from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord
@@ -43,15 +44,16 @@ def dry(flags: str, output: Output) -> Any:
     return last_json(captured.out)
 
 
-def test_help_has_a_flag_for_every_setting_and_its_default(
+def test_help_has_every_setting_and_its_default(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     Path("arena.toml").write_text("[train]\nseed = 77\n", encoding="utf-8")
     assert run(["train", "--help-all"]) == 0
     told = capsys.readouterr().out
-    for name in TrainConfig.model_fields.keys() - {"game", "options"}:
-        assert f"--{name.replace('_', '-')}" in told, name
+    for name, info in TrainConfig.model_fields.items():
+        if name not in {"game", "options", "preset"}:
+            assert (flag_names(name, info).split("/")[0] or f"\n  {name} ") in told, name
     words = " ".join(told.split())
     for text in (
         "Full games per deal. From 2 to 1024. Default: 8.",
@@ -60,41 +62,73 @@ def test_help_has_a_flag_for_every_setting_and_its_default(
         "minibatches. Default: 77.",
         "--wandb/--no-wandb",
         "--max-concurrent INT",
-        "Early stop",
+        "kimi_k2_tau FLOAT",
+        "Keys of --set KEY=VALUE",
     ):
         assert text in words
-    for old in ("--concurrency", "--stop-legality", "--answer-tokens", " --host"):
-        assert old not in told, "former names are accepted but not shown"
+    flags = [line for line in told.splitlines() if line.startswith("  -")]
+    assert len(flags) <= 45, "rare settings are keys"
 
 
-def test_the_flags_of_atropos_mean_what_they_mean_there(capsys: Output) -> None:
-    flags = (
-        "kuhn_poker --server arena --vllm-port 9001 "
-        "--weight-bridge-mode lora_restart --vllm-restart-interval 3 --training-steps 9 "
-        "--save-path elsewhere --warmup-steps 2 --clip-eps 0.2 --kl-coef 0.1"
-    )
-    config = dry(flags, capsys)["config"]
-    assert {
-        "weight_sync": "lora_restart", "sync_every": 3, "steps": 9, "log_dir": "elsewhere",
-        "warmup_steps": 2, "clip_eps": 0.2, "kl_coef": 0.1, "vllm_port": 9001,
-    }.items() <= config.items()  # fmt: skip
-    for flag in ("--batch-size", "--gradient-accumulation-steps", "--vllm-config-path"):
-        assert run(["train", "kuhn_poker", f"{flag}=4"]) == 2
-        told = capsys.readouterr().err.strip()
-        assert told.startswith(f"arena: {flag}: arena ") and "\n" not in told
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("train cluedo --set kimi_k2_tua=1", "no key 'kimi_k2_tua'; did you mean 'kimi_k2_tau'?"),
+        ("train cluedo --set minibatches", "--set 'minibatches' is not KEY=VALUE"),
+        ("train cluedo --set minibatches=no", "--set minibatches=no: input should be a valid int"),
+        ("play cluedo --set top_p=2", "--set top_p=2: input should be less than or equal to 1"),
+        ("play cluedo --set tpo_p=1", "no key 'tpo_p'; did you mean 'top_p'?"),
+        ("play cluedo --set nonsense=1", "no key 'nonsense'; --help-all lists the keys"),
+        ("play cluedo --temperature 3", "--temperature 3.0: input should be less than or equal"),
+    ],
+)
+def test_keys_are_typed_and_unknown_ones_name_their_neighbours(
+    command: str, error: str, capsys: Output
+) -> None:
+    assert run([*command.split(), "--dry-run"]) == 2
+    told = capsys.readouterr().err.strip()
+    assert error in told and "\n" not in told
+
+
+def test_keys_come_from_set_the_environment_and_the_file(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of `arena play`: the command's own table goes before the one for all models."""
+    text = "[play]\ntop_p = 0.7\n[models]\ntop_p = 0.6\nmax_attempts = 2\ntemperature = 0.5\n"
+    Path("arena.toml").write_text(text, encoding="utf-8")
+    script = Path("script.txt")
+    script.write_text('"pass"\n' * 30, encoding="utf-8")
+
+    def models(words: str) -> Any:
+        flags = f"--seat 0=scripted:{script} --seed 1 --no-watch --set max_fallbacks=0 {words}"
+        assert run(["play", "kuhn_poker", *flags.split(), "--json", "--out", "games"]) == 0
+        replay = Path(last_json(capsys.readouterr().out)["replay"])
+        header = json.loads(replay.read_text("utf-8").split("\n")[0])
+        replay.unlink()
+        return header["models"]
+
+    found = models("")
+    assert (found["sampling"]["top_p"], found["max_attempts"]) == (0.7, 2)
+    assert found["sampling"]["temperature"] == 0.5
+    monkeypatch.setenv("ARENA_PLAY_TOP_P", "0.8")
+    assert models("")["sampling"]["top_p"] == 0.8
+    assert models("--set top_p=0.9")["sampling"]["top_p"] == 0.9
+    Path("arena.toml").write_text("[play]\ntop_q = 1\n", encoding="utf-8")
+    assert run(["play", "kuhn_poker", "--no-watch"]) == 2
+    assert "arena.toml, [play]: there is no key 'top_q'; did you mean" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
         ("--weight-sync none", "--weight-sync none: there is no --server; add --server vllm"),
-        ("--sync-every 2", "--sync-every 2: there is no --server; add --server vllm"),
+        ("--set sync_every=2", "sync_every=2: there is no --server; add --server vllm"),
         ("--weight-sync none --server http://h:1", "only the run's own server is restarted"),
         ("--async-steps 2 --server vllm --weight-sync none", "--async-steps 2: --weight-sync none"),
-        ("--async-steps 1 --server vllm --sync-every 2", "--sync-every 2 is not possible"),
+        ("--async-steps 1 --server vllm --set sync_every=2", "sync_every=2 is not possible"),
         ("--weight-sync shared_vllm --server arena", "only vLLM shares its memory"),
-        ("--weight-sync shared_vllm --server vllm --sync-every 2", "its weights exist once"),
-        ("--vllm-port 9001", "a server that runs already is --server http://127.0.0.1:9001"),
+        ("--weight-sync shared_vllm --server vllm --set sync_every=2", "its weights exist once"),
+        ("--set vllm_port=9001", "a server that runs already is --server http://127.0.0.1:9001"),
     ],
 )
 def test_transfers_that_are_not_possible_are_refused(flags: str, told: str, capsys: Output) -> None:
@@ -130,7 +164,9 @@ def test_every_source_of_a_setting_in_its_order(
     monkeypatch.setenv("ARENA_TRAIN_PROJECT", "ours")
     monkeypatch.setenv("ART_PROJECT", "theirs")
     monkeypatch.setenv("ART_BASE_MODEL", "clue-tiny")
-    found = dry("cluedo --steps 7 --players 3 --concurrency 2 --no-scale-advantages", capsys)
+    found = dry(
+        "cluedo --steps 7 --players 3 --max-concurrent 2 --set scale_advantages=false", capsys
+    )
     config, origins = found["config"], found["origins"]
     expected = {
         "steps": (7, "flag"),
@@ -221,7 +257,10 @@ def test_a_key_in_the_url_of_a_server_is_not_repeated(
 
 
 def test_a_dry_run_for_people(capsys: Output) -> None:
-    flags = "cluedo --text-level events --host embedded --epochs 3 --dataset-size 64 --seats all"
+    flags = (
+        "cluedo --text-level events --host embedded --seats all --set epochs=3 "
+        "--set dataset_size=64"
+    )
     assert run(["train", *flags.split(), "--dry-run"]) == 0
     told = capsys.readouterr().out
     lines = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.split()}
@@ -245,7 +284,10 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --steps -1", "--steps -1: input should be greater than or equal to 0"),
         ("cluedo --steps x", "--steps"),
         ("cluedo --learning-rate 0", "--learning-rate 0.0: input should be greater than 0"),
-        ("cluedo --rollout-timeout inf", "--rollout-timeout inf: this must be a finite number"),
+        (
+            "cluedo --set rollout_timeout=inf",
+            "--set rollout_timeout=inf: input should be a finite number",
+        ),
         ("cluedo --loss sft", "--loss sft: input should be 'cispo' or 'ppo'"),
         (
             "cluedo --host cloud",
@@ -255,25 +297,31 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
             "cluedo --text-level all",
             "--text-level all: input should be 'events', 'notes'",
         ),
-        ("cluedo --epochs 2", "--epochs 2: --dataset-size must say how many deals"),
+        ("cluedo --set epochs=2", "--set epochs=2: epochs need dataset_size"),
         ("cluedo --experiment-name a/b", "--experiment-name 'a/b'"),
         ("cluedo --resume", "--resume: there is no experiment 'cluedo-default'"),
         ("cluedo --players 9", "option players=9"),
-        ("cluedo --players 3 -o players=3", "give the same option twice"),
+        ("cluedo --players 3 -o players=3", "are mutually exclusive"),
         ("cluedo --reward win", "--reward win: 'win' is not of the form NAME=WEIGHT"),
         ("cluedo --reward luck=1", "there is no reward term 'luck'"),
         ("cluedo --base-model no-such", "no-such"),
-        ("cluedo --project ../../x", "--project '../../x': this names a folder in the run's"),
-        ("cluedo --model-name a/b", "--model-name 'a/b': this names a folder in the run's folder"),
+        (
+            "cluedo --set project=../../x",
+            "project '../../x': this names a folder in the run's",
+        ),
+        (
+            "cluedo --set model_name=a/b",
+            "model_name 'a/b': this names a folder in the run's folder",
+        ),
         ("cluedo --opponents human", "--opponents human: a person cannot play that many games"),
         ("cluedo --opponents bot:nobody", "cluedo has no bot 'nobody'"),
         ("cluedo --reward win=0", "--reward win=0: all weights are 0"),
-        ("cluedo --reward claims=1", "the learner is not asked for claims; add --beliefs"),
-        ("cluedo --kl-reference-every 2", "without --kl-coef there is no penalty"),
-        ("cluedo --kl-coef 1 --kl-reference 3", "the run has finished 0 steps"),
+        ("cluedo --reward claims=1", "the learner is not asked for claims; add --set beliefs=true"),
+        ("cluedo --set kl_reference_every=2", "without --kl-coef there is no penalty"),
+        ("cluedo --kl-coef 1 --set kl_reference=3", "the run has finished 0 steps"),
         ("cluedo --device mps", "--device mps: choose auto, cpu, cuda or cuda:NUMBER"),
         ("cluedo --prompt no-such", "no-such"),
-        ("cluedo --group-scorer no_such:f", "--group-scorer no_such:f: there is no module"),
+        ("cluedo --set group_scorer=no_such:f", "group_scorer no_such:f: there is no module"),
         ("cluedo --seed 100000000001", "--seed 100000000001: input should be less than"),
         ("kuhn_poker --players 3", "kuhn_poker has no option 'players'"),
         ("chess", "there is no game 'chess'"),
@@ -314,7 +362,7 @@ def write_run(name: str, steps: int, of: int, state: RunState | None = None, **v
     files = RunFiles(Path("runs/train") / name)
     files.folder.mkdir(parents=True)
     given = {"experiment_name": name, "text_level": "deductions", "options": {"players": 4}}
-    config = TrainConfig(**{"steps": of, "host": "embedded", **given, **values})
+    config = TrainConfig(**{"steps": of, "trainer_host": "embedded", **given, **values})
     files.config.write_text(config.model_dump_json(), encoding="utf-8")
     rng = random.Random(1)
     rows = [row(step, rng, of, every=4).model_dump_json() for step in range(steps + 1)]
@@ -336,7 +384,7 @@ def test_an_experiment_is_gone_on_with_or_refused(capsys: Output) -> None:
     folder.folder.mkdir(parents=True)
     folder.config.write_text(json.dumps(found["config"]), encoding="utf-8")
     folder.state.write_text('{"step": 5}', encoding="utf-8")
-    again = dry("cluedo --preset demo --resume --steps 40 --log-sample-rate 1", capsys)
+    again = dry("cluedo --preset demo --resume --steps 40 --set log_sample_rate=1", capsys)
     assert (again["start"], again["step"], again["config"]["steps"]) == ("continue", 5, 40)
     assert again["host"]["why"] == "The experiment was started with this host."
     assert dry("cluedo --preset demo --fresh --seed 3", capsys)["start"] == "fresh"
@@ -502,8 +550,7 @@ def test_progress_in_plain_lines(capsys: Output) -> None:
 OLD_RUN = Path(__file__).parents[1] / "trainers" / "data" / "old_run"
 
 
-def test_a_run_of_an_earlier_version_is_shown(capsys: Output) -> None:
-    """Its files have the keys legality, overflowed, gain, answer_tokens, stop_legality, host."""
+def test_a_stored_run_is_shown(capsys: Output) -> None:
     assert run(["runs", "show", str(OLD_RUN), "--json"]) == 0
     shown: Any = last_json(capsys.readouterr().out)
     assert shown["fault"] is None and shown["config_hash"] == shown["rows"][0]["config_hash"]
@@ -513,17 +560,3 @@ def test_a_run_of_an_earlier_version_is_shown(capsys: Output) -> None:
     config = shown["config"]
     assert (config["max_tokens"], config["stop_legal_rate"]) == (8, 0.1)
     assert config["trainer_host"] == "embedded"
-
-
-def test_former_names_of_settings_are_accepted(
-    capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("arena.toml").write_text("[train]\nhost = 'embedded'\nstop_legality = 0.3\n", "utf-8")
-    monkeypatch.setenv("ARENA_TRAIN_ANSWER_TOKENS", "9")
-    found = dry("kuhn_poker --concurrency 2", capsys)
-    config, origins = found["config"], found["origins"]
-    assert (config["max_tokens"], origins["max_tokens"]) == (9, "environment")
-    assert (config["stop_legal_rate"], origins["stop_legal_rate"]) == (0.3, "arena.toml")
-    assert (config["trainer_host"], config["max_concurrent"]) == ("embedded", 2)
-    assert dry("kuhn_poker --answer-tokens=7", capsys)["config"]["max_tokens"] == 7
-    assert dry("kuhn_poker --stop-legality 0.1", capsys)["config"]["stop_legal_rate"] == 0.1

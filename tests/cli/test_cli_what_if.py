@@ -41,7 +41,7 @@ def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A game of the cards variant."""
     folder = tmp_path_factory.mktemp("parent")
     seats = "--seat 0=bot:novice --seat 1=bot:detective --seat 2=bot:novice"
-    words = f"play cluedo --variant cards --players 3 --seed 4 --no-watch {seats} --out"
+    words = f"play cluedo -o variant=cards --players 3 --seed 4 --no-watch {seats} --out"
     assert run([*words.split(), str(folder)]) == 0
     (path,) = folder.glob("*.jsonl")
     return path
@@ -341,8 +341,8 @@ def test_a_model_is_asked_and_paid_for(
     assert len(failed) == found["failures"]
     assert all(each["said"] is None and not each["same"] for each in failed)
     assert found["ledger"]["total"]["calls"] > len(found["decisions"])
-    said = told(capsys, parent, f"{words} --token-limit 3000", code=1)
-    assert "more than --token-limit 3000 leaves" in said.err and "calls" in said.err
+    said = told(capsys, parent, f"{words} --set token_limit=3000", code=1)
+    assert "more than --set token_limit=3000 leaves" in said.err and "calls" in said.err
     assert (
         re.search(r"Asked about: \d+ of \d+ decisions", said.err)
         and "would have played" in said.out
@@ -376,7 +376,10 @@ def test_a_model_is_asked_and_paid_for(
         ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),
         ("--branch 3 --position 3", "not with --branch"),
         ("--ask bot:novice --games 2", "--games goes with --branch, not with --ask"),
-        ("--ask bot:novice --beliefs", "--beliefs goes with --branch, not with --ask"),
+        (
+            "--ask bot:novice --set beliefs=true",
+            "--set beliefs=true goes with --branch, not with --ask",
+        ),
         ("--ask bot:novice --chat fresh", "--chat goes with --branch, not with --ask"),
         ("--ask bot:novice --max-tokens 9", "--max-tokens: 'bot:novice' is not a model"),
         ("--web --position 9999 --port 0", "plies"),

@@ -61,21 +61,6 @@ def test_every_command_is_listed_in_one_line(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("words", "new"),
-    [
-        ("play cluedo --answer-tokens 5", "--max-tokens"),
-        ("eval cluedo --player bot:oracle --at-once=5", "--max-concurrent"),
-        ("replay x.jsonl --ply 5", "--position"),
-    ],
-)
-def test_an_old_flag_names_the_new_one(
-    words: str, new: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(words.split()) == 2
-    assert f"is called {new} now" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("typed", "completed"),
     [
         ("arena play clu", "cluedo"),

@@ -58,7 +58,8 @@ def play(
     """Two games with all that can be written of them; what was said goes into a file beside it."""
     set_ones = IN_ENVIRONMENT if not spec.startswith("art") else {}
     done = arena(
-        f"{GAME} --seat 0={spec} --games 2 --max-turns 6 --cache cache.sqlite --beliefs {flags}",
+        f"{GAME} --seat 0={spec} --games 2 --max-turns 6 --set cache=cache.sqlite "
+        f"--set beliefs=true {flags}",
         home,
         OPENROUTER_API_BASE=server.openai_url,
         COHERE_API_BASE=server.cohere_url,

@@ -273,7 +273,7 @@ def test_who_needs_no_provider_is_not_checked(tmp_path: Path) -> None:
 def test_a_failed_check_ends_the_run_with_the_reason_and_the_way_without_it() -> None:
     llm = LLMService(quick())
     llm.add(SPEC, Remote([ScriptedReply(error="bad_request", text="no such parameter")]))
-    with pytest.raises(StopPlaying, match="^scripted: .*no such parameter.*--no-probe"):
+    with pytest.raises(StopPlaying, match="^scripted: .*no such parameter.*--set probe=false"):
         asyncio.run(llm.probe(SPEC))
 
 

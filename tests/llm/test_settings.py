@@ -9,8 +9,9 @@ import pytest
 
 from arena.core.errors import UsageError
 from arena.llm.backend import BackendTraits, Price
+from arena.llm.config import config_table
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings, config_table
+from arena.llm.settings import Settings
 from backends.scripted import ScriptedBackend
 
 

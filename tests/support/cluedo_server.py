@@ -20,7 +20,7 @@ from misbehaving import Misbehaving
 from preloaded import arena_command
 
 TESTS = Path(__file__).parents[1]
-GAME = "play cluedo --variant cards --players 3 --no-watch --seed 1"
+GAME = "play cluedo -o variant=cards --players 3 --no-watch --seed 1"
 """The words of a command, without the player."""
 
 

@@ -192,7 +192,7 @@ def more(trajectory: Trajectory) -> list[list[Any]]:
 def test_replays_without_tokens_are_refused(tmp_path: Path, base: Path) -> None:
     chat = ChatOptions(sampling=Sampling(max_tokens=4), max_attempts=1)
     play_games(base, tmp_path, chat, {"plain": (0, 0)})
-    with pytest.raises(UsageError, match=r"plain\.jsonl: no token ids .* with --logprobs"):
+    with pytest.raises(UsageError, match=r"plain\.jsonl: no token ids .* with --set logprobs=true"):
         export([tmp_path], "art", tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
 

@@ -262,7 +262,7 @@ def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
         LocalHost(request_of(empty_folder, **wishes))._arguments()
     with pytest.raises(
-        UsageError, match="--trainer-host local does not support: --weight-decay 0.5"
+        UsageError, match="--trainer-host local does not support: --set weight_decay=0.5"
     ):
         LocalHost(request_of(empty_folder, weight_decay=0.5))._arguments()
     allowed = LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo"))._arguments()

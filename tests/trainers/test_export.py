@@ -404,7 +404,7 @@ def test_the_usual_reason_is_told_first_and_how_often(tmp_path: Path) -> None:
         export([folder], "art", tmp_path / "out")
     assert str(caught.value).startswith(
         "none of the 4 files is a finished game that can be trained on; 3: no token ids and "
-        "log-probabilities are recorded: arena play keeps them with --logprobs"
+        "log-probabilities are recorded: arena play keeps them with --set logprobs=true"
     )
     assert f"1: no model was asked in this game ({folder / 'a.jsonl'})" in str(caught.value)
 

@@ -89,7 +89,7 @@ def test_a_scorer_that_fails(scorers: str, name: str, message: str) -> None:
 
 
 def test_no_scorer(scorers: str) -> None:
-    with pytest.raises(UsageError, match="--group-scorer scorers_of_my_own:nobody"):
+    with pytest.raises(UsageError, match="group_scorer scorers_of_my_own:nobody"):
         load_group_scorer(f"{scorers}:nobody")
     with pytest.raises(UsageError, match="there is no scorer 'ruler'"):
         load_group_scorer("ruler")

@@ -142,8 +142,9 @@ def test_a_killed_run_leaves_no_server_and_resumes(
         sys.executable, "-m", "arena", "train", "kuhn_poker", "--base-model", str(model),
         "--steps", "3", "--groups-per-step", "2", "--rollouts-per-group", "2", "--max-tokens", "8",
         "--eval-every", "0", "--final-eval-games", "0", "--reward", "win=1", "--guided",
-        "--opponents", "bot:random", "--server", "arena", "--servers", "2", "--threads", "1",
-        "--executor", "ray", "--address", cluster.address, "--log-dir", str(tmp_path),
+        "--opponents", "bot:random", "--server", "arena", "--set", "servers=2",
+        "--set", "threads=1",
+        "--executor", "ray", "--set", f"address={cluster.address}", "--log-dir", str(tmp_path),
         "--experiment-name", "placed",
     ]  # fmt: skip
     records, log = RunFiles(tmp_path / "placed").metrics, tmp_path / "log"
@@ -175,7 +176,7 @@ def test_a_cluster_without_room(
     async def never(host: EmbeddedHost) -> None:
         raise AssertionError
 
-    with pytest.raises(StopPlaying, match=r"no room .*--servers 9.* of 3 cores free"):
+    with pytest.raises(StopPlaying, match=r"no room .*--set servers=9.* of 3 cores free"):
         run(cluster, Table(tmp_path, model), never, servers=9)
     assert not ray.is_initialized()
 

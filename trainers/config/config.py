@@ -1,20 +1,21 @@
-"""The settings of a training run.
+"""Settings of a training run.
 
-Each field is a flag of `arena train`, an environment variable (`ARENA_TRAIN_…`), a key of presets
-and a key of the `[train]` table in arena.toml. The docstring of a field is its help text.
+Each field is a key of presets, of the table `[train]` in arena.toml and of `arena train --set`, and
+an environment variable (`ARENA_TRAIN_…`). Most are flags too. The docstring of a field is its help
+text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from arena.core.observation import TextLevel
 from arena.episodes.executors import ExecutorKind
-from trainers.config.names import HASHED_IF_CHANGED, HASHED_NAMES, with_new_names
+from arena.llm.config import Config, setting
 
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
@@ -28,46 +29,36 @@ DEFAULT_LORA_RANK = 8
 """Rank of the adapter where training all weights is not possible and no rank is given."""
 
 
-def setting(default: Any, panel: str, *, changeable: bool = False, **limits: Any) -> Any:
-    """Return a field with the panel of `--help` that lists it.
-
-    A resumed run may change a field only if it is `changeable`.
-    """
-    extra: dict[str, JsonValue] = {"panel": panel, "changeable": changeable}
-    return Field(default, json_schema_extra=extra, **limits)
-
-
 RUN, HOST, GAMES, REWARD, UPDATE, EVAL, STOP, LOG = (
     "Run", "Weights", "Games", "Reward", "Update", "Evaluation", "Early stop", "Logs and health",
 )  # fmt: skip
 
 
-class TrainConfig(BaseModel):
+class TrainConfig(Config):
     """Settings of `arena train`. Times are in seconds unless a description names another unit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     game: str = "cluedo"
     options: dict[str, JsonValue] = Field(default_factory=dict)
-    text_level: TextLevel = "notes"
     preset: str = "default"
 
     experiment_name: str = setting("", RUN)
     """Folder of the run in --log-dir. Empty: GAME-PRESET."""
-    project: str = setting("arena", RUN)
+    project: str = setting("arena", RUN, flag=False)
     """Project name for ART and Weights & Biases."""
-    model_name: str = setting("", RUN)
+    model_name: str = setting("", RUN, flag=False)
     """Model name for ART. Empty: the experiment's name."""
+    text_level: TextLevel = setting("notes", RUN)
+    """Help in the text."""
     steps: int = setting(60, RUN, changeable=True, ge=0, le=10**6)
-    """Training steps. Overrides --epochs."""
-    epochs: int = setting(0, RUN, changeable=True, ge=0)
-    """Passes over the --dataset-size deals, if --steps is not given. 0: use --steps."""
-    dataset_size: int = setting(0, RUN, ge=0, le=10**7)
+    """Training steps. Overrides epochs."""
+    epochs: int = setting(0, RUN, flag=False, changeable=True, ge=0)
+    """Passes over the dataset_size deals, if --steps is not given. 0: use --steps."""
+    dataset_size: int = setting(0, RUN, flag=False, ge=0, le=10**7)
     """Number of training deals. 0: every step plays new deals."""
     seed: int = setting(0, RUN, ge=0, le=10**11)
     """Seed of deals, seats, opponents, sampling and minibatches."""
 
-    trainer_host: HostName = setting("auto", HOST)
+    trainer_host: HostName = setting("auto", HOST, flag="--trainer-host/--host")
     """Host that holds and trains the weights."""
     base_model: str = setting("", HOST)
     """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
@@ -79,24 +70,24 @@ class TrainConfig(BaseModel):
     """How --server gets new weights. lora_only: load the adapter. lora_restart: restart the run's
     own server, then load the adapter. none: restart it with the full checkpoint. shared_vllm: write
     into vLLM's memory."""
-    servers: int = setting(1, HOST, changeable=True, ge=1, le=1024)
+    servers: int = setting(1, HOST, flag=False, changeable=True, ge=1, le=1024)
     """Servers that --server vllm or arena starts: here, or with --executor ray on the cluster."""
-    sync_every: int = setting(1, HOST, ge=1)
+    sync_every: int = setting(1, HOST, flag=False, ge=1)
     """Steps between transfers of weights to --server. Until then the older weights play."""
-    vllm_python: str = setting("", HOST, changeable=True)
+    vllm_python: str = setting("", HOST, flag=False, changeable=True)
     """Python interpreter with vLLM, for --server vllm. Empty: this one."""
-    vllm_port: int = setting(0, HOST, changeable=True, ge=0, le=65535)
+    vllm_port: int = setting(0, HOST, flag=False, changeable=True, ge=0, le=65535)
     """Port of the server that --server vllm or arena starts; several count up. 0: a free one."""
-    vllm_args: str = setting("", HOST, changeable=True)
+    vllm_args: str = setting("", HOST, flag=False, changeable=True)
     """Further arguments of the server that --server vllm or arena starts."""
     lora_rank: int = setting(0, HOST, ge=0, le=512)
     """Rank of the LoRA adapter. 0: train all weights on the embedded host; rank 8 on other hosts,
     and where --server gets an adapter."""
-    lora_alpha: float = setting(16.0, HOST, gt=0)
+    lora_alpha: float = setting(16.0, HOST, flag=False, gt=0)
     """LoRA alpha: the adapter is scaled by alpha/rank."""
     device: str = setting("auto", HOST)
     """Device of the embedded host: cpu, cuda or auto."""
-    threads: int = setting(2, HOST, ge=1, le=256)
+    threads: int = setting(2, HOST, flag=False, ge=1, le=256)
     """CPU threads of an update. The order of sums depends on this number."""
 
     groups_per_step: int = setting(16, GAMES, ge=1)
@@ -110,7 +101,7 @@ class TrainConfig(BaseModel):
     """Where games run: local (this process), processes, or ray. Models answer in this process."""
     workers: int = setting(0, GAMES, changeable=True, ge=0, le=100_000)
     """Workers of --executor processes or ray. 0: one for each core."""
-    address: str = setting("", GAMES, changeable=True)
+    address: str = setting("", GAMES, flag=False, changeable=True)
     """Address of the Ray cluster. Empty: RAY_ADDRESS, or a new one here."""
     max_concurrent: int = setting(64, GAMES, changeable=True, ge=1, le=10_000)
     """Games played at the same time."""
@@ -121,7 +112,7 @@ class TrainConfig(BaseModel):
     checkpoint). Empty: the game's default opponent."""
     max_turns: int = setting(0, GAMES, ge=0)
     """Turns after which a game is cut off. 0: the game's own limit."""
-    max_context_tokens: int = setting(0, GAMES, ge=0)
+    max_context_tokens: int = setting(0, GAMES, flag=False, ge=0)
     """Longest chat in tokens. 0: the model's context length."""
     max_tokens: int = setting(64, GAMES, ge=1, le=10**5)
     """Longest reply in tokens."""
@@ -129,13 +120,13 @@ class TrainConfig(BaseModel):
     """Sampling temperature in training."""
     guided: bool = setting(False, GAMES)
     """Constrain sampling to legal actions (embedded host, vLLM)."""
-    beliefs: bool = setting(False, GAMES)
+    beliefs: bool = setting(False, GAMES, flag=False)
     """Ask the learner for its beliefs at each decision (for the term claims)."""
     prompt: str = setting("rules", GAMES)
     """Name of the system prompt."""
-    rollout_timeout: float = setting(300.0, GAMES, changeable=True, gt=0)
+    rollout_timeout: float = setting(300.0, GAMES, flag=False, changeable=True, gt=0)
     """Time limit of one game in seconds."""
-    rollout_retries: int = setting(2, GAMES, changeable=True, ge=0, le=100)
+    rollout_retries: int = setting(2, GAMES, flag=False, changeable=True, ge=0, le=100)
     """Retries of a failed game."""
 
     reward: str = setting("", REWARD)
@@ -143,53 +134,53 @@ class TrainConfig(BaseModel):
     the game's default."""
     reward_fn: str = setting("", REWARD)
     """module:function of a custom term. Weight it in --reward as `custom`."""
-    group_scorer: str = setting("", REWARD)
+    group_scorer: str = setting("", REWARD, flag=False)
     """Name or module:function that scores all trajectories of a group together."""
-    shuffle_rewards: bool = setting(False, REWARD)
+    shuffle_rewards: bool = setting(False, REWARD, flag=False)
     """Control experiment: permute the rewards within each group at random."""
 
     learning_rate: float = setting(3e-4, UPDATE, gt=0, le=1)
     """Learning rate of Adam."""
-    learning_rate_end: float | None = setting(None, UPDATE, gt=0, le=1)
+    learning_rate_end: float | None = setting(None, UPDATE, flag=False, gt=0, le=1)
     """Learning rate of the last step, reached linearly. Default: --learning-rate."""
-    warmup_steps: int = setting(0, UPDATE, ge=0)
+    warmup_steps: int = setting(0, UPDATE, flag=False, ge=0)
     """Steps over which the learning rate rises to its value."""
     loss: LossName = setting("cispo", UPDATE)
     """Policy loss, as ART defines it."""
-    clip_eps: float | None = setting(None, UPDATE, gt=0)
+    clip_eps: float | None = setting(None, UPDATE, flag=False, gt=0)
     """Clip range below a ratio of 1. Default: ART's, 1 for cispo, 0.2 for ppo."""
-    clip_eps_high: float | None = setting(None, UPDATE, gt=0)
-    """Clip range above a ratio of 1. Default: ART's, 4 for cispo, --clip-eps for ppo."""
+    clip_eps_high: float | None = setting(None, UPDATE, flag=False, gt=0)
+    """Clip range above a ratio of 1. Default: ART's, 4 for cispo, clip_eps for ppo."""
     kl_coef: float = setting(0.0, UPDATE, ge=0)
-    """Coefficient of the KL penalty towards --kl-reference."""
-    kl_reference: int = setting(0, UPDATE, ge=0)
+    """Coefficient of the KL penalty towards kl_reference."""
+    kl_reference: int = setting(0, UPDATE, flag=False, ge=0)
     """Step whose weights are the KL reference."""
-    kl_reference_every: int = setting(0, UPDATE, ge=0)
+    kl_reference_every: int = setting(0, UPDATE, flag=False, ge=0)
     """Move the KL reference to the newest weights every N steps. 0: never."""
-    advantage_balance: float = setting(0.0, UPDATE, ge=-1, le=1)
+    advantage_balance: float = setting(0.0, UPDATE, flag=False, ge=-1, le=1)
     """-1: use negative advantages only. 1: use positive ones only."""
-    scale_advantages: bool = setting(True, UPDATE)
+    scale_advantages: bool = setting(True, UPDATE, flag=False)
     """Divide the advantages of a group by their standard deviation."""
-    importance_level: ImportanceLevel = setting("token", UPDATE)
+    importance_level: ImportanceLevel = setting("token", UPDATE, flag=False)
     """Level at which importance ratios are averaged."""
-    truncated_importance: float | None = setting(None, UPDATE, gt=0)
+    truncated_importance: float | None = setting(None, UPDATE, flag=False, gt=0)
     """Upper bound of truncated importance sampling."""
-    max_negative_weight: float | None = setting(None, UPDATE, gt=0)
+    max_negative_weight: float | None = setting(None, UPDATE, flag=False, gt=0)
     """Upper bound of importance ratios of negative advantages (ART)."""
-    mask_prob_ratio: bool = setting(False, UPDATE)
+    mask_prob_ratio: bool = setting(False, UPDATE, flag=False)
     """Ignore tokens whose importance ratio is outside of the clip range."""
-    kimi_k2_tau: float | None = setting(None, UPDATE, ge=0)
+    kimi_k2_tau: float | None = setting(None, UPDATE, flag=False, ge=0)
     """ART's kimi_k2_tau."""
-    minibatches: int = setting(2, UPDATE, ge=1, le=1000)
+    minibatches: int = setting(2, UPDATE, flag=False, ge=1, le=1000)
     """Optimizer steps per training step (embedded)."""
-    tokens_per_batch: int = setting(4_096, UPDATE, changeable=True, ge=256)
+    tokens_per_batch: int = setting(4_096, UPDATE, flag=False, changeable=True, ge=256)
     """Tokens per forward pass of an update. Bounds its memory (embedded)."""
     gradient_checkpointing: bool = setting(False, UPDATE, changeable=True)
     """Compute activations twice instead of keeping them: less memory for large models, a third more
     time for an update, the same weights (embedded)."""
-    max_grad_norm: float = setting(1.0, UPDATE, gt=0)
+    max_grad_norm: float = setting(1.0, UPDATE, flag=False, gt=0)
     """Gradient clipping norm (embedded)."""
-    weight_decay: float = setting(0.0, UPDATE, ge=0, le=1)
+    weight_decay: float = setting(0.0, UPDATE, flag=False, ge=0, le=1)
     """Weight decay of AdamW (embedded)."""
 
     eval_every: int = setting(10, EVAL, changeable=True, ge=0)
@@ -200,44 +191,38 @@ class TrainConfig(BaseModel):
     """Held-out deals of the final evaluation of the newest and the best checkpoint."""
     eval_against: str = setting("", EVAL)
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
-    keep_pool: int = setting(8, EVAL, ge=0, le=1000)
+    keep_pool: int = setting(8, EVAL, flag=False, ge=0, le=1000)
     """Earlier checkpoints to keep, evenly spaced. Opponents `past` are drawn from them."""
 
-    stop_entropy: float = setting(0.0, STOP, changeable=True, ge=0)
+    stop_entropy: float = setting(0.0, STOP, flag=False, changeable=True, ge=0)
     """Stop if the mean entropy per sampled token falls below this, in nats. 0: never."""
-    stop_legal_rate: float = setting(0.5, STOP, changeable=True, ge=0, le=1)
+    stop_legal_rate: float = setting(0.5, STOP, flag=False, changeable=True, ge=0, le=1)
     """Stop if the share of legal replies falls below this."""
-    stop_kl: float = setting(5.0, STOP, changeable=True, ge=0)
+    stop_kl: float = setting(5.0, STOP, flag=False, changeable=True, ge=0)
     """Stop if the KL divergence from the sampling policy exceeds this, in nats per token. 0:
     never."""
-    stop_reply: float = setting(4.0, STOP, changeable=True, ge=0)
+    stop_reply: float = setting(4.0, STOP, flag=False, changeable=True, ge=0)
     """Stop if the mean reply of the last three steps is this many times as long as in the first
     three, and longer than 24 tokens. 0: never."""
 
     log_dir: str = setting("runs/train", LOG, changeable=True)
     """Folder of all experiments."""
-    log_sample_rate: float = setting(0.02, LOG, changeable=True, ge=0, le=1)
+    log_sample_rate: float = setting(0.02, LOG, flag=False, changeable=True, ge=0, le=1)
     """Share of rollouts to save as replays."""
     wandb: bool = setting(False, LOG, changeable=True)
     """Log to Weights & Biases too (offline without a key)."""
-    health_every: float = setting(60.0, LOG, changeable=True, gt=0)
+    health_every: float = setting(60.0, LOG, flag=False, changeable=True, gt=0)
     """Seconds between checks of the machine."""
-    health_children: int = setting(64, LOG, changeable=True, ge=0)
+    health_children: int = setting(64, LOG, flag=False, changeable=True, ge=0)
     """Warn if there are more child processes than this."""
-    health_temp_gb: float = setting(10.0, LOG, changeable=True, gt=0)
+    health_temp_gb: float = setting(10.0, LOG, flag=False, changeable=True, gt=0)
     """Warn if temporary files exceed this, in GB."""
-    health_memory: float = setting(0.9, LOG, changeable=True, gt=0, le=1)
+    health_memory: float = setting(0.9, LOG, flag=False, changeable=True, gt=0, le=1)
     """Warn if more than this share of memory is in use."""
-    health_disk_gb: float = setting(1.0, LOG, changeable=True, ge=0)
+    health_disk_gb: float = setting(1.0, LOG, flag=False, changeable=True, ge=0)
     """Warn if less than this is free in --log-dir, in GB."""
-    health_rollout_age: float = setting(3600.0, LOG, changeable=True, gt=0)
+    health_rollout_age: float = setting(3600.0, LOG, flag=False, changeable=True, gt=0)
     """Warn if a game takes longer than this, in seconds."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename_old_fields(cls, values: Any) -> Any:
-        """Accept the former names of fields, as config.json of older runs has them."""
-        return with_new_names(values) if isinstance(values, dict) else values
 
     @property
     def experiment(self) -> str:
@@ -286,7 +271,7 @@ class TrainConfig(BaseModel):
 
         Linear: lr(k) = lr_0 + (lr_end - lr_0) * min(1, k / (steps - 1)).
         """
-        # Without --learning-rate-end the rate is constant.
+        # Without learning_rate_end the rate is constant.
         end = self.learning_rate if self.learning_rate_end is None else self.learning_rate_end
         progress = min(1.0, step / max(1, self.total_steps - 1))
         return self.learning_rate + (end - self.learning_rate) * progress
@@ -316,13 +301,7 @@ class TrainConfig(BaseModel):
     def config_hash(self) -> str:
         """Twelve hexadecimal digits that identify all settings that decide what is learned."""
         # Sorted keys: the hash does not depend on the order of the fields.
-        defaults = {name: TrainConfig.model_fields[name].default for name in HASHED_IF_CHANGED}
-        values = {
-            HASHED_NAMES.get(name, name): value
-            for name, value in self._decisive().items()
-            if name not in defaults or value != defaults[name]
-        }
-        text = json.dumps(values, sort_keys=True, default=str)
+        text = json.dumps(self._decisive(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def differences(self, other: TrainConfig) -> dict[str, tuple[JsonValue, JsonValue]]:
@@ -347,6 +326,15 @@ CHANGEABLE = frozenset(
 )
 """Fields that a resumed run may change."""
 
-for _field in TrainConfig.model_fields.values():
-    # A docstring may have several lines; a help text is one paragraph.
-    _field.description = _field.description and " ".join(_field.description.split())
+
+BUNDLED = {"cluedo": "clue-tiny"}
+"""Games with a bundled checkpoint. For other games, a run starts from scratch by default."""
+
+
+def base_model_in_words(config: TrainConfig) -> str:
+    """Return the base model of a run, also if the settings leave it to the host."""
+    if config.base_model:
+        return config.base_model
+    if config.trainer_host not in ("auto", "embedded"):
+        return f"the default model of the host {config.trainer_host}"
+    return BUNDLED.get(config.game, "a new small model")

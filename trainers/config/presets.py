@@ -11,42 +11,21 @@ table with the name of a game holds for that game only:
 
 from __future__ import annotations
 
-import difflib
-import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from arena.core.errors import UsageError
+from arena.llm.config import SettingsLayer, near_matches, place_of, validated
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
-from trainers.config.names import with_new_names
 
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
 FORBIDDEN_KEYS = frozenset({"game", "preset"})
 """Keys that a preset may not set: it holds for any game, and is a preset itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsLayer:
-    """The settings from one source."""
-
-    origin: str
-    """`flag`, `environment`, the variables themselves, `arena.toml` or `preset NAME`."""
-    values: Mapping[str, JsonValue]
-    """By field of TrainConfig."""
-    file: str = ""
-    """The file of the settings; empty for flags and environment variables."""
-
-    def place(self, name: str, value: JsonValue) -> str:
-        """Return the place of a value for an error message, as the user wrote it."""
-        if self.file:
-            return f"{self.file}: {name} = {value!r}"
-        source = " (from the environment)" if self.origin == "environment" else ""
-        return f"--{name.replace('_', '-')} {value}{source}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +74,6 @@ def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
 def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) -> SettingsLayer:
     """Return the settings of a file's table for this game. Raises UsageError for an unknown key."""
     # The keys of the file itself hold for all games; the game's own table overrides them.
-    table = with_new_names(dict(table))
     fields = TrainConfig.model_fields
     values = {key: value for key, value in table.items() if key in fields}
     _check_keys(values, file)
@@ -104,19 +82,20 @@ def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) 
     for key in table.keys() - fields.keys():
         game_table = table[key]
         if not isinstance(game_table, dict):
-            raise UsageError(f"{file}: there is no key '{key}'{_hint(key)}")
+            _check_keys([key], file)
+            continue
         _check_game(key, file)
-        game_values = with_new_names(game_table)
-        _check_keys(game_values, file, f"{key}.")
+        _check_keys(game_table, file, f"{key}.")
         if key == game:
-            values = _merged(values, game_values)
+            values = _merged(values, game_table)
     return SettingsLayer(origin, values, file)
 
 
 def _check_keys(keys: Iterable[str], file: str, prefix: str = "") -> None:
+    known = TrainConfig.model_fields.keys() - FORBIDDEN_KEYS
     for key in keys:
-        if key not in TrainConfig.model_fields or key in FORBIDDEN_KEYS:
-            raise UsageError(f"{file}: there is no key '{prefix}{key}'{_hint(key)}")
+        if key not in known:
+            raise UsageError(f"{file}: there is no key '{prefix}{key}'{near_matches(key, known)}")
 
 
 def _check_game(name: str, file: str) -> None:
@@ -125,13 +104,6 @@ def _check_game(name: str, file: str) -> None:
     if name not in catalog().names("game"):
         known = ", ".join(catalog().names("game"))
         raise UsageError(f"{file}: [{name}] is neither a key nor a game; the games are: {known}")
-
-
-def _hint(key: str) -> str:
-    near = difflib.get_close_matches(key, TrainConfig.model_fields.keys() - FORBIDDEN_KEYS, n=1)
-    if near:
-        return f"; did you mean '{near[0]}'?"
-    return "; keys have the names of the flags of arena train"
 
 
 def _merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -161,13 +133,7 @@ def resolve(game: str, preset: str, layers: Sequence[SettingsLayer]) -> Resolved
         values["epochs"] = 0
     # A preset from a file is named after the file, since the name is part of a folder's.
     values |= {"game": game, "preset": Path(preset).stem}
-    try:
-        config = TrainConfig.model_validate(values)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        message = fault["msg"].removeprefix("Value error, ")
-        place = _place(str(fault["loc"][0]), layers)
-        raise UsageError(f"{place}: {message[0].lower()}{message[1:]}") from None
+    config = validated(TrainConfig, values, layers)
     _check_config(config, layers)
     return ResolvedConfig(config, origins | dict.fromkeys(("game", "preset"), "flag"))
 
@@ -181,31 +147,21 @@ def _rank(name: str, layers: Sequence[SettingsLayer]) -> int:
 def _options_of(layer: SettingsLayer) -> Mapping[str, JsonValue]:
     options = layer.values.get("options", {})
     if not isinstance(options, dict):
-        raise UsageError(f"{layer.place('options', options)}: this must be a table")
+        place = place_of(TrainConfig, "options", [layer])
+        raise UsageError(f"{place}: this must be a table")
     return options
-
-
-def _place(name: str, layers: Sequence[SettingsLayer]) -> str:
-    """Return the place of a setting in the layer that decides it."""
-    for layer in layers:
-        if name in layer.values:
-            return layer.place(name, layer.values[name])
-    return SettingsLayer("default", {}).place(name, TrainConfig.model_fields[name].default)
 
 
 def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
     """Check what the limits of single fields do not cover. Raises UsageError."""
-    for name in TrainConfig.model_fields:
-        value = getattr(config, name)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UsageError(f"{_place(name, layers)}: this must be a finite number")
     if config.epochs and not config.dataset_size:
-        raise UsageError(f"{_place('epochs', layers)}: --dataset-size must say how many deals")
+        place = place_of(TrainConfig, "epochs", layers)
+        raise UsageError(f"{place}: epochs need dataset_size, the number of deals")
     if problem := _sync_problem(config):
         raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
-    _check_folder("--model-name", config.served_name, "the run's folder")
-    _check_folder("--project", config.project, "the run's folder")
+    _check_folder("model_name", config.served_name, "the run's folder")
+    _check_folder("project", config.project, "the run's folder")
 
 
 def _sync_problem(config: TrainConfig) -> str:
@@ -214,9 +170,9 @@ def _sync_problem(config: TrainConfig) -> str:
     owned, port = server in OWNED_SERVERS, config.vllm_port
     start = "add --server vllm, which starts one"
     sync, sync_every, vllm_port = (
-        f"--weight-sync {mode}", f"--sync-every {every}", f"--vllm-port {port}"
+        f"--weight-sync {mode}", f"sync_every={every}", f"vllm_port={port}"
     )  # fmt: skip
-    servers, several = f"--servers {config.servers}", config.servers > 1
+    servers, several = f"servers={config.servers}", config.servers > 1
     ahead, plays_ahead = f"--async-steps {config.async_steps}", bool(config.async_steps)
     running = f"a server that runs already is --server http://127.0.0.1:{port}"
     problems = {

@@ -246,8 +246,8 @@ def _check_numbers(attempt: Attempt, where: str) -> None:
 
 
 NO_TOKENS = (
-    "no token ids and log-probabilities are recorded: arena play keeps them with --logprobs, if "
-    "the model's backend gives both"
+    "no token ids and log-probabilities are recorded: arena play keeps them with "
+    "--set logprobs=true, if the model's backend gives both"
 )
 """Reason to leave out a game."""
 

@@ -101,7 +101,7 @@ class VerifiersExport(Exporter[EpisodeRecord]):
         )
         bare = (
             f"{self._without_tokens} of {traces} have no token ids: arena play keeps them with "
-            "--logprobs, if the model's backend gives them"
+            "--set logprobs=true, if the model's backend gives them"
         )
         return [*[alone] * bool(self._alone), *[bare] * bool(self._without_tokens)]
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from arena.core.errors import UsageError
+from arena.llm.config import as_flag
 from trainers.config.config import TrainConfig
 
 
@@ -46,7 +47,7 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "importance_level": TrainKeyword(("importance_sampling_level",)),
     "truncated_importance": TrainKeyword(
         ("truncated_importance_sampling",),
-        "use --max-negative-weight, or take --trainer-host embedded or local",
+        "use max_negative_weight, or take --trainer-host embedded or local",
         omit_default=True,
     ),
     "max_negative_weight": TrainKeyword(
@@ -119,7 +120,5 @@ def _is_changed(config: TrainConfig, field: str) -> bool:
 
 def _flag(config: TrainConfig, field: str, remedy: str) -> str:
     """Return a setting as it is written on the command line, with the remedy."""
-    flag, value = field.replace("_", "-"), getattr(config, field)
-    if isinstance(value, bool):
-        return f"--{'' if value else 'no-'}{flag} ({remedy})"
-    return f"--{flag} {value} ({remedy})"
+    setting = as_flag(field, getattr(config, field), TrainConfig.model_fields[field])
+    return f"{setting} ({remedy})"

@@ -10,7 +10,7 @@ may ask a model. A scorer of ART, such as RULER, is wrapped:
 
     ruler = art_scorer(partial(ruler_score_group, judge_model="openai/o4-mini"))
 
-and then `arena train cluedo --group-scorer judges:ruler`. RULER reads one history per game, so each
+and then `arena train cluedo group_scorer judges:ruler`. RULER reads one history per game, so each
 chat must only append messages; a chat that was rebuilt is an error. The reward from --reward is
 kept as the metric `independent_reward`.
 """
@@ -38,13 +38,13 @@ class GroupScorer(Protocol):
 
 
 def load_group_scorer(name: str) -> GroupScorer:
-    """Return the scorer of --group-scorer: `module:function`, or a name of the catalog.
+    """Return the scorer of group_scorer: `module:function`, or a name of the catalog.
 
     Raises:
         UsageError: there is no such function or catalog entry.
     """
     if ":" in name:
-        return cast("GroupScorer", load_function(name, "--group-scorer"))
+        return cast("GroupScorer", load_function(name, "group_scorer"))
     return cast("GroupScorer", catalog().load("scorer", name))
 
 

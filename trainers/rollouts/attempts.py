@@ -62,7 +62,7 @@ def check_context(decisions: int, overflows: int) -> None:
     if decisions and overflows == decisions:
         raise UsageError(
             "not even the first prompt of a game fits into the model's context: allow more with "
-            "--max-context-tokens, or make it shorter with another --text-level or --prompt brief"
+            "max_context_tokens, or make it shorter with another --text-level or --prompt brief"
         )
 
 

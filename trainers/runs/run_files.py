@@ -19,6 +19,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import is_written
+from arena.llm.config import as_flag
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState
 
@@ -113,8 +114,8 @@ def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
                 if now.get(option) != before.get(option):
                     yield f"--option {option}={before.get(option)}, now {now.get(option)}"
         else:
-            flag = name.replace("_", "-")
-            yield f"--{flag} {_value_text(before)}, now {_value_text(now)}"
+            setting = as_flag(name, _value_text(before), TrainConfig.model_fields[name])
+            yield f"{setting}, now {_value_text(now)}"
 
 
 def _rank_text(rank: JsonValue) -> str:

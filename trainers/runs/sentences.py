@@ -11,8 +11,7 @@ from arena.core.text import pluralize, printable
 from arena.core.views.number_text import percentage
 from arena.evaluation.formatting import amount, number, percent
 from arena.evaluation.report_parts import Interval
-from trainers.config.base_model import base_model_in_words
-from trainers.config.config import TrainConfig
+from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.rewards.scoring import default_reward
 from trainers.runs.figures import finite
 from trainers.runs.quantities import duration_in_words

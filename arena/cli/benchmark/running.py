@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +74,7 @@ class SuiteRun:
         """Raise the errors of flags and player before anything is written or played."""
         if self.model_flags.max_attempts != self.suite.max_attempts:
             raise UsageError(
-                f"--max-attempts {self.model_flags.max_attempts}: {self.suite.label} gives every "
+                f"max_attempts={self.model_flags.max_attempts}: {self.suite.label} gives every "
                 f"model {self.suite.max_attempts} attempts per decision"
             )
         for task in self.suite.tasks:
@@ -153,7 +153,9 @@ class SuiteRun:
         others = [spec for spec in task.against if spec != SELF]
         player = task.player_of(self.player)
         specs = [player, *others, *([baseline] if baseline else [])]
-        game_flags = GameFlags(text_level=self.text_level, max_turns=task.max_turns)
+        game_flags = GameFlags.model_validate(
+            {"text_level": self.text_level, "max_turns": task.max_turns}
+        )
         run = ExperimentRun(
             "eval",
             game,
@@ -208,8 +210,8 @@ def _remaining(flags: models.ModelFlags, run: ExperimentRun) -> models.ModelFlag
     spent = run.llm.ledger.total()
     cost, tokens = flags.max_cost, flags.token_limit
     used = spent.prompt_tokens + spent.completion_tokens
-    return replace(
-        flags,
-        max_cost=None if cost is None else max(0.0, cost - spent.cost),
-        token_limit=None if tokens is None else max(0, tokens - used),
-    )
+    left = {
+        "max_cost": None if cost is None else max(0.0, cost - spent.cost),
+        "token_limit": None if tokens is None else max(0, tokens - used),
+    }
+    return flags.model_copy(update=left)

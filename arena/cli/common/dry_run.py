@@ -173,8 +173,8 @@ def _cheaper(estimate: RunEstimate) -> Iterator[str]:
     unknown = [m.spec for m in estimate.models if m.chats[estimate.chat].cost is None]
     if unknown:
         yield (
-            f"The price of {', '.join(unknown)} is unknown: --price-in and --price-out state it "
-            "(US dollars per million tokens)."
+            f"The price of {', '.join(unknown)} is unknown: --set price_in=… --set price_out=… "
+            "(USD per million tokens) states it."
         )
     # Also without a word if the difference is not visible.
     if chosen is None or other is None or dollars(chosen) == dollars(other):
@@ -228,7 +228,7 @@ def budgets(estimate: RunEstimate, flags: ModelFlags) -> list[BudgetCheck]:
     """Compare the estimate with the budget of the flags."""
     needs = (
         ("--max-cost", flags.max_cost, estimate.cost(estimate.chat)),
-        ("--token-limit", flags.token_limit, estimate.tokens),
+        ("token_limit", flags.token_limit, estimate.tokens),
     )
     return [
         BudgetCheck(flag, limit, need, None if need is None else need > limit)

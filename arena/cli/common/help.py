@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from typer import Abort
+from typer import Abort, Typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-
-from arena.core.errors import UsageError
+from typer.main import get_command
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
+    from pydantic.fields import FieldInfo
+    from typer._click import Command, Context, HelpFormatter
 
 
 class Basics(NamedTuple):
@@ -25,7 +26,7 @@ class Basics(NamedTuple):
 
 BASICS = {
     "play": Basics(
-        "seat web backend players variant option text_level games seed out max_cost as_json",
+        "seat web backend players option text_level games seed out max_cost as_json",
         (
             "arena play cluedo --web",
             "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",
@@ -112,15 +113,56 @@ BASICS = {
 MAX_NAME = 28
 """Widest name that has its text beside it."""
 HELP_ALL = "--help-all"
-RENAMED = {
-    "--answer-tokens": "--max-tokens",
-    "--at-once": "--max-concurrent",
-    "--concurrency": "--max-concurrent",
-    "--ply": "--position",
-    "--stop-legality": "--stop-legal-rate",
-}
-"""Flags of earlier versions and their present names."""
-TYPE_NAMES = {"str": "TEXT", "int": "INT", "float": "FLOAT", "Path": "PATH"}
+KEYS = "Keys of --set KEY=VALUE and of arena.toml"
+TYPE_NAMES = {"str": "TEXT", "int": "INT", "float": "FLOAT", "bool": "BOOL", "Path": "PATH"}
+
+
+class CommandEntry(NamedTuple):
+    """A command or a group of commands, which is imported when it is used."""
+
+    target: str
+    """`"module:function"` below arena.cli, or `"module:app"` of a group."""
+    summary: str
+    """Its line in the list of commands."""
+    class_name: str = ""
+    """Its class in the module; empty for `ArenaCommand`."""
+
+    def load(self) -> Command:
+        """Import the command."""
+        module_name, _, name = self.target.partition(":")
+        module = import_module(f"arena.cli.{module_name}")
+        found = getattr(module, name)
+        if isinstance(found, Typer):
+            return get_command(found)
+        app = Typer(add_completion=False, rich_markup_mode=None)
+        cls = getattr(module, self.class_name) if self.class_name else ArenaCommand
+        app.command(cls=cls)(found)
+        return get_command(app)
+
+
+class Commands(MutableMapping[str, "Command"]):
+    """Commands by name; each is imported when it is looked up."""
+
+    def __init__(self, entries: Mapping[str, CommandEntry]) -> None:
+        self.entries = entries
+        self._loaded: dict[str, Command] = {}
+
+    def __getitem__(self, name: str) -> Command:
+        if name not in self._loaded:
+            self._loaded[name] = self.entries[name].load()
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Command) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
 
 
 class ArenaGroup(TyperGroup):
@@ -138,19 +180,23 @@ class ArenaCommand(TyperCommand):
     """Command with a short and a complete help, both at most 80 columns wide."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the command line. Raises UsageError for a flag that has a new name."""
-        known = {name for each in self.get_params(ctx) for name in each.opts}
-        for argument in args:
-            flag = argument.partition("=")[0]
-            if flag in RENAMED and flag not in known:
-                raise UsageError(f"{flag} is called {RENAMED[flag]} now")
+        """Parse the command line; --help-all asks for the complete help."""
         if HELP_ALL in args:
             ctx.ensure_object(dict)[HELP_ALL] = True
             args = ["--help"]
         return super().parse_args(ctx, args)
 
+    @property
+    def keys(self) -> Mapping[str, FieldInfo]:
+        """The settings without a flag, which --set and arena.toml take."""
+        return getattr(self.callback, "settings_keys", {})
+
+    def defaults(self) -> Mapping[str, str]:
+        """Return texts about defaults that depend on files in this folder, by setting."""
+        return {}
+
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write usage, summary, examples and flags."""
+        """Write usage, summary, examples and flags; the complete help has the keys too."""
         command = _path(ctx)
         shown = basics = BASICS.get(command)
         if ctx.obj and ctx.obj.get(HELP_ALL):
@@ -162,23 +208,34 @@ class ArenaCommand(TyperCommand):
             formatter.write("\nExamples:\n" + "".join(f"  {each}\n" for each in shown.examples))
         params = [each for each in self.get_params(ctx) if not getattr(each, "hidden", False)]
         options = {p.name or "": p for p in params if isinstance(p, TyperOption)}
-        sections: dict[str, list[TyperArgument | TyperOption]] = {
-            "Arguments": [p for p in params if isinstance(p, TyperArgument)]
-        }
-        if basics:
-            sections["Options"] = [options[name] for name in basics.flags.split()]
-        else:
-            for option in options.values():
-                sections.setdefault(option.rich_help_panel or "Options", []).append(option)
-        for title, members in sections.items():
-            if members:
+        arguments = [p for p in params if isinstance(p, TyperArgument)]
+        sections = {"Arguments": [(_spelling(p), p.help or "") for p in arguments], "Options": []}
+        defaults = self.defaults()
+        for name in basics.flags.split() if basics else options:
+            option = options[name]
+            text = " ".join(filter(None, (_help(option), defaults.get(name))))
+            title = "Options" if basics else option.rich_help_panel or "Options"
+            sections.setdefault(title, []).append((_spelling(option), text))
+        if self.keys and not basics:
+            sections[KEYS] = list(self._key_rows(defaults))
+        for title, rows in sections.items():
+            if rows:
                 with formatter.section(title):
-                    _write_definitions(formatter, [(_spelling(p), _help(p)) for p in members])
+                    write_definitions(formatter, rows)
         if basics:
-            formatter.write(f"\nAll flags: arena {command} {HELP_ALL}\n")
+            formatter.write(f"\nAll flags and keys: arena {command} {HELP_ALL}\n")
+
+    def _key_rows(self, defaults: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        from arena.cli.common.flags import help_text, value_type
+
+        for name, info in self.keys.items():
+            kind = getattr(value_type(info), "__name__", "str")
+            default = None if defaults else info.default
+            text = " ".join(filter(None, (help_text(info, default), defaults.get(name))))
+            yield f"{name} {TYPE_NAMES.get(kind, 'TEXT')}", text
 
 
-def _write_definitions(formatter: HelpFormatter, rows: Sequence[tuple[str, str]]) -> None:
+def write_definitions(formatter: HelpFormatter, rows: Sequence[tuple[str, str]]) -> None:
     """Write a list of names and texts in two columns.
 
     Unlike `write_dl`, it never breaks a text at a hyphen, so flags such as --dry-run stay whole.

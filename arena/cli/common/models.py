@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.common.flags import Flag, one_of
+from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
+from arena.cli.common.flags import Flag
 from arena.core.errors import UsageError
+from arena.llm.backend import ReasoningEffort, Sampling
+from arena.llm.config import Config, setting
 
 if TYPE_CHECKING:
-    from arena.agents.chat import AnswerForm, ChatOptions
     from arena.core.game import Game
-    from arena.llm.backend import Price, Sampling
+    from arena.llm.backend import Price
     from arena.llm.service import LLMService
 
-ModelFlag = partial(Flag, rich_help_panel="Models")
+PANEL = "Models"
+ModelFlag = partial(Flag, rich_help_panel=PANEL)
 
 REPLY_TOKENS = 1024
 """Longest reply without thinking: the answer and a page of reasons."""
@@ -25,7 +27,7 @@ REPLY_TOKENS = 1024
 BackendFlag = Annotated[
     str | None,
     ModelFlag(
-        help="BACKEND or BACKEND:MODEL: takes the first seat without --seat, and every seat "
+        help="BACKEND or BACKEND:MODEL for the first seat without --seat, and for every seat "
         "I=model. Environment: LLM_BACKEND."
     ),
 ]
@@ -34,135 +36,66 @@ DryRunFlag = Annotated[
     bool,
     ModelFlag(
         "--dry-run",
-        help="Estimate calls, tokens and cost, from a few games of bots; nothing is asked or "
-        "written.",
+        help="Estimate calls, tokens and cost from a few games of bots, without calling a model.",
     ),
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFlags:
-    """Options of the requests to models, and their budget."""
+class ModelFlags(Config):
+    """How models are asked, and their budget."""
 
-    chat: Annotated[
-        str | None,
-        ModelFlag(
-            help="append: the chat grows by the news; fresh: it is rebuilt at each decision. "
-            "Default: fresh if all models are hosted."
-        ),
-    ] = None
-    prompt: Annotated[
-        str, ModelFlag(help="System message: rules, reason, brief, of a plugin, or a file.txt.")
-    ] = "rules"
-    system: Annotated[
-        str | None,
-        ModelFlag(
-            help="System message in words; {rules}, {answer}, {details} stand for usual parts."
-        ),
-    ] = None
-    answers: Annotated[
-        str,
-        ModelFlag(
-            help="text; json: a JSON object, by schema where the provider can; tools: a function "
-            "for each kind of action."
-        ),
-    ] = "text"
-    guided: Annotated[
-        bool,
-        ModelFlag(
-            "--guided/--free", help="Let the backend allow legal actions only, where it can."
-        ),
-    ] = False
-    max_attempts: Annotated[
-        int, ModelFlag(min=1, max=20, help="Replies per decision until the fallback.")
-    ] = 3
-    fallback: Annotated[
-        str,
-        ModelFlag(
-            help="For a decision without a legal reply: random (a harmless legal move), forfeit "
-            "(the same for the rest of the game) or stop (the run ends)."
-        ),
-    ] = "random"
-    max_fallbacks: Annotated[
-        int,
-        ModelFlag(
-            min=0,
-            help="Stop the run after so many fallback moves of a model in a row, or if they are "
-            "most of its first decisions (four times as many). 0: never.",
-        ),
-    ] = 10
-    probe: Annotated[
-        bool,
-        ModelFlag("--probe/--no-probe", help="Check model and key once before many games."),
-    ] = True
-    examples: Annotated[
-        int, ModelFlag(min=0, max=20, help="Examples of good decisions in the prompt.")
-    ] = 0
-    combined: Annotated[
-        bool,
-        ModelFlag(
-            "--combined", help="Let one reply decide a whole turn, in games with such a move."
-        ),
-    ] = False
-    beliefs: Annotated[
-        bool,
-        ModelFlag(
-            "--beliefs",
-            help="Also ask what the model believes, and score it (costs a call per decision).",
-        ),
-    ] = False
-    logprobs: Annotated[
-        bool, ModelFlag("--logprobs", help="Keep token ids and log-probabilities in the replay.")
-    ] = False
-    temperature: Annotated[float, ModelFlag(min=0, max=2, help="Sampling temperature.")] = 1.0
-    top_p: Annotated[float, ModelFlag(min=0.01, max=1, help="Nucleus sampling.")] = 1.0
-    max_tokens: Annotated[
-        int | None,
-        ModelFlag(
-            min=1,
-            max=10**6,
-            help=f"Longest reply, in tokens, thinking included. Default: {REPLY_TOKENS}, and room "
-            "for thinking with models that think.",
-        ),
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        ModelFlag(
-            help="Thinking before each reply: none, minimal, low, medium or high. Default: the "
-            "provider's."
-        ),
-    ] = None
-    thinking_tokens: Annotated[
-        int | None,
-        ModelFlag(
-            min=1, max=10**6, help="Budget of that thinking; an effort where there are no budgets."
-        ),
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        ModelFlag(
-            min=0,
-            help="US dollars: buys whole games, exceeded by one reply at most; --dry-run estimates "
-            "the cost.",
-        ),
-    ] = None
-    token_limit: Annotated[
-        int | None, ModelFlag(min=1, help="Tokens of the run, prompts and replies together.")
-    ] = None
-    price_in: Annotated[
-        float | None,
-        ModelFlag(
-            min=0,
-            help="US dollars per million tokens of prompts, for models whose provider names no "
-            "price.",
-        ),
-    ] = None
-    price_out: Annotated[float | None, ModelFlag(min=0, help="The same for tokens of replies.")] = (
-        None
-    )
-    cache: Annotated[
-        Path | None, ModelFlag(help="SQLite file: an equal request is answered from it.")
-    ] = None
+    shared_table = "models"
+
+    chat: ChatMode | None = setting(None, PANEL)
+    """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
+    if all models are hosted."""
+    prompt: str = setting("rules", PANEL)
+    """System message: rules, reason, brief, one of a plugin, or a file.txt."""
+    system: str | None = setting(None, PANEL, flag=False)
+    """System message as a text; {rules}, {answer} and {details} are replaced by the usual parts."""
+    answers: AnswerForm = setting("text", PANEL)
+    """text; json: a JSON object, by schema if the provider supports it; tools: a function for each
+    kind of action."""
+    guided: bool = setting(False, PANEL, flag="--guided/--free")
+    """Constrain sampling to legal actions, if the backend supports it."""
+    max_attempts: int = setting(3, PANEL, flag=False, ge=1, le=20)
+    """Replies per decision before the fallback is played."""
+    fallback: Fallback = setting("random", PANEL, flag=False)
+    """For a decision without a legal reply. random: a harmless legal move. forfeit: the same for
+    the rest of the game. stop: the run ends."""
+    max_fallbacks: int = setting(10, PANEL, flag=False, ge=0)
+    """Stop the run after this number of fallback moves of a model in a row, or if most of its first
+    decisions (four times as many) are fallback moves. 0: never."""
+    probe: bool = setting(True, PANEL, flag=False)
+    """Check model and key with one request before several games."""
+    examples: int = setting(0, PANEL, flag=False, ge=0, le=20)
+    """Examples of good decisions in the prompt."""
+    combined: bool = setting(False, PANEL, flag=False)
+    """One reply may decide a whole turn, in games with such a move."""
+    beliefs: bool = setting(False, PANEL, flag=False)
+    """Ask the model for its beliefs too, and score them: one more call per decision."""
+    logprobs: bool = setting(False, PANEL, flag=False)
+    """Keep token ids and log-probabilities in the replay."""
+    temperature: float = setting(1.0, PANEL, ge=0, le=2)
+    """Sampling temperature."""
+    top_p: float = setting(1.0, PANEL, flag=False, ge=0.01, le=1)
+    """Nucleus sampling: share of the probability mass that is sampled from."""
+    max_tokens: int | None = setting(None, PANEL, ge=1, le=10**6)
+    """Longest reply in tokens, thinking included. Default: 1024, and more for models that think."""
+    reasoning_effort: ReasoningEffort | None = setting(None, PANEL)
+    """Thinking before each reply. Default: the provider's."""
+    thinking_tokens: int | None = setting(None, PANEL, flag=False, ge=1, le=10**6)
+    """Budget of the thinking in tokens; providers without budgets get an effort instead."""
+    max_cost: float | None = setting(None, PANEL, ge=0)
+    """Spending limit in US dollars; a game starts only if the rest should cover it."""
+    token_limit: int | None = setting(None, PANEL, flag=False, ge=1)
+    """Limit of all tokens of the run, prompts and replies together."""
+    price_in: float | None = setting(None, PANEL, flag=False, ge=0)
+    """USD per million prompt tokens, for models whose price is unknown."""
+    price_out: float | None = setting(None, PANEL, flag=False, ge=0)
+    """USD per million completion tokens."""
+    cache: Path | None = setting(None, PANEL, flag=False)
+    """SQLite file of replies; an equal request is answered from it."""
 
     def options(
         self, game: Game | None = None, specs: Iterable[str] = (), max_turns: int | None = None
@@ -172,19 +105,13 @@ class ModelFlags:
         The game is needed for a system message other than the usual one. Raises UsageError for an
         unknown word or flags that contradict each other.
         """
-        from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
-
-        chat = self.chat or default_chat(specs)
-        one_of("--chat", chat, ChatMode)
-        one_of("--answers", self.answers, AnswerForm)
-        one_of("--fallback", self.fallback, Fallback)
         has_own_limit = self.max_tokens is not None
         return ChatOptions(
-            chat,  # type: ignore[arg-type]
-            self.answers,  # type: ignore[arg-type]
+            self.chat or default_chat(specs),
+            self.answers,
             self.guided,
             self.max_attempts,
-            self.fallback,  # type: ignore[arg-type]
+            self.fallback,
             self.beliefs,
             self.logprobs,
             self._sampling(),
@@ -196,36 +123,31 @@ class ModelFlags:
         )
 
     def _sampling(self) -> Sampling:
-        from arena.llm.backend import ReasoningEffort, Sampling
-
         limit, thinking = self.max_tokens, self.thinking_tokens
-        if self.reasoning_effort is not None:
-            one_of("--reasoning-effort", self.reasoning_effort, ReasoningEffort)
         if limit is not None and thinking is not None and thinking >= limit:
             raise UsageError(
-                f"--thinking-tokens {thinking} leaves no room for an answer in --max-tokens {limit}"
+                f"thinking_tokens={thinking} leaves no room for an answer in --max-tokens {limit}"
             )
         return Sampling(
             self.temperature,
             self.top_p,
             limit or REPLY_TOKENS,
-            reasoning_effort=self.reasoning_effort or "",  # type: ignore[arg-type]
+            reasoning_effort=self.reasoning_effort or "",
             thinking_tokens=thinking,
         )
 
     def _system(self, game: Game | None, max_turns: int | None) -> str | None:
         """Return the system message of the flags; None for the usual one."""
         if self.system is not None and self.prompt != "rules":
-            raise UsageError("--system and --prompt are two ways to say the same: choose one")
+            raise UsageError("system=… and --prompt are mutually exclusive")
         if game is None or (self.system is None and self.prompt == "rules"):
             return None
         from trainers.prompts import fill_in, system_prompt
 
-        answers: AnswerForm = self.answers  # type: ignore[assignment]
         limit = game.turn_limit(max_turns)
         if self.system is None:
-            return system_prompt(self.prompt, game, answers, limit)
-        return fill_in(self.system, game, answers, limit)
+            return system_prompt(self.prompt, game, self.answers, limit)
+        return fill_in(self.system, game, self.answers, limit)
 
     def service(self, dry_run: bool = False) -> LLMService:
         """Return the service of these flags; for a dry run one without keys and files."""
@@ -248,7 +170,7 @@ class ModelFlags:
         if self.price_in is None and self.price_out is None:
             return None
         if self.price_in is None or self.price_out is None:
-            raise UsageError("--price-in and --price-out belong together: give both")
+            raise UsageError("price_in and price_out belong together: set both")
         return Price(self.price_in / 1e6, self.price_out / 1e6)
 
 
@@ -259,7 +181,7 @@ async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
             await llm.probe(spec)
 
 
-def default_chat(specs: Iterable[str]) -> str:
+def default_chat(specs: Iterable[str]) -> ChatMode:
     """Return the chat mode that costs least in the worst case: "fresh" if all models are hosted.
 
     A growing chat costs up to six times as many prompt tokens. Only the providers that bill a

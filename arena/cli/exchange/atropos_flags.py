@@ -185,7 +185,8 @@ class LearnerFlags:
 
     def config(self, game: str, game_flags: GameFlags, groups: GroupFlags) -> TrainConfig:
         """Return the settings of the games. Raises UsageError."""
-        from trainers.config.presets import DEFAULT, SettingsLayer, resolve
+        from arena.llm.config import SettingsLayer
+        from trainers.config.presets import DEFAULT, resolve
 
         one_of("--seats", self.seats, _seats())
         values = {

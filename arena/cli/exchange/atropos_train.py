@@ -58,9 +58,10 @@ def _config(
     model_name: str, bridge: BridgeFlags, update: UpdateFlags, run: TrajectoryRunFlags
 ) -> TrainConfig:
     """Return the settings in the form of `arena train`. Raises UsageError."""
+    from arena.llm.config import SettingsLayer
     from trainers.atropos.training.options import GAME
     from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, WeightSync
-    from trainers.config.presets import DEFAULT, SettingsLayer, resolve
+    from trainers.config.presets import DEFAULT, resolve
 
     one_of("--weight-bridge-mode", bridge.weight_sync, WeightSync)
     full = bridge.weight_sync in FULL_WEIGHTS

@@ -11,7 +11,7 @@ from arena.cli.common.models import ModelFlags
 from arena.cli.replaying.call import Call
 from arena.core.errors import UsageError
 
-MODEL_FLAGS = frozenset(each.name for each in fields(ModelFlags))
+MODEL_FLAGS = frozenset(ModelFlags.model_fields)
 UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
 """Flags about models that --ask ignores: each decision is a chat of its own, a reply without a
 legal action is counted, and no replay is written."""

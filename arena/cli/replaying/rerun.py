@@ -63,7 +63,7 @@ def _check(run: GameRun, replay: Replay) -> None:
         flags = " ".join(_spelled(name, then.get(name)) for name in others)
         raise UsageError(f"recorded:{path}: it was played with {flags}; {_again(replay, then)}")
     if chat.beliefs:  # Questions about beliefs leave no request in a replay.
-        raise UsageError(f"recorded:{path} has no answers to --beliefs: leave it out")
+        raise UsageError(f"recorded:{path} has no answers about beliefs: leave out beliefs=true")
     if len(run.seeds) > 1:
         raise UsageError(f"recorded:{path} is one game; leave out --games")
     if (run.out / f"{run.stem(header.seed)}.jsonl").resolve() == path.resolve():
@@ -71,28 +71,29 @@ def _check(run: GameRun, replay: Replay) -> None:
 
 
 def _flags(game: Game, seed: int, level: str, models: ChatOptions) -> Flags:
-    known = ("variant", "players")
     options = game.options.model_dump(mode="json").items()
     return {
-        **{f"--{n}" if n in known else f"--option {n}=": value for n, value in options},
+        **{"--players" if n == "players" else f"--option {n}=": value for n, value in options},
         "--seed": seed,
         "--text-level": level,
         "--chat": models.chat,
         "--answers": models.answers,
         "--guided": models.guided,
-        "--max-attempts": models.max_attempts,
-        "--fallback": models.fallback,
+        "--set max_attempts=": models.max_attempts,
+        "--set fallback=": models.fallback,
         "--temperature": models.sampling.temperature,
-        "--top-p": models.sampling.top_p,
+        "--set top_p=": models.sampling.top_p,
         "--max-tokens": models.sampling.max_tokens,
         "--reasoning-effort": models.sampling.reasoning_effort or None,
-        "--thinking-tokens": models.sampling.thinking_tokens,
-        "--system": models.system,
+        "--set thinking_tokens=": models.sampling.thinking_tokens,
+        "--set system=": models.system,
     }
 
 
 def _spelled(name: str, value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
+    if name.startswith("--set") and value is None:
+        return f"no {name.removeprefix('--set ').removesuffix('=')}"
     if name.endswith("="):
         return f"{name}{shlex.quote(text)}"
     if value is None or isinstance(value, bool):

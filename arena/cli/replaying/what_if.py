@@ -113,7 +113,7 @@ def asked_how(replay: Replay, call: Call) -> ChatOptions:
     given = call.model_flags.options(replay.make_game(), max_turns=replay.header.max_turns)
     usual = ModelFlags().options()
     kept = models_of(replay) or usual
-    named = call.named & {each.name for each in fields(ModelFlags)}
+    named = call.named & ModelFlags.model_fields.keys()
 
     def changed(new: ChatOptions | Sampling, old: ChatOptions | Sampling) -> dict[str, Any]:
         values = {each.name: getattr(new, each.name) for each in fields(old)}
@@ -231,7 +231,7 @@ def ask(call: Call) -> int:
 
     replay, seed = call.replay(), call.what_if.seed
     (spec,) = seat_model(None, [call.what_if.ask or ""], [])
-    flags = sorted(call.named & {each.name for each in fields(ModelFlags)})
+    flags = sorted(call.named & ModelFlags.model_fields.keys())
     if flags and not has_models([spec]):
         raise UsageError(f"--{flags[0].replace('_', '-')}: '{redacted(spec)}' is not a model")
     options = replace(asked_how(replay, call), beliefs=False, logprobs=False)

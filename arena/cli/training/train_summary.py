@@ -64,6 +64,6 @@ def play_command(config: TrainConfig, checkpoint: Path) -> str:
         if value == defaults.get(name):
             continue
         text = value if isinstance(value, str) else json.dumps(value)
-        words += [f"--{name}", text] if name in {"variant", "players"} else ["-o", f"{name}={text}"]
+        words += ["--players", text] if name == "players" else ["-o", f"{name}={text}"]
     words += ["--text-level", config.text_level, "--seat", f"0=embedded:{checkpoint}"]
     return shlex.join(words)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from trainers.hosts.art.adapter_proof import AdapterProof
 
 DEFAULT_SEQUENCE_LENGTH = 32_768
-"""Tokens of the longest chat without --max-context-tokens; ART's default."""
+"""Tokens of the longest chat without max_context_tokens; ART's default."""
 SEQUENCE_MULTIPLE = 2_048
 """ART rounds the longest chat up to a multiple of this."""
 

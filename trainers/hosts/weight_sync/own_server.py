@@ -223,5 +223,5 @@ def check_own_server(config: TrainConfig) -> None:
     if problem:
         raise UsageError(
             f"--server vllm: {python}: {problem}; name the interpreter of an environment with vLLM "
-            "by --vllm-python"
+            "by vllm_python"
         )

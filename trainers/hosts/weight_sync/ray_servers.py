@@ -176,8 +176,8 @@ class ClusterPlacement:
             )
             gpu = " and a GPU" if "GPU" in self._share else ""
             raise StopPlaying(
-                f"the Ray cluster has no room for the trainer and --servers {self._servers}, each "
-                f"with a core{gpu}: {room}; add nodes, or lower --servers"
+                f"the Ray cluster has no room for the trainer and servers={self._servers}, each "
+                f"with a core{gpu}: {room}; add nodes, or lower servers"
             )
 
     def _check_gpu(self, trainer: Mapping[str, float]) -> None:

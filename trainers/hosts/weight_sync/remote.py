@@ -2,7 +2,7 @@
 
 After a transfer of weights, the first reply of each server must have the log-probabilities that the
 new weights give it here. If not, training stops, because it would learn from games that other
-weights have played. Until the next transfer (--sync-every) these weights play, and their version
+weights have played. Until the next transfer (sync_every) these weights play, and their version
 and log-probabilities are recorded with each reply, so that the loss corrects for their age.
 """
 

@@ -203,7 +203,7 @@ def free_port(port: int, host: str = HOST) -> int:
             probe.bind((host, port))
         except OSError as error:
             raise UsageError(
-                f"--vllm-port {port}: another program uses this port ({error.strerror}); stop it, "
+                f"vllm_port={port}: another program uses this port ({error.strerror}); stop it, "
                 "choose another port, or leave the flag out for a free one"
             ) from None
         return int(probe.getsockname()[1])

@@ -1,0 +1,148 @@
+"""Typed settings of commands: their fields, their sources, and the file arena.toml."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic.fields import FieldInfo
+
+from arena.core.errors import UsageError
+
+CONFIG_FILE = "arena.toml"
+
+
+def setting(
+    default: Any,
+    panel: str = "",
+    *,
+    flag: bool | str = True,
+    changeable: bool = False,
+    **limits: Any,
+) -> Any:
+    """Return a field of a `Config`.
+
+    Args:
+        default: Value of the field if no source sets it.
+        panel: Heading of the help that lists it.
+        flag: Whether it is a flag, or the names of the flag: `--trainer-host/--host`. Without a
+            flag it is a key of arena.toml and of --set only.
+        changeable: Whether a resumed training run may change it.
+        limits: Limits of the value, as `pydantic.Field` takes them.
+    """
+    extra: dict[str, JsonValue] = {"panel": panel, "flag": flag, "changeable": changeable}
+    return Field(default, json_schema_extra=extra, **limits)
+
+
+class Config(BaseModel):
+    """Base of the settings of a command. Each field is a key of arena.toml and of --set.
+
+    Most fields are flags too. The docstring of a field is its help text.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
+    shared_table: ClassVar[str] = ""
+    """Table of arena.toml that holds the fields for all commands; empty if there is none."""
+
+
+AnyConfig = TypeVar("AnyConfig", bound=Config)
+
+
+def flag_names(name: str, info: FieldInfo) -> str:
+    """Return the names of a field's flag, with slashes between them; "" if it has no flag."""
+    extra = info.json_schema_extra
+    flag = extra.get("flag", False) if isinstance(extra, dict) else False
+    return f"--{name.replace('_', '-')}" if flag is True else str(flag or "")
+
+
+def as_flag(name: str, value: JsonValue, info: FieldInfo) -> str:
+    """Return a setting as it is written on the command line: `--steps 5`, `--set top_p=0.9`."""
+    flag = flag_names(name, info).partition("/")[0]
+    if isinstance(value, bool) and flag:
+        return flag if value else f"--no-{flag.removeprefix('--')}"
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return f"{flag} {value}" if flag else f"--set {name}={value}"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsLayer:
+    """The settings from one source."""
+
+    origin: str
+    """`flag`, `environment`, the variables themselves, `arena.toml` or `preset NAME`."""
+    values: Mapping[str, JsonValue]
+    """By name of the field."""
+    file: str = ""
+    """The file of the settings; empty for flags and environment variables."""
+
+    def place(self, name: str, value: JsonValue, info: FieldInfo) -> str:
+        """Return the place of a value for an error message, as the user wrote it."""
+        if self.file:
+            return f"{self.file}: {name} = {value!r}"
+        source = " (from the environment)" if self.origin == "environment" else ""
+        return f"{as_flag(name, value, info)}{source}"
+
+
+def place_of(config: type[Config], name: str, layers: Sequence[SettingsLayer]) -> str:
+    """Return the place of a setting in the layer that decides it."""
+    info = config.model_fields[name]
+    for layer in layers:
+        if name in layer.values:
+            return layer.place(name, layer.values[name], info)
+    return SettingsLayer("default", {}).place(name, info.default, info)
+
+
+def validated(
+    config: type[AnyConfig], values: Mapping[str, JsonValue], layers: Sequence[SettingsLayer]
+) -> AnyConfig:
+    """Return the config of these values. Raises UsageError with the place of a bad value."""
+    try:
+        return config.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors(include_input=False)[0]
+        message = fault["msg"].removeprefix("Value error, ")
+        place = place_of(config, str(fault["loc"][0]), layers)
+        raise UsageError(f"{place}: {message[0].lower()}{message[1:]}") from None
+
+
+def near_matches(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message about an unknown key: the names that are most similar."""
+    near = difflib.get_close_matches(name.replace("-", "_"), sorted(known), n=3)
+    return (
+        f"; did you mean {' or '.join(map(repr, near))}?" if near else "; --help-all lists the keys"
+    )
+
+
+def config_path() -> Path:
+    """Return the path of the settings file, which need not exist."""
+    return Path(os.environ.get("ARENA_CONFIG") or CONFIG_FILE)
+
+
+def config_table(name: str) -> dict[str, JsonValue]:
+    """Return a table of the settings file, or an empty one.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    path = config_path()
+    try:
+        table = tomllib.loads(path.read_text("utf-8")).get(name, {})
+    except FileNotFoundError:
+        if os.environ.get("ARENA_CONFIG"):
+            raise UsageError(f"ARENA_CONFIG={path}: this file does not exist") from None
+        return {}
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"settings: {path} cannot be read: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {name} must be a table, [{name}]")
+    return table

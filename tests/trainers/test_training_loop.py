@@ -470,7 +470,7 @@ def test_a_model_without_room_for_the_first_prompt_is_refused(
     base: Path, tmp_path: Path, eval_every: int
 ) -> None:
     run = faulty(small(base, eval_every=eval_every), tmp_path / "x", fault=every(1, overflow))
-    with pytest.raises(UsageError, match="not even the first prompt.*--max-context-tokens"):
+    with pytest.raises(UsageError, match="not even the first prompt.*max_context_tokens"):
         asyncio.run(run.complete())
 
 

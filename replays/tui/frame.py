@@ -1,8 +1,7 @@
-"""One frame of a game in the terminal: title, table, seats, latest events.
+"""One frame of a game in the terminal: table, seats, latest events.
 
 A frame is drawn from events only: all of them ("everything open"), or those that one seat
-witnessed. A game may register a picture of its table (catalog kind `picture`: a function of the
-game, the events and the seat that returns a rich renderable). Other games show their `diagram`.
+witnessed.
 """
 
 from __future__ import annotations
@@ -11,19 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
+from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
 from arena import Event, Game, Header, Picture, Replay, State
+from arena.core.text import printable
 from arena.core.views.number_text import bits_text
 from arena.plugins.views import draw_picture
+from replays.analysis.sanitize import cut
 
 MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
-BITS_WIDTH, BAR_WIDTH, MIN_NAME_WIDTH = 10, 4, 5
-"""Columns of "7.90 bits ", of the longest bar in the bundled games, and of the shortest name."""
+SEATS_PER_ROW = 3
+MAX_TEXT = 20_000
+"""Characters of one text. Wrapping a longer one takes too long; the web page shows it in full."""
 
 EntropyOf = Callable[[int, "Snapshot"], float | None]
 """Function of a seat and a position: the bits that the seat misses; None if they are unknown."""
@@ -92,67 +95,35 @@ class EntropyTracker:
         return knowledge.entropy()
 
 
-def abbreviate_names(names: Sequence[str], width: int) -> list[str]:
-    """Return the players' names in at most `width` columns each.
+def printable_lines(text: str, length: int = MAX_TEXT) -> str:
+    """Return untrusted text, cut to a length, without characters that control the terminal."""
+    return "\n".join(map(printable, cut(text, length).split("\n")))
 
-    A long name is shortened in steps: first without a remark after a comma, then without the
-    provider of the model, then with an ellipsis in the middle. Players whose short names are equal
-    keep their providers.
+
+def short_names(specs: Sequence[str]) -> list[str]:
+    """Return the model or bot of each SPEC without its provider.
+
+    Players whose short names are equal, but not their SPECs, keep the providers.
     """
-    short = {name: _abbreviate(name, width) for name in names}
+    short = {spec: spec.partition(":")[2].rpartition("/")[2] or spec for spec in specs}
     counts = Counter(short.values())
-    return [
-        short[name] if counts[short[name]] == 1 else _cut_middle(name.partition(", ")[0], width)
-        for name in names
-    ]
+    return [short[spec] if counts[short[spec]] == 1 else spec for spec in specs]
 
 
-def _abbreviate(name: str, width: int) -> str:
-    candidates = (name, name.partition(", ")[0], _base_name(name))
-    fitting = (candidate for candidate in candidates if len(candidate) <= width)
-    return next(fitting, None) or _cut_middle(_base_name(name), width)
+def format_title(header: Header, seat: int | None = None, where: Sequence[str] = ()) -> Text:
+    """Return one line: game, variant, position, number of players and, if all is open, the seed.
 
-
-def _base_name(spec: str) -> str:
-    """Return the model or bot of a SPEC without provider and without remark."""
-    name = spec.partition(", ")[0]
-    return name.partition(":")[2].rpartition("/")[2] or name
-
-
-def _cut_middle(name: str, width: int) -> str:
-    if len(name) <= width:
-        return name
-    # One column is for the ellipsis; the head gets the odd column.
-    tail = max(0, width - 1) // 2
-    return f"{name[: max(0, width - 1) - tail]}…{name[len(name) - tail :]}"
-
-
-def entropy_bar(bits: float) -> str:
-    """Return a bar with one block for two bits and half a block for one."""
-    blocks, half = divmod(round(bits), 2)
-    return "█" * blocks + "▌" * half
-
-
-def format_title(
-    header: Header, seat: int | None = None, where: Sequence[str] = (), width: int | None = None
-) -> str:
-    """Return game, variant, number of players, position and, if everything is open, the seed.
-
-    The seed determines the deal, so a seat must not see it. If the title is wider than `width`,
-    the seed is left out first, then the number of players, then the variant.
+    The seed determines the deal, so a seat must not see it. What matters most comes first: a
+    narrow terminal cuts the end.
     """
-    seed = f"seed {header.seed}" if seat is None else ""
-    # Parts of `game` are removed from the end until the title fits.
-    game = [header.game, str(header.options.get("variant") or ""), f"{len(header.players)} players"]
-    title = " · ".join(filter(None, [*game, *where, seed]))
-    while width is not None and len(title) > width and game:
-        title = " · ".join(filter(None, [*game, *where]))
-        game.pop()
-    return title
+    parts = [header.game, str(header.options.get("variant") or ""), *where]
+    parts.append(f"{len(header.players)} players")
+    parts.append(f"seed {header.seed}" if seat is None else "")
+    title = printable_lines(" · ".join(filter(None, parts)))
+    return Text(title, style="bold", no_wrap=True, overflow="ellipsis")
 
 
 def draw_frame(
-    title: str,
     snapshot: Snapshot,
     specs: Sequence[str],
     entropy: EntropyOf,
@@ -160,10 +131,9 @@ def draw_frame(
     size: Size,
     caption: str = "",
 ) -> RenderableType:
-    """Return the frame in this size.
+    """Return the frame in this size, or a little higher if the terminal is very low.
 
     Args:
-        title: The first line.
         snapshot: The position.
         specs: SPEC of each seat.
         entropy: Returns the bits that a seat misses.
@@ -177,14 +147,14 @@ def draw_frame(
     if size.width < MIN_PICTURE_WIDTH:
         hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {size.width})"
         picture, caption = Picture(Text(hint, style="dim"), 1, picture.seat_notes), ""
-    # Title, rule and one spare line, the picture, and the rows of seats (rounded up).
-    used = 3 + picture.lines + -(-game.num_players // _seats_per_row(size.width))
+    seats = _draw_seats(snapshot, specs, entropy, seat, picture.seat_notes, size.width)
+    # The other lines: the picture, the seats and the rule.
+    room = size.height - picture.lines - seats.row_count - 1
     return Group(
-        Text(title, style="bold", overflow="ellipsis", no_wrap=True),
         picture.renderable,
-        _draw_seats(snapshot, specs, entropy, seat, picture.seat_notes, size.width),
+        seats,
         Rule(Text(caption, style="dim"), style="dim", align="right"),
-        _draw_events(game, events, Size(size.width, max(2, size.height - used))),
+        Tail(_draw_events(game, events, max(2, room)), max(2, room)),
     )
 
 
@@ -195,61 +165,51 @@ def _draw_seats(
     viewer: int | None,
     notes: Mapping[int, str],
     width: int,
-) -> RenderableType:
+) -> Table:
     """Return the players and the bits that each one misses, up to three seats per row."""
-    seats, per_row = range(len(specs)), _seats_per_row(width)
-    name_width = (width + 1) // per_row - 5  # Without the marker, the seat and three spaces.
-    bits = [entropy(seat, snapshot) if viewer in (None, seat) else None for seat in seats]
-    names = [spec.removeprefix("bot:") for spec in specs]
-    # Bars are dropped in favour of names, and in all cells at once: otherwise the columns would
-    # move during the game.
-    bars = all(len(_base_name(name)) + BITS_WIDTH + BAR_WIDTH <= name_width for name in names)
-    if notes or any(value is not None for value in bits):
-        name_width -= BITS_WIDTH + BAR_WIDTH * bars
-    names = abbreviate_names(names, max(name_width, MIN_NAME_WIDTH))
+    # As few rows as possible, and all of them equally long: four seats are two rows of two.
+    rows = -(-len(specs) // SEATS_PER_ROW)
+    per_row = -(-len(specs) // rows) if width >= MIN_PICTURE_WIDTH else 1
     table = Table.grid(padding=(0, 1), expand=True)
     for _ in range(per_row):
-        table.add_column(ratio=1)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     cells = []
-    for seat, name in enumerate(names):
+    for seat, name in enumerate(short_names(specs)):
         # While several players commit at once, a seat must not see who has already done so.
         acts = seat in snapshot.to_act and viewer in (None, seat)
-        cell = Text("▶" if acts else " ", style="bold magenta", no_wrap=True)
-        cell.append(f"{seat} {name} ", style="not bold default")
-        cells.append(cell.append_text(_seat_status(notes.get(seat, ""), bits[seat], bars)))
+        bits = entropy(seat, snapshot) if viewer in (None, seat) else None
+        cell = Text.assemble(("▶" if acts else " ", "bold magenta"), f"{seat} ")
+        if note := notes.get(seat, "") or ("" if bits is None else bits_text(bits)):
+            # A long name is cut, not the note after it.
+            room = max(5, width // per_row - len(note) - 6)
+            cell.append(name if len(name) <= room else f"{name[: room - 1]}…")
+        else:
+            cell.append(name)
+        cell.append(f" {note}", "red" if seat in notes else "dim")
+        cells.append(cell)
     for first in range(0, len(cells), per_row):
         table.add_row(*cells[first : first + per_row])
     return table
 
 
-def _seats_per_row(width: int) -> int:
-    return max(1, min(3, width // (MIN_PICTURE_WIDTH // 3)))
-
-
-def _seat_status(note: str, bits: float | None, with_bar: bool) -> Text:
-    if note:
-        return Text(note, style="red")
-    if bits is None:
-        return Text()
-    bar = entropy_bar(bits) if with_bar else ""
-    return Text.assemble((f"{bits_text(bits)} ", "dim"), (bar, "blue"))
-
-
-def _draw_events(game: Game, events: Sequence[Event], size: Size) -> Text:
-    """Return the latest events that fit, the newest at the bottom; private ones are marked.
-
-    A long event is wrapped, its later lines indented. Of the oldest one the end may be all that
-    fits.
-    """
-    console, drawn = Console(width=size.width), list[Text]()
-    for event in reversed(events):
+def _draw_events(game: Game, events: Sequence[Event], most: int) -> Table:
+    """Return the latest events, the newest at the bottom; private ones are marked."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for event in events[-most:]:
         private = event.audience is not None
         text = Text(game.narrate(event), style="dim" if private else "")
-        wrapped = text.wrap(console, max(1, size.width - 2))
-        marks = ["· " if private else "  ", *["  "] * (len(wrapped) - 1)]
-        drawn[:0] = [
-            Text.assemble((mark, "dim"), line) for mark, line in zip(marks, wrapped, strict=True)
-        ]
-        if len(drawn) >= size.height:
-            break
-    return Text("\n", no_wrap=True, overflow="ellipsis").join(drawn[-size.height :])
+        table.add_row(Text("·" if private else " ", "dim"), text)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The last lines of something, as many as fit."""
+
+    content: RenderableType
+    height: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines."""
+        lines = console.render_lines(self.content, options.update(height=None), pad=False)
+        yield SegmentLines(lines[-self.height :], new_lines=True)

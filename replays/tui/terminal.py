@@ -1,4 +1,4 @@
-"""Replays in the terminal: interactive, or printed as lines, one position, SVG or JSON."""
+"""Games in the terminal: a running game, or a replay as lines, one position, SVG or JSON."""
 
 from __future__ import annotations
 
@@ -6,29 +6,90 @@ import io
 import json
 import re
 import sys
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
 from pydantic import JsonValue
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 
-from arena import ArenaError, Header, Replay
+from arena import ArenaError, Game, Header, Outcome, Ply, Replay, State
+from arena.core.views.ending import ending
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import players_at
 from replays.tui.frame import (
     EntropyTracker,
     Size,
+    Snapshot,
     draw_frame,
     format_title,
+    printable_lines,
     take_snapshots,
 )
-from replays.tui.panels.base import printable_lines
-from replays.tui.panels.comments import comments_at, draw_comment
+from replays.tui.panels import comments_at, draw_comments
 from replays.tui.viewer import TerminalViewer, position_title
 
 SVG_SIZE = Size(84, 24)
-MAX_PRINTED_HEIGHT = 40
-"""Lines of a position that is printed."""
+MAX_HEIGHT = 40
+"""Lines of a frame that is not on a screen of its own."""
+
+
+class LiveView:
+    """Watcher of one game, with everything open: a frame on a terminal, lines on a pipe."""
+
+    def __init__(self, game: Game, specs: Sequence[str]) -> None:
+        self.game = game
+        self.specs = specs
+        self._console = Console()
+        self._entropy = EntropyTracker(game)
+        self._live: Live | None = None
+        self._header: Header | None = None
+        self._state: State | None = None
+        self._failures = 0
+
+    def begin(self, header: Header, state: State) -> None:
+        """Open the display."""
+        self._header, self._state = header, state
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        else:
+            print(f"{format_title(header)}: {', '.join(self.specs)}")
+
+    def ply(self, ply: Ply, state: State) -> None:
+        """Show a ply."""
+        self._state = state
+        self._failures += ply.decision.failure is not None
+        if self._live:
+            self._draw(f"{self._failures} moves failed" if self._failures else "")
+            return
+        for event in filter(lambda event: event.shown_to(None), ply.events):
+            print(self.game.narrate(event))
+        if ply.decision.failure:
+            print(f"! player {ply.player}: {ply.decision.failure}; a fallback was played for it")
+        sys.stdout.flush()
+
+    def end(self, outcome: Outcome) -> None:
+        """Show the outcome and close the display."""
+        if self._live:
+            self._draw(outcome.status)
+        self.close()
+        print(ending(self.game, outcome))
+
+    def close(self) -> None:
+        """Close the display; safe to call twice."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _draw(self, status: str) -> None:
+        assert self._live and self._state and self._header
+        snapshot, console = Snapshot.of(self._state), self._console
+        title = format_title(self._header, None, (f"turn {snapshot.turn}", status))
+        size = Size(console.width, min(console.height - 3, MAX_HEIGHT))
+        frame = draw_frame(snapshot, self.specs, self._entropy.bits, None, size)
+        self._live.update(Group(title, frame), refresh=True)
 
 
 def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
@@ -41,7 +102,9 @@ def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         TerminalViewer(replay, ply or 0, seat).run()
     elif ply is not None:
-        _print_position(replay, ply, seat)
+        console = Console()
+        size = Size(console.width, min(console.height, MAX_HEIGHT) - 2)
+        console.print(_draw_position(replay, ply, seat, size))
     else:
         _print_events(replay, seat)
 
@@ -109,22 +172,18 @@ def _print_events(replay: Replay, seat: int | None) -> None:
         print(f"{replay.outcome.status}: {replay.outcome.reason}")
 
 
-def _print_position(replay: Replay, position: int, seat: int | None) -> None:
-    console = Console()
-    size = Size(console.width, min(console.height, MAX_PRINTED_HEIGHT) - 1)
-    console.print(_draw_position(replay, position, seat, size))
-
-
 def _draw_position(replay: Replay, position: int, seat: int | None, size: Size) -> RenderableType:
     """Return the table at a position, and the comments on the last ply."""
     snapshot = take_snapshots(replay)[position]
-    title = position_title(replay, snapshot, position, seat, size.width)
     specs = [printable_lines(spec) for spec in players_at(replay.header, position - 1)]
     entropy = EntropyTracker(snapshot.game)
-    frame = draw_frame(title, snapshot, specs, entropy.bits, seat, size)
     # Comments come in the order of `visible_from`, so later plies need no assessment.
     comments = takewhile(
         lambda comment: comment["visible_from"] <= position,
         ReplayAnalysis(replay).comments(seat),
     )
-    return Group(frame, *map(draw_comment, comments_at(comments, position)))
+    return Group(
+        position_title(replay, snapshot, position, seat),
+        draw_frame(snapshot, specs, entropy.bits, seat, size),
+        draw_comments(comments_at(comments, position)),
+    )

@@ -1,120 +1,300 @@
-"""Interactive terminal viewer: title, panel, comments of the position, panel names."""
+"""Interactive terminal viewer: title, table or panel, comments of the position, panel names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import select
+from collections import Counter
+from collections.abc import Callable, Iterator
 
-from rich.console import Console, Group, RenderableType, ScreenContext
-from rich.control import Control
+from prompt_toolkit.input import create_input
+from prompt_toolkit.keys import Keys
+from rich.console import Console, RenderableType
+from rich.layout import Layout
+from rich.live import Live
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
-from arena import Replay
+from arena import CHANCE, Replay
 from replays.analysis.posterior import entry_at
+from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import former_players, players_at
-from replays.tui.frame import MIN_PICTURE_WIDTH, Size, Snapshot, draw_frame, format_title
-from replays.tui.keyboard import read_keys
-from replays.tui.navigation import HELP, PANEL_NAMES, TABLE, Navigation
-from replays.tui.panels.base import PanelContext, hint, printable_lines
-from replays.tui.panels.comments import comments_panel, current_comments
-from replays.tui.panels.decision import decision_panel
-from replays.tui.panels.entropy import entropy_panel
-from replays.tui.panels.grid import grid_panel
-from replays.tui.panels.help import help_panel
-from replays.tui.panels.result import result_panel
+from replays.tui.background_analysis import BackgroundAnalysis
+from replays.tui.decision_panel import decision_panel
+from replays.tui.frame import (
+    MIN_PICTURE_WIDTH,
+    Size,
+    Snapshot,
+    draw_frame,
+    format_title,
+    printable_lines,
+    take_snapshots,
+)
+from replays.tui.panels import (
+    PanelContext,
+    comments_panel,
+    current_comments,
+    grid_panel,
+    help_panel,
+    hint,
+    result_panel,
+)
 
+TABLE = "table"
 PANELS: dict[str, Callable[[PanelContext], RenderableType]] = {
     "grid": grid_panel,
     "comments": comments_panel,
     "decision": decision_panel,
-    "entropy": entropy_panel,
     "result": result_panel,
+    "help": help_panel,
 }
+PANEL_NAMES = (TABLE, "grid", "comments", "decision", "result")
+"""Panels that Tab goes through; their first letters are keys."""
+# Names of keys are those of prompt_toolkit; "c-m" and "c-j" are Enter, "c-i" is Tab.
+QUIT = ("q", "c-c", "c-d")
+FORWARD = ("n", " ", "right", "c-m", "c-j", "l", "down", "j")
+BACK = ("p", "b", "left", "backspace", "h", "up", "k")
+FAR = 10**9
+"""More plies than a game has: to the first or the last position."""
+MOVES = dict.fromkeys(FORWARD, 1) | dict.fromkeys(BACK, -1) | {"home": -FAR, "end": FAR}
+JUMPS = {
+    "m": ("mistake", True),
+    "M": ("mistake", False),
+    "a": ("event", True),
+    "A": ("event", False),
+    "]": ("move", True),
+    "[": ("move", False),
+}
+"""Target of a jump, and whether it goes ahead; the same keys as on the web page."""
+PANEL_KEYS = {name[0]: name for name in PANEL_NAMES}
+TABS = {"c-i": 1, "tab": 1, "s-tab": -1}
+FOCUS = {"f": 1, "F": -1}
+EVENT_KIND = {"s": 1, "S": -1}
+SCROLL = {"down": 1, "j": 1, "up": -1, "k": -1}
+"""In the table, which does not scroll, these keys move by a ply."""
+PAGE = {"pagedown": 1, "pageup": -1}
+"""In the table these keys move by a turn."""
 REFRESH_SECONDS = 0.2
 """Interval for checking the progress of the analysis and the size of the terminal."""
-GRID_HINT = "g: exact probabilities"
-MAX_COMMENT_LINES = 3
-"""Lines of comments in a terminal of `STANDARD_HEIGHT` lines; in proportion for others."""
-STANDARD_HEIGHT = 24
+ESCAPE_SECONDS = 0.05
+"""The remaining bytes of an escape sequence arrive faster than this, even over a network."""
+COMMENT_SHARE = 1 / 8
+"""Share of the terminal's lines that comments may take: 3 of 24."""
 
 
-class TerminalViewer(Navigation):
-    """The screen of the viewer, which is a function of the navigation."""
+class TerminalViewer:
+    """Position, perspective and panel, the keys that change them, and the screen of them."""
 
     def __init__(self, replay: Replay, position: int, seat: int | None) -> None:
-        super().__init__(replay, position, seat)
+        self.replay = replay
+        self.position = position
+        self.seat = seat
+        """The perspective; None: everything is open."""
+        self.chosen_seat = 0
+        """The focused seat while everything is open."""
+        self.event_kind: str | None = None
+        """Class name of the events that are looked for; None: the rarest one."""
+        self.panel = TABLE
+        self.scroll = 0
+        self.message = ""
+        """Reason why the latest key changed nothing."""
         self.console = Console()
+        self.snapshots = take_snapshots(replay)
+        self.seats = len(replay.header.players)
+        self.analysis = BackgroundAnalysis(ReplayAnalysis(replay), self.seats, seat)
+        self._room = 1
+        """Lines of the panel on the screen; set when it is drawn."""
+        self._panel_before_help = TABLE
         self._panel_cache: tuple[object, list[list[Segment]]] = (None, [])
+
+    @property
+    def focus(self) -> int:
+        """The seat whose facts are shown."""
+        return self.chosen_seat if self.seat is None else self.seat
 
     def run(self) -> None:
         """Show the screen and handle keys until the user quits."""
         self.analysis.start()
         try:
-            with self.console.screen() as screen:
-                self._draw(screen, resized=False)
+            with Live(self.render(), console=self.console, screen=True, auto_refresh=False) as live:
                 drawn = (self.analysis.progress, self.console.size)
                 for pressed in read_keys(REFRESH_SECONDS):
                     if not all(map(self.press, pressed)):
                         return
                     current = (self.analysis.progress, self.console.size)
                     if pressed or current != drawn:
-                        self._draw(screen, resized=current[1] != drawn[1])
+                        with self.console:  # The terminal gets the output in one piece.
+                            # A terminal that changes its size moves the old text.
+                            if current[1] != drawn[1]:
+                                self.console.clear()
+                            live.update(self.render(), refresh=True)
                     drawn = current
         finally:
             self.analysis.close()
 
-    def _draw(self, screen: ScreenContext, resized: bool) -> None:
-        with self.console:  # Buffer the output, so that the terminal gets it in one piece.
-            # A terminal that changes its size moves the old text, so the screen is cleared.
-            self.console.control(*([Control.clear()] if resized else []), Control.home())
-            screen.update(self.render())
+    # Keys
+
+    def press(self, key: str) -> bool:
+        """Handle one key, by its name in prompt_toolkit; return False to quit."""
+        before, self.message = (self.position, self.panel, self.focus), ""
+        if key in QUIT:
+            return False
+        if key.isascii() and key.isdecimal() and int(key) < self.seats:
+            self.seat = int(key)
+        elif self.panel != TABLE and key in SCROLL:
+            self.scroll += SCROLL[key]
+        elif self.panel != TABLE and key in PAGE:
+            self.scroll += PAGE[key] * max(1, self._room - 1)
+        elif key in MOVES:
+            self._go(self.position + MOVES[key])
+        elif key in JUMPS:
+            self._jump(*JUMPS[key])
+        else:
+            self._change_view(key)
+        if before != (self.position, self.panel, self.focus):
+            self.scroll = 0
+        return True
+
+    def _change_view(self, key: str) -> None:
+        """Change the position by a turn, or the panel, the focus or the kind of event."""
+        if key in PAGE:
+            turn = self.snapshots[self.position].turn
+            while self._go(self.position + PAGE[key]):
+                if self.snapshots[self.position].turn != turn:
+                    return
+        elif key in PANEL_KEYS:
+            self.panel = PANEL_KEYS[key]
+        elif key in TABS:
+            number = PANEL_NAMES.index(self.panel) if self.panel in PANEL_NAMES else -1
+            self.panel = PANEL_NAMES[(number + TABS[key]) % len(PANEL_NAMES)]
+        elif self.panel == "help" and key in ("?", "escape"):
+            self.panel = self._panel_before_help
+        elif key == "?":
+            self._panel_before_help, self.panel = self.panel, "help"
+        elif key == "escape":
+            self.message = "q quits" if self.panel == TABLE else ""
+            self.panel = TABLE
+        elif key == "o":
+            self.chosen_seat, self.seat = self.focus, None
+        elif key in FOCUS and self.seat is None:
+            self.chosen_seat = (self.chosen_seat + FOCUS[key]) % self.seats
+        elif key in EVENT_KIND:
+            self._choose_event_kind(EVENT_KIND[key])
+
+    def _go(self, position: int) -> bool:
+        """Move to a position, or to the nearest end of the game; return False if it is there."""
+        before, last = self.position, len(self.snapshots) - 1
+        self.position = max(0, min(position, last))
+        return self.position != before
+
+    def _jump(self, target: str, ahead: bool) -> None:
+        """Move to the nearest position of a kind."""
+        name, positions = target, self._positions_of(target)
+        if ahead:
+            found = min((each for each in positions if each > self.position), default=None)
+        else:
+            found = max((each for each in positions if each < self.position), default=None)
+        if found is not None:
+            self.position = found
+            return
+        if target == "event":
+            name = f"event '{self._wanted_kind()}'"
+        elif target == "mistake" and self.seat not in self.analysis.summaries:
+            name = "mistake yet: computing …"
+        self.message = f"no {'later' if ahead else 'earlier'} {name}"
+
+    def _positions_of(self, target: str) -> list[int]:
+        if target == "mistake":
+            comments = self.analysis.comments.get(self.seat, [])
+            return [each["visible_from"] for each in comments if each["mistake"]]
+        if target == "move":
+            players = enumerate(self._players(), start=1)
+            return [position for position, player in players if player == self.focus]
+        kind, later = self._wanted_kind(), range(1, len(self.snapshots))
+        return [position for position in later if kind in self._kinds_at(position)]
+
+    def _players(self) -> list[int]:
+        """Return the player of each ply."""
+        return [getattr(move, "player", CHANCE) for move in self.replay.moves]
+
+    def _kinds_at(self, position: int) -> list[str]:
+        """Return the kinds of the events of the ply that led to a position."""
+        before, after = self.snapshots[position - 1], self.snapshots[position]
+        events = after.log[before.num_events : after.num_events]
+        return [type(event).__name__ for event in events if event.shown_to(self.seat)]
+
+    def _event_kinds(self) -> list[str]:
+        """Return the kinds of events of players' plies, the rarest first.
+
+        A rare event is usually an important one. A seat's perspective offers only the kinds that
+        have occurred until this position.
+        """
+        # Kinds of later events would reveal what is going to happen.
+        last = len(self.snapshots) - 1 if self.seat is None else self.position
+        counts = Counter[str]()
+        for position, player in enumerate(self._players()[:last], start=1):
+            if player != CHANCE:
+                counts.update(self._kinds_at(position))
+        return sorted(counts, key=lambda kind: (counts[kind], kind))
+
+    def _wanted_kind(self) -> str | None:
+        return self.event_kind or next(iter(self._event_kinds()), None)
+
+    def _choose_event_kind(self, step: int) -> None:
+        kinds = self._event_kinds()
+        if not kinds:
+            self.message = "no events yet"
+            return
+        wanted = self._wanted_kind()
+        number = kinds.index(wanted) + step if wanted in kinds else 0
+        self.event_kind = kinds[number % len(kinds)]
+        self.message = f"a looks for: {self.event_kind}"
+
+    # Screen
 
     def render(self) -> RenderableType:
-        """Return the screen: title, panel, comments of the position, and panel names."""
+        """Return the screen."""
         width, height = self.console.size
-        # The title and the footer take one line each.
-        max_comments = height * MAX_COMMENT_LINES // STANDARD_HEIGHT
-        comments = self._comment_lines(width, max_comments)
-        room = max(1, height - 2 - len(comments))
-        if self.panel == TABLE:
-            body = self._table_lines(width, room)
-        else:
-            body = self._scrolled_lines(width, room, max_comments)
-        snapshot = self.snapshots[self.position]
-        title = position_title(self.replay, snapshot, self.position, self.seat, width)
-        line = Text(title, style="bold", no_wrap=True, overflow="ellipsis")
-        lines = [*self._lines(line, width)[:1], *body, *comments]
-        return Group(SegmentLines(lines, new_lines=True), self._footer(width))
+        context = PanelContext(self.replay, self.analysis, self.position, self.seat, self.focus)
+        comments = self._comment_lines(context, max_lines=int(height * COMMENT_SHARE))
+        # The title and the names of the panels take one line each.
+        self._room = max(1, height - 2 - len(comments))
+        size = Size(width, self._room)
+        body = self._table(size) if self.panel == TABLE else self._scrolled(context, size)
+        title = position_title(self.replay, self.snapshots[self.position], self.position, self.seat)
+        screen = Layout()
+        screen.split_column(
+            Layout(title, size=1),
+            Layout(body, size=self._room),
+            Layout(SegmentLines(comments, new_lines=True), size=len(comments)),
+            Layout(self._footer(width), size=1),
+        )
+        if not comments:
+            screen.children[2].visible = False
+        return screen
 
-    def _context(self, size: Size) -> PanelContext:
-        return PanelContext(self.replay, self.analysis, self.position, self.seat, self.focus, size)
+    def _lines(self, content: RenderableType) -> list[list[Segment]]:
+        return self.console.render_lines(content, self.console.options.update(height=None))
 
-    def _lines(self, content: RenderableType, width: int) -> list[list[Segment]]:
-        return self.console.render_lines(content, self.console.options.update(width=width))
-
-    def _comment_lines(self, width: int, max_lines: int) -> list[list[Segment]]:
+    def _comment_lines(self, context: PanelContext, max_lines: int) -> list[list[Segment]]:
         """Return the comments of this position, cut to a few lines."""
-        if self.panel in (HELP, "comments") or not max_lines:
+        if self.panel in ("help", "comments") or not max_lines:
             return []
-        comments = current_comments(self._context(Size(width, max_lines)))
-        lines = self._lines(Group(*comments), width) if comments else []
+        comments = current_comments(context)
+        lines = self._lines(comments) if comments else []
         if len(lines) > max_lines:
-            lines[max_lines - 1 :] = self._lines(hint("  … c: all comments"), width)
+            lines[max_lines - 1 :] = self._lines(hint("  … c: all comments"))
         return lines
 
-    def _table_lines(self, width: int, room: int) -> list[list[Segment]]:
+    def _table(self, size: Size) -> RenderableType:
         specs = [printable_lines(self._player_name(seat)) for seat in range(self.seats)]
-        # A frame reserves a line for its title, which is dropped here, and one below itself.
-        size = Size(width, room + 2)
-        caption = GRID_HINT if self.analysis.has_grid(self.focus) else ""
+        posterior = self.analysis.posteriors.get(self.focus)
+        caption = "g: exact probabilities" if posterior and posterior["places"] else ""
         snapshot = self.snapshots[self.position]
-        frame = draw_frame("", snapshot, specs, self._bits, self.seat, size, caption)
-        lines = self._lines(frame, width)[1:]
-        return Segment.set_shape(lines[:room], width, room)
+        return draw_frame(snapshot, specs, self._bits, self.seat, size, caption)
 
     def _bits(self, seat: int, snapshot: Snapshot) -> float | None:
         """Return the bits that a seat misses at this position; None if not computed yet."""
-        posterior = self.analysis.posterior(seat).value
+        posterior = self.analysis.posteriors.get(seat)
         if posterior is None or not snapshot.num_events:
             return None
         return entry_at(posterior, self.position)["bits"]
@@ -127,29 +307,22 @@ class TerminalViewer(Navigation):
         )
         return spec + "".join(f", was {each.spec} until ply {each.until}" for each in former)
 
-    def _scrolled_lines(self, width: int, room: int, comments: int) -> list[list[Segment]]:
+    def _scrolled(self, context: PanelContext, size: Size) -> RenderableType:
         """Return the part of the panel that fits, from the scroll position on."""
-        # The size does not depend on whether this position has comments: charts must not jump.
-        size = Size(width, max(1, self.console.height - 2 - comments))
-        lines = self._panel_lines(size)
-        if len(lines) <= room or room == 1:
-            self.scroll, self.visible_lines = 0, room
-            return Segment.set_shape(lines[:room], width, room)
-        self.visible_lines = max(1, room - 1)
-        self.scroll = max(0, min(self.scroll, len(lines) - self.visible_lines))
-        end = self.scroll + self.visible_lines
-        label = f"── lines {self.scroll + 1} to {end} of {len(lines)}: ↑ ↓ PgUp PgDn "
-        rule = Text(label + "─" * max(0, width - len(label)), style="dim", no_wrap=True)
-        return [*lines[self.scroll : end], *self._lines(rule, width)[:1]]
-
-    def _panel_lines(self, size: Size) -> list[list[Segment]]:
-        """Return the whole panel; cached, because wrapping a long prompt takes a while."""
-        context = self._context(size)
-        key = (self.panel, context, self.analysis.progress)
+        # The panel is kept, because wrapping a long prompt takes a while.
+        key = (self.panel, context, self.analysis.progress, self.console.size)
         if self._panel_cache[0] != key:
-            panel = help_panel if self.panel == HELP else PANELS[self.panel]
-            self._panel_cache = (key, self._lines(panel(context), size.width))
-        return self._panel_cache[1]
+            self._panel_cache = (key, self._lines(PANELS[self.panel](context)))
+        lines = self._panel_cache[1]
+        if len(lines) <= size.height or size.height == 1:
+            self.scroll = 0
+            return SegmentLines(lines, new_lines=True)
+        room = size.height - 1
+        self.scroll = max(0, min(self.scroll, len(lines) - room))
+        end = self.scroll + room
+        label = f"── lines {self.scroll + 1} to {end} of {len(lines)}: ↑ ↓ PgUp PgDn "
+        rule = Text(label.ljust(size.width, "─"), style="dim", no_wrap=True)
+        return SegmentLines([*lines[self.scroll : end], *self._lines(rule)[:1]], new_lines=True)
 
     def _footer(self, width: int) -> Text:
         """Return the panel names, the current one in brackets, with their keys underlined."""
@@ -166,10 +339,30 @@ class TerminalViewer(Navigation):
         return text.append("  ← → ply   ? keys   q quit", style="dim")
 
 
-def position_title(
-    replay: Replay, snapshot: Snapshot, position: int, seat: int | None, width: int
-) -> str:
-    """Return the title of a position, shortened to `width` columns if possible."""
+def position_title(replay: Replay, snapshot: Snapshot, position: int, seat: int | None) -> Text:
+    """Return the title of a position."""
     view = "everything open" if seat is None else f"view of seat {seat}"
     where = (f"turn {snapshot.turn}", f"ply {position}/{len(replay.moves)}", view)
-    return printable_lines(format_title(replay.header, seat, where, width))
+    return format_title(replay.header, seat, where)
+
+
+def read_keys(timeout: float) -> Iterator[list[str]]:
+    """Yield the keys that were typed since the last time, by prompt_toolkit's names.
+
+    Yields an empty list after `timeout` seconds without a key. Ends with the input.
+    """
+    keyboard = create_input()
+
+    def has_input(timeout: float) -> bool:
+        return bool(select.select([keyboard.fileno()], [], [], timeout)[0])
+
+    with keyboard.raw_mode():
+        while not keyboard.closed:
+            if not has_input(timeout):
+                yield []
+                continue
+            keys = keyboard.read_keys()
+            # An Escape key alone looks like the start of a sequence until the time is over.
+            if not keys and not has_input(ESCAPE_SECONDS):
+                keys = keyboard.flush_keys()
+            yield [key.key.value if isinstance(key.key, Keys) else key.key for key in keys]

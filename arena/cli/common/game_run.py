@@ -290,7 +290,7 @@ class GameRun:
         if self.humans:
             watchers += _epilogues(agents)
         elif self.watch:
-            from replays.tui.live import LiveView
+            from replays.tui.terminal import LiveView
 
             watchers.append(LiveView(self.match.game, list(self.match.specs)))
         writer = job.replay.writer()

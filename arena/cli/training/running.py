@@ -56,7 +56,7 @@ def training_view(as_json: bool) -> TrainingView:
         return TrainingLines()
     from rich.console import Console
 
-    from replays.tui.training.view import TrainingLive
+    from replays.tui.training import TrainingLive
 
     return TrainingLive(Console(stderr=True))
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from replays.analysis.documents import AttemptJson, BeliefJson, DecisionJson
-from replays.tui.panels.base import (
-    COMPUTING,
-    MAX_TEXT,
-    MarkedText,
-    PanelContext,
-    heading,
-    hint,
-    printable_lines,
-)
+from replays.analysis.documents import AttemptJson, DecisionJson
+from replays.analysis.timeline import players_at
+from replays.tui.frame import MAX_TEXT, printable_lines
+from replays.tui.panels import PanelContext, heading, hint
 
 MAX_OTHER = 2_000
 """Characters of the other details that an agent recorded."""
@@ -30,26 +24,24 @@ def decision_panel(context: PanelContext) -> RenderableType:
     if context.position == 0:
         return hint("The game has not started.")
     decision = context.analysis.decision(context.position - 1, context.seat)
-    if decision.value is not None:
-        return Group(*_sections(context, decision.value))
-    if not decision.complete:
-        return hint(COMPUTING)
+    if decision is not None:
+        return Group(*_decision_parts(context, decision))
     if context.seat is None:
         return hint(f"A chance move. ]: the next move of seat {context.focus}")
     return hint(f"This was not a move of seat {context.seat}. ]: its next move")
 
 
-def _sections(context: PanelContext, decision: DecisionJson) -> Iterator[RenderableType]:
-    choices = len(decision["legal"]) + decision["more_legal"]
+def _decision_parts(context: PanelContext, decision: DecisionJson) -> Iterator[RenderableType]:
+    player, choices = decision["player"], len(decision["legal"]) + decision["more_legal"]
+    spec = players_at(context.replay.header, decision["ply"])[player].removeprefix("bot:")
     seconds = "" if decision["seconds"] is None else f" · {decision['seconds']:.2f} s"
-    detail = f" · one of {choices:,} legal actions{seconds}"
-    seat = f"seat {context.name(decision['player'])}"
     yield heading(
-        f"Ply {decision['ply'] + 1}, {seat}: {printable_lines(decision['action'])}", detail
+        printable_lines(f"Ply {decision['ply'] + 1}, seat {player} {spec}: {decision['action']}"),
+        f" · one of {choices:,} legal actions{seconds}",
     )
     if decision["failure"] is not None:
-        failure = f"a fallback was played: {decision['failure']}"
-        yield MarkedText("!", "bold red", Text(printable_lines(failure)))
+        failure = printable_lines(f"! a fallback was played: {decision['failure']}")
+        yield Text(failure, style="bold red")
     attempts = decision["attempts"]
     if not attempts:
         yield hint("There is no record of a request to a model.")
@@ -57,7 +49,12 @@ def _sections(context: PanelContext, decision: DecisionJson) -> Iterator[Rendera
         yield from _draw_answer(attempt, f"Attempt {number} of {len(attempts)}")
     if decision["more_attempts"]:
         yield hint(f"and {decision['more_attempts']:,} more attempts")
-    yield from _draw_beliefs(decision["beliefs"])
+    if decision["beliefs"]:
+        table = Table("Beliefs", "stated", "exact", box=None, header_style="bold", pad_edge=False)
+        for belief in decision["beliefs"]:
+            cells = (belief["about"], belief["stated"], belief["exact"])
+            table.add_row(*(Text(printable_lines(cell)) for cell in cells))
+        yield from (Text(), table)
     for number, attempt in enumerate(attempts, start=1):
         yield Text()
         yield heading(f"Prompt of attempt {number}", ": + added, - removed since the last request")
@@ -87,11 +84,8 @@ def _draw_answer(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
             yield _indented(text or "(empty)")
     if logprobs := [token["logprob"] for token in attempt["tokens"]]:
         mean, lowest = sum(logprobs) / len(logprobs), min(logprobs)
-        yield Text(
-            f"{len(logprobs):,} tokens with log-probabilities: mean {mean:.2f}, "
-            f"lowest {lowest:.2f}",
-            style="dim",
-        )
+        count = f"{len(logprobs):,} tokens with log-probabilities"
+        yield Text(f"{count}: mean {mean:.2f}, lowest {lowest:.2f}", style="dim")
 
 
 def _figures(attempt: AttemptJson) -> Iterator[str]:
@@ -111,18 +105,6 @@ def _figures(attempt: AttemptJson) -> Iterator[str]:
 
 def _indented(text: str, length: int = MAX_TEXT) -> RenderableType:
     return Padding(Text(printable_lines(text.strip("\n"), length)), (0, 0, 0, 2))
-
-
-def _draw_beliefs(beliefs: Sequence[BeliefJson]) -> Iterator[RenderableType]:
-    if not beliefs:
-        return
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row(heading("Beliefs"), heading("stated"), heading("exact"))
-    for belief in beliefs:
-        cells = (belief["about"], belief["stated"], belief["exact"])
-        table.add_row(*(Text(printable_lines(cell)) for cell in cells))
-    yield Text()
-    yield table
 
 
 def _draw_prompt(attempt: AttemptJson) -> Iterator[RenderableType]:
@@ -145,4 +127,5 @@ def _draw_part(kind: str, text: str) -> RenderableType:
     if kind == "same":
         return hint(f"  {text.count(chr(10)) + 1} lines as before")
     sign, style = ("+", "green") if kind == "added" else ("-", "red")
-    return MarkedText(sign, style, Text(printable_lines(text.rstrip("\n"))), every_line=True)
+    lines = printable_lines(text.rstrip("\n")).split("\n")
+    return Text("\n".join(f"{sign} {line}" for line in lines), style)

@@ -1,1 +1,0 @@
-"""Live view of a training run in the terminal."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from arena.cli.common.help import ArenaGroup, CommandEntry, Commands, write_definitions
-from arena.cli.common.terminal import echo
+from arena.cli.help import ArenaGroup, CommandEntry, Commands, write_definitions
+from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 
@@ -38,17 +38,13 @@ COMMANDS = {
     "agents": CommandEntry("agents:agents_command", "List bots, agents and backends."),
     "init": CommandEntry("init:init_command", "Write a commented arena.toml."),
     "doctor": CommandEntry("doctor:doctor_command", "Check what is installed."),
-    "bench": CommandEntry(
-        "benchmark.commands:app", "Run a benchmark suite, verify it, rank players."
-    ),
+    "bench": CommandEntry("bench:app", "Run a benchmark suite, verify it, rank players."),
     "runs": CommandEntry("runs:app", "List, show and compare training runs."),
     "models": CommandEntry("models:app", "List the models on this machine, and fetch others."),
-    "atropos": CommandEntry("exchange.atropos:app", "Exchange training games with Atropos."),
-    "openenv": CommandEntry("exchange.openenv:app", "Serve games as environments of OpenEnv."),
-    "cluster": CommandEntry("exchange.cluster:app", "Check a Ray cluster for --executor ray."),
-    "verifiers": CommandEntry(
-        "exchange.verifiers:app", "Package games as environments of verifiers."
-    ),
+    "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
+    "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
+    "cluster": CommandEntry("cluster:app", "Check a Ray cluster for --executor ray."),
+    "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
 }
 """The commands by name; each file is imported when its command is used."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from arena.cli.common.flags import JsonFlag
-from arena.cli.common.terminal import echo
+from arena.cli.flags import JsonFlag
+from arena.cli.terminal import echo
 
 
 def agents_command(as_json: JsonFlag = False) -> None:

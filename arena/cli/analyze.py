@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.common.executors import ExecutorFlags
-from arena.cli.common.flags import Flag, flag_groups
-from arena.cli.common.paths import check_file
-from arena.cli.common.report import ReportFlags, write_csv
-from arena.cli.common.terminal import echo, print_copies, progress_bar
+from arena.cli.executor_flags import ExecutorFlags
+from arena.cli.flags import Flag, flag_groups
+from arena.cli.report import ReportFlags, write_csv
+from arena.cli.terminal import check_file, echo, print_copies, progress_bar
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable
 

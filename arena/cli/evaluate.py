@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.common import models
-from arena.cli.common.completion import complete_spec
-from arena.cli.common.experiment import ExperimentFlags, ExperimentRun
-from arena.cli.common.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.common.report import ReportFlags
+from arena.cli.completion import complete_spec
+from arena.cli.experiment import ExperimentFlags, ExperimentRun
+from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
+from arena.cli.model_flags import ModelFlags
+from arena.cli.report import ReportFlags
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def eval_command(
     seed: SeedFlag = None,
     flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008
-    model_flags: models.ModelFlags = models.ModelFlags(),  # noqa: B008
+    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
 ) -> int:
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
     from arena.core.spec import redacted

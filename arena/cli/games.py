@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from arena.cli.common.flags import JsonFlag
-from arena.cli.common.terminal import echo
+from arena.cli.flags import JsonFlag
+from arena.cli.terminal import echo
 from arena.core.errors import ArenaError
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.common.terminal import echo
+from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 
 TEMPLATE = """\

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.common.flags import JsonFlag, flag_groups
-from arena.cli.common.help import ArenaCommand
-from arena.cli.common.terminal import echo
+from arena.cli.flags import JsonFlag, flag_groups
+from arena.cli.help import ArenaCommand
 from arena.cli.runs import RunsFlags
+from arena.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from arena.cli.common import models
-from arena.cli.common.completion import complete_seat
-from arena.cli.common.executors import ExecutorFlags
-from arena.cli.common.flags import (
+from arena.cli.completion import complete_seat
+from arena.cli.executor_flags import ExecutorFlags
+from arena.cli.flags import (
     Flag,
     GameFlags,
     GameName,
@@ -19,11 +18,12 @@ from arena.cli.common.flags import (
     flag_groups,
     one_of,
 )
+from arena.cli.model_flags import BackendFlag, DryRunFlag, MaxConcurrentFlag, ModelFlags, has_models
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 
 if TYPE_CHECKING:
-    from arena.cli.common.game_run import GameRun
+    from arena.cli.game_run import GameRun
     from arena.core.game import Game
     from arena.episodes.record import Header
 
@@ -75,7 +75,7 @@ class BrowserFlags:
 def play_command(
     game: GameName,
     game_flags: GameFlags,
-    model_flags: models.ModelFlags,
+    model_flags: ModelFlags,
     seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
     games: Annotated[
@@ -92,21 +92,21 @@ def play_command(
     as_json: JsonFlag = False,
     browser: BrowserFlags = BrowserFlags(),
     executor: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
-    max_concurrent: models.MaxConcurrentFlag = 16,
-    backend: models.BackendFlag = None,
-    dry_run: models.DryRunFlag = False,
+    max_concurrent: MaxConcurrentFlag = 16,
+    backend: BackendFlag = None,
+    dry_run: DryRunFlag = False,
 ) -> int:
     """Play games and write a replay of each; with --web, people play in the browser."""
-    from arena.cli.common.dry_run import print_game_estimate
-    from arena.cli.common.game_run import GameRun
-    from arena.cli.common.seats import seat_specs
-    from arena.cli.replaying.rerun import check_recordings
+    from arena.cli.game_run import GameRun
+    from arena.cli.model_estimate import print_game_estimate
+    from arena.cli.model_flags import seat_specs
+    from arena.cli.recordings import check_recordings
     from arena.episodes.match import Match
 
     played = game_flags.make(game)
     specs = seat_specs(played, seat, backend)
     first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
-    with_models = models.has_models(specs)
+    with_models = has_models(specs)
     chat = model_flags.options(played, specs, game_flags.max_turns)
     run = GameRun(
         match=Match(
@@ -159,7 +159,7 @@ def _keep_finished(run: GameRun, dry_run: bool = False) -> None:
     An unfinished game is played again from its start: the random numbers that its bots have drawn
     are not stored. Raises UsageError for a replay of another set-up.
     """
-    from arena.cli.common.game_run import PlayedGame
+    from arena.cli.game_run import PlayedGame
     from arena.episodes.files import is_written
     from arena.episodes.replay import read_replay
 
@@ -232,6 +232,6 @@ def _serve(run: GameRun, flags: BrowserFlags, delay: float | None, by_hand: bool
     one_of("--assist", flags.assist, Help)
     assist = cast("Help", flags.assist)
     setup = TableSetup(match, PACE if delay is None else delay, flags.clock, assist)
-    known = [spec for spec in dict.fromkeys(match.specs) if models.has_models([spec])]
+    known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
     return PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from arena.cli.common.flags import Flag, GameName, GameOptionFlags, JsonFlag, flag_groups, one_of
-from arena.cli.training.running import let_threads_sleep
+from arena.cli.flags import Flag, GameName, GameOptionFlags, JsonFlag, flag_groups, one_of
+from arena.cli.training_session import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, Js
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], None]]]:
     """Yield the functions that show a line, and a finished step in the progress bar, on stderr."""
-    from arena.cli.common.terminal import progress_bar
+    from arena.cli.terminal import progress_bar
 
     with progress_bar() as bar:
         task = bar.add_task("playing", total=None)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.common.flags import Flag, JsonFlag, MarkdownFlag, flag_groups
-from arena.cli.common.help import ArenaCommand
-from arena.cli.common.terminal import echo, print_grids
+from arena.cli.flags import Flag, JsonFlag, MarkdownFlag, flag_groups
+from arena.cli.help import ArenaCommand
+from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.common.flags import Flag, flag_groups
+from arena.cli.flags import Flag, flag_groups
 
 
 @dataclass(frozen=True, slots=True)

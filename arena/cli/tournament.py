@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.common import models
-from arena.cli.common.experiment import ExperimentFlags, ExperimentRun, with_secrets
-from arena.cli.common.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.common.report import ReportFlags
+from arena.cli.experiment import ExperimentFlags, ExperimentRun, with_secrets
+from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
+from arena.cli.model_flags import ModelFlags
+from arena.cli.report import ReportFlags
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def tournament_command(
     seed: SeedFlag = None,
     flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
     report_flags: ReportFlags = ReportFlags(),  # noqa: B008
-    model_flags: models.ModelFlags = models.ModelFlags(),  # noqa: B008
+    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
 ) -> int:
     """Rate players against each other at balanced tables.
 

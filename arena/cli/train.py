@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.common.flags import (
+from arena.cli.flags import (
     FieldsOf,
     Flag,
     GameName,
@@ -18,7 +18,7 @@ from arena.cli.common.flags import (
     default_text,
     flag_groups,
 )
-from arena.cli.common.help import ArenaCommand
+from arena.cli.help import ArenaCommand
 from arena.core.errors import UsageError
 from arena.llm.config import SettingsLayer, config_path, config_table
 from arena.llm.settings import Settings
@@ -105,7 +105,7 @@ def train_command(
     resolved = resolved.updated(trainer_host=host.name)
     plan = plan_run(resolved.config, flags.resume)
     if flags.dry_run:
-        from arena.cli.training.dry_run import print_plan
+        from arena.cli.train_estimate import print_plan
 
         print_plan(resolved, plan, host, environment, flags.as_json)
         return 0
@@ -201,7 +201,7 @@ def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> Hos
 
 
 def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
-    from arena.cli.training.running import exit_code, let_threads_sleep, run_training
+    from arena.cli.training_session import exit_code, let_threads_sleep, run_training
     from trainers.runs.run_files import open_run
     from trainers.runs.training_run import TrainingRun
 
@@ -227,7 +227,7 @@ def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags)
 
 
 def _print_result(run: TrainingRun, interrupted: bool, as_json: bool) -> None:
-    from arena.cli.training.train_summary import result_json, result_lines
+    from arena.cli.training_session import result_json, result_lines
 
     if as_json:
         print(json.dumps(result_json(run)))

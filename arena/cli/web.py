@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.common import models
-from arena.cli.common.flags import Flag, flag_groups
+from arena.cli.flags import Flag, flag_groups
+from arena.cli.model_flags import ModelFlags, has_models
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
 
@@ -17,7 +17,7 @@ DEFAULT_FOLDER = Path("runs")
 
 @flag_groups
 def web_command(
-    model_flags: models.ModelFlags,
+    model_flags: ModelFlags,
     folder: Annotated[
         Path, typer.Argument(help="Folder of games, evaluations and training runs.")
     ] = DEFAULT_FOLDER,
@@ -44,7 +44,7 @@ def web_command(
     from replays.web.play.new_game import NewGames
 
     for spec in model:
-        if not models.has_models([spec]):
+        if not has_models([spec]):
             raise UsageError(f"--model '{redacted(spec)}' is not a model; bots need no flag")
     new_games = NewGames(model, model_flags.options(None, model) if model else None)
     return serve(folder, port, new_games=new_games, llm=model_flags.service() if model else None)

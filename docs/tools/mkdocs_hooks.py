@@ -19,7 +19,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from arena.cli import app
-from arena.cli.common.help import BASICS
+from arena.cli.help import BASICS
 
 ROOT = Path(__file__).parents[2]
 LAYERS = {

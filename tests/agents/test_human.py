@@ -14,7 +14,7 @@ from pseudo_terminal import Terminal
 from arena.agents.agent import Seat
 from arena.agents.human import HumanAgent, split_actions
 from arena.agents.typed_action import ActionCompleter, Guess, guess, parse, usual_action
-from arena.cli.common.game_run import Epilogue
+from arena.cli.game_run import Epilogue
 from arena.core.errors import ActionError
 from arena.core.game import State
 from arena.core.observation import TextLevel

@@ -18,7 +18,7 @@ from provider_formats import THOUGHTS
 from arena.agents.action_tools import action_tools
 from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
 from arena.cli import run
-from arena.cli.common.models import REPLY_TOKENS, ModelFlags
+from arena.cli.model_flags import REPLY_TOKENS, ModelFlags
 from arena.core.errors import UsageError
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play

@@ -12,11 +12,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from arena.cli.training.flags import resolve_settings
-
-from arena.cli.training.plain_progress import TrainingLines
+from arena.cli.train import resolve_settings
+from arena.cli.training_session import TrainingLines
+from arena.llm.config import SettingsLayer
 from arena.llm.settings import Settings
-from trainers.config.presets import SettingsLayer
 from trainers.grpo import train
 from trainers.runs.records import RunFiles, read_records
 

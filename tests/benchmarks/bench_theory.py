@@ -25,7 +25,7 @@ import pytest
 
 from arena.agents.agent import uniform
 from arena.agents.chat import ChatOptions
-from arena.cli.training.plain_progress import TrainingLines
+from arena.cli.training_session import TrainingLines
 from arena.evaluation.exploitability import against, average, exploitability
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings

@@ -107,7 +107,7 @@ def test_a_full_disk_is_one_clear_line(
     def full(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("arena.cli.benchmark.running.write_whole", full)
+    monkeypatch.setattr("arena.cli.bench_run.write_whole", full)
     assert bench("run", suite, "--player", "bot:novice", "--out", tmp_path / "run") == 1
     assert "No space left on device" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

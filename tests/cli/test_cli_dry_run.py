@@ -12,7 +12,7 @@ from cluedo_server import legal_answer
 from misbehaving import Misbehaving
 
 from arena.cli import run
-from arena.cli.common.dry_run import dollars
+from arena.cli.model_estimate import dollars
 
 CARDS = "cluedo -o variant=cards --players 3"
 MODEL = "openai:gpt-4o-mini"

@@ -17,8 +17,7 @@ from command_line import ENVIRONMENT, last_json
 from training_rows import row
 
 from arena.cli import run
-from arena.cli.training.plain_progress import TrainingLines
-from arena.cli.training.train_summary import result_json, result_lines
+from arena.cli.training_session import TrainingLines, result_json, result_lines
 from arena.llm.config import flag_names
 from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig
@@ -102,7 +101,7 @@ def test_keys_come_from_set_the_environment_and_the_file(
     def models(words: str) -> Any:
         flags = f"--seat 0=scripted:{script} --seed 1 --no-watch --set max_fallbacks=0 {words}"
         assert run(["play", "kuhn_poker", *flags.split(), "--json", "--out", "games"]) == 0
-        replay = Path(last_json(capsys.readouterr().out)["replay"])
+        replay = Path(str(last_json(capsys.readouterr().out)["replay"]))
         header = json.loads(replay.read_text("utf-8").split("\n")[0])
         replay.unlink()
         return header["models"]

@@ -18,8 +18,10 @@ from misbehaving import Misbehaving
 
 from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
-from arena.cli.common.models import ModelFlags
-from arena.cli.replaying.call import (
+from arena.cli.model_flags import ModelFlags
+from arena.cli.replay import MODES
+from arena.cli.replay_branch import asked_how
+from arena.cli.replay_flags import (
     Call,
     ExportFlags,
     FilmFlags,
@@ -27,9 +29,7 @@ from arena.cli.replaying.call import (
     PageFlags,
     WhatIfFlags,
 )
-from arena.cli.replaying.look import moment_address
-from arena.cli.replaying.modes import MODES
-from arena.cli.replaying.what_if import asked_how
+from arena.cli.replay_views import moment_address
 from arena.episodes.branch import position, turns_left
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Sampling

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from arena.cli import run
-from arena.cli.common.help import BASICS
+from arena.cli.help import BASICS
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from trainers.config.config import TrainConfig
 

@@ -10,9 +10,8 @@ from pseudo_terminal import Terminal
 from rich.console import Console
 
 from arena.cli import run
-from arena.cli.common.machine import find_keys
-from arena.cli.common.terminal import wrap_line
-from arena.cli.doctor import Package, verdict
+from arena.cli.doctor import Package, find_keys, verdict
+from arena.cli.terminal import wrap_line
 from arena.core.errors import UsageError
 from arena.evaluation.analysis import find_files
 from arena.evaluation.formatting import Grid

@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scripted_table import ASK, check_sums, count_errors, table
 
-from arena.cli.common.accounts import write_ledger
+from arena.cli.terminal import write_ledger
 from arena.core.errors import BackendError, FailureCause, StopPlaying
 from arena.llm.backend import Request
 from arena.llm.ledger import Ledger, percentile

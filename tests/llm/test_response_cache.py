@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scripted_table import ASK, GONE, SPEC, Table, check_sums, quick, table
 
-from arena.cli.common.accounts import write_ledger
+from arena.cli.terminal import write_ledger
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.llm.backend import Choice, Completion, Message, Request, Sampling, Token, Usage

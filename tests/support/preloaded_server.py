@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 LIGHT = (
     "arena.cli",
-    "arena.cli.common.experiment",
+    "arena.cli.experiment",
     "arena.evaluation.aggregation",
     "arena.evaluation.schedule",
     "arena.evaluation.tables",

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from arena import catalog, make_game
-from arena.cli.training.dry_run import estimate
+from arena.cli.train_estimate import estimate
 from arena.core.errors import ArenaError, UsageError
+from arena.llm.config import SettingsLayer
 from trainers.config.config import TrainConfig
-from trainers.config.presets import SettingsLayer, layer_of, preset_names, read_preset, resolve
+from trainers.config.presets import layer_of, preset_names, read_preset, resolve
 from trainers.runs.figures import time_split
 from trainers.runs.run_files import Plan, lock_of, open_run, plan_run, run_files
 from trainers.runs.training_run import TrainingRun

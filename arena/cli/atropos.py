@@ -1,0 +1,206 @@
+"""`arena atropos`: Atropos' trajectory API, its environments and its server."""
+
+from __future__ import annotations
+
+import os
+from inspect import unwrap
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.atropos_flags import (
+    EnvFlags,
+    GroupFlags,
+    LearnerFlags,
+    OpenAIFlags,
+    make_player,
+    run_until_signal,
+)
+from arena.cli.atropos_train import train_command
+from arena.cli.evaluate import AgainstFlag, eval_command
+from arena.cli.experiment import ExperimentFlags
+from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
+from arena.cli.help import ArenaCommand
+from arena.cli.model_flags import ModelFlags
+from arena.cli.report import ReportFlags
+
+app = typer.Typer(
+    help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True
+)
+
+app.command("train", cls=ArenaCommand)(train_command)
+
+
+@app.command("api", cls=ArenaCommand)
+@flag_groups
+def api_command(
+    host: Annotated[
+        str, Flag(help="Where to listen. Beyond this machine ARENA_API_KEY must be set.")
+    ] = "127.0.0.1",
+    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8002,
+    data: Annotated[
+        Path, Flag(help="Folder of the queue. A server that is started again goes on from it.")
+    ] = Path("runs/atropos"),
+    max_groups: Annotated[
+        int, Flag(min=1, help="Groups that may wait for a batch; more get status 503.")
+    ] = 4096,
+    max_body_bytes: Annotated[
+        int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
+    ] = 64_000_000,
+) -> int:
+    """Serve the trajectory API: environments push groups of games, a trainer takes batches.
+
+    With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
+    """
+    from trainers.atropos.server import TrajectoryServerOptions, serve_trajectories
+
+    return serve_trajectories(TrajectoryServerOptions(host, port, data, max_groups, max_body_bytes))
+
+
+@app.command("serve", cls=ArenaCommand)
+@flag_groups
+def serve_command(
+    game: GameName,
+    game_flags: GameFlags,
+    group_flags: GroupFlags,
+    env_flags: EnvFlags,
+    learner_flags: LearnerFlags,
+    openai_flags: OpenAIFlags,
+) -> int:
+    """Play games with a served model, and push groups of them to a trajectory API.
+
+    Each group holds the games of one deal in one seat. With ARENA_API_KEY set, it is sent to the
+    API as a bearer token.
+    """
+    import sys
+
+    from arena.llm.settings import Settings
+    from trainers.atropos.client import TrajectoryClient
+    from trainers.atropos.environment import TrajectoryEnvironment
+
+    settings = Settings.load()
+
+    def notify(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    async def play() -> None:
+        player, llm = make_player(
+            game,
+            game_flags,
+            group_flags,
+            learner_flags,
+            openai_flags,
+            settings,
+            keep_equal=not env_flags.different_scores,
+            with_messages=env_flags.include_messages,
+        )
+        client = TrajectoryClient(env_flags.rollout_server_url, settings.secret("ARENA_API_KEY"))
+        environment = TrajectoryEnvironment(
+            client, player, env_flags.options(game, group_flags), notify
+        )
+        try:
+            await environment.run()
+        finally:
+            await client.close()
+            await llm.close()
+            notify(str(environment.counts))
+
+    run_until_signal(play())
+    return 0
+
+
+@app.command("process", cls=ArenaCommand)
+@flag_groups
+def process_command(
+    game: GameName,
+    out: Annotated[Path, Flag(help="File for the groups, one per line; a page beside it.")],
+    game_flags: GameFlags,
+    group_flags: GroupFlags,
+    learner_flags: LearnerFlags,
+    openai_flags: OpenAIFlags,
+    total_steps: Annotated[int, Flag("--env.total_steps", min=1, help="Groups to write.")] = 10,
+    as_json: JsonFlag = False,
+) -> int:
+    """Write groups of games into a file, without a trajectory API."""
+    import json
+
+    from arena.cli.terminal import progress_bar
+    from arena.llm.settings import Settings
+    from trainers.atropos.environment import EnvironmentCounts
+    from trainers.atropos.process import process
+
+    written: list[EnvironmentCounts] = []
+
+    async def play() -> None:
+        player, llm = make_player(
+            game,
+            game_flags,
+            group_flags,
+            learner_flags,
+            openai_flags,
+            Settings.load(),
+            keep_equal=True,
+            with_messages=True,
+        )
+        with progress_bar(hidden=as_json) as bar:
+            task = bar.add_task("groups", total=total_steps)
+            try:
+                written.append(
+                    await process(
+                        player,
+                        total_steps,
+                        out,
+                        group_flags.max_token_length,
+                        lambda done: bar.update(task, completed=done),
+                    )
+                )
+            finally:
+                await llm.close()
+
+    run_until_signal(play())
+    if not written:  # SIGTERM.
+        return 1
+    (counts,) = written
+    if as_json:
+        print(json.dumps({"groups": counts.pushed, "games": counts.games, "out": str(out)}))
+    else:
+        print(f"{out}, to read in {out.with_suffix('.html')}: {counts}")
+    return 0
+
+
+@app.command("evaluate", cls=ArenaCommand)
+@flag_groups
+def evaluate_command(
+    game: GameName,
+    game_flags: GameFlags,
+    openai_flags: OpenAIFlags,
+    against: AgainstFlag = [],  # noqa: B006
+    baseline: Annotated[
+        str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
+    ] = None,
+    games: Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")] = None,
+    seed: SeedFlag = None,
+    flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
+    report_flags: ReportFlags = ReportFlags(),  # noqa: B008
+    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
+) -> int:
+    """Measure a served model as `arena eval` does."""
+    if openai_flags.api_key:
+        # The backend of a URL takes its key from there.
+        os.environ["ARENA_API_KEY"] = openai_flags.api_key
+    # The function behind the flags, which takes them in their groups.
+    code: int = unwrap(eval_command)(
+        game,
+        game_flags,
+        [openai_flags.spec],
+        against,
+        baseline,
+        games,
+        None,
+        seed,
+        flags,
+        report_flags,
+        model_flags,
+    )
+    return code

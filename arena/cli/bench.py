@@ -1,0 +1,234 @@
+"""`arena bench`: run a versioned suite, verify a submission, write a leaderboard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.bench_run import BenchFlags, SuiteRun
+from arena.cli.completion import complete_spec
+from arena.cli.executor_flags import ExecutorFlags
+from arena.cli.flags import Flag, JsonFlag, flag_groups
+from arena.cli.help import ArenaCommand
+from arena.cli.model_flags import ModelFlags
+from arena.cli.terminal import echo, print_grids, progress_bar
+from arena.core.errors import ArenaError, UsageError
+from arena.core.spec import redacted
+from arena.core.text import pluralize
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from arena.evaluation.benchmark import SubmissionCard, Suite
+    from arena.evaluation.benchmark.submission import Submission
+    from arena.evaluation.formatting import Grid
+
+app = typer.Typer(help="Run a benchmark suite, verify it, rank players.", no_args_is_help=True)
+
+SuiteFlag = Annotated[
+    Path | None,
+    Flag("--suite", help="Suite file (.json) that is not bundled. Default: the bundled one."),
+]
+
+
+@app.command("list", cls=ArenaCommand, short_help="List the suites and their hashes.")
+def list_command(as_json: JsonFlag = False) -> int:
+    """List the suites, their tasks and the hashes that fix them."""
+    from arena.evaluation.benchmark import bundled_suites
+
+    suites = bundled_suites()
+    if as_json:
+        print(json.dumps({"suites": [_suite_json(suite) for suite in suites]}))
+        return 0
+    for suite in suites:
+        echo(f"{suite.name} {suite.version}: {suite.about}", indent="  ")
+        games = ", ".join(dict.fromkeys(task.game for task in suite.tasks))
+        deals = sum(task.deals for task in suite.tasks)
+        most = "up to " if any(task.target for task in suite.tasks) else ""
+        tasks = pluralize(len(suite.tasks), "task")
+        echo(f"  {tasks}, {most}{deals} deals; {', '.join(suite.skills)}; {games}", indent="  ")
+        echo(f"  sha256 {suite.sha256}")
+        later = sorted(version for version in suite.commitments if version > suite.version)
+        for version in later:
+            echo(f"  version {version} is committed: {suite.commitments[version]}")
+        echo()
+    echo("arena bench run mini --player bot:detective --out FOLDER")
+    return 0
+
+
+def _suite_json(suite: Suite) -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = suite.model_dump(mode="json")
+    return {**fields, "sha256": suite.sha256}
+
+
+@app.command("run", cls=ArenaCommand, short_help="Play a suite with one player.")
+@flag_groups
+def run_command(
+    suite: Annotated[str, typer.Argument(help="NAME, NAME@VERSION, or a suite file (.json).")],
+    player: Annotated[
+        str,
+        Flag(
+            help="SPEC of the player; suite:baseline is the baseline of each task.",
+            autocompletion=complete_spec,
+        ),
+    ],
+    name: Annotated[
+        str | None, Flag(help="Name of the player on the leaderboard. Default: its SPEC.")
+    ] = None,
+    text_level: Annotated[
+        str, Flag(help="Help in the text: events, notes or deductions.")
+    ] = "notes",
+    flags: BenchFlags = BenchFlags(),  # noqa: B008 - frozen.
+    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
+    as_json: JsonFlag = False,
+) -> int:
+    """Play all tasks of a suite with one player; the folder is the submission."""
+    from arena.cli.terminal import unused_path
+    from arena.evaluation.benchmark import find_suite
+
+    chosen = find_suite(suite)
+    folder = flags.out or unused_path(Path("runs/bench"), f"{chosen.name}-{chosen.version}")
+    run = SuiteRun(
+        chosen, player, name or redacted(player), text_level, folder, flags, model_flags, as_json
+    )
+    run.check()
+    code = run.play()
+    if code or flags.dry_run:
+        return code
+    card = run.write_card()
+    if as_json:
+        print(card.model_dump_json())
+    else:
+        print_grids([_card_grid(card)])
+        echo(f"Submission: {folder}; check it with arena bench verify {folder}")
+    if card.usage.replies and not card.usage.legal:
+        raise ArenaError(f"{card.player} gave no legal reply: this is not a measurement of it")
+    return 0
+
+
+def _card_grid(card: SubmissionCard) -> Grid:
+    from arena.evaluation.formatting import Grid, amount, percent
+
+    headings = ("task", "deals", "result", "difference to baseline", "ahead of baseline")
+    rows = [
+        (
+            task.task,
+            str(task.deals),
+            amount(task.result, task.scale),
+            amount(task.difference, task.scale, signed=True),
+            percent(task.ahead),
+        )
+        for task in card.tasks
+    ]
+    return Grid(f"{card.name} on {card.suite} {card.suite_version}", headings, rows)
+
+
+@app.command("verify", cls=ArenaCommand, short_help="Play a submission again and compare.")
+@flag_groups
+def verify_command(
+    folder: Annotated[Path, typer.Argument(help="A submission: --out of arena bench run.")],
+    suite: SuiteFlag = None,
+    flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
+    as_json: JsonFlag = False,
+) -> int:
+    """Play all games of a submission again, and compare everything that is stored."""
+    flags.check_executor()
+    submission = _verified(folder, suite, flags)
+    games = sum(len(task.results) for task in submission.tasks)
+    card = submission.card
+    if as_json:
+        fields: dict[str, JsonValue] = {"suite": card.suite, "suite_version": card.suite_version}
+        fields |= {"player": card.player, "games": games, "verified": True}
+        print(json.dumps(fields))
+    else:
+        echo(
+            f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}. The "
+            "rules, the bots and the scoring give every stored move and number again."
+        )
+    return 0
+
+
+def _read(folder: Path, suite: Path | None) -> Submission:
+    """Return the submission in a folder, whose records fit together. Plays nothing."""
+    from arena.evaluation.benchmark import read_suite
+    from arena.evaluation.benchmark.submission import read_submission
+    from arena.evaluation.benchmark.verification import check_records
+
+    submission = read_submission(folder, read_suite(suite) if suite else None)
+    check_records(submission)
+    return submission
+
+
+def _verified(folder: Path, suite: Path | None, flags: ExecutorFlags) -> Submission:
+    """Return the submission in a folder. Raises ArenaError for the first fault."""
+    import asyncio
+
+    submission = _read(folder, suite)
+    faults = asyncio.run(_faults(submission, flags))
+    if faults:
+        more = f" (and {len(faults) - 1} more games have faults)" if len(faults) > 1 else ""
+        raise ArenaError(f"{folder}: {faults[0]}{more}")
+    return submission
+
+
+async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
+    from contextlib import aclosing
+
+    from arena.evaluation.benchmark.verification import check_games
+
+    games = sum(len(task.results) for task in submission.tasks)
+    faults = []
+    async with flags.make_executor(games) as executor:
+        with progress_bar() as progress:
+            bar = progress.add_task(f"games of {submission.card.name}", total=games)
+            async with aclosing(check_games(submission, executor)) as checks:
+                async for checked in checks:
+                    progress.advance(bar)
+                    if checked.fault:
+                        faults.append(checked.fault)
+    return faults
+
+
+@app.command("site", cls=ArenaCommand, short_help="Write a leaderboard that opens from disk.")
+@flag_groups
+def site_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER... OUT", help="Submissions, then the site's folder."),
+    ],
+    suite: SuiteFlag = None,
+    verify: Annotated[
+        bool, Flag("--verify/--no-verify", help="Play all games again first; without, in seconds.")
+    ] = True,
+    flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
+    as_json: JsonFlag = False,
+) -> int:
+    """Write a leaderboard of submissions: a static site that opens from disk."""
+    from replays.leaderboard import require_site_packages, write_site
+
+    if len(paths) < 2:
+        raise UsageError("name at least one submission, then the folder of the site")
+    *folders, out = paths
+    require_site_packages()
+    flags.check_executor()
+    if any(folder.resolve() == out.resolve() for folder in folders):
+        raise UsageError(f"{out} is a submission; name another folder for the site, at the end")
+    submissions = [
+        _verified(folder, suite, flags) if verify else _read(folder, suite) for folder in folders
+    ]
+    with progress_bar(transient=True) as progress:
+        bar = progress.add_task("pages", total=None)
+        numbers = write_site(
+            submissions,
+            out,
+            folders if verify else (),
+            lambda name: progress.update(bar, description=name),
+        )
+    if as_json:
+        print(json.dumps(numbers))
+    else:
+        echo(f"Leaderboard: {out / 'index.html'}; open it in any browser")
+    return 0

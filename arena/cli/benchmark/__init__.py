@@ -1,1 +1,0 @@
-"""`arena bench`: its commands, and the run of a suite."""

@@ -1,0 +1,75 @@
+"""`arena cluster`: what a Ray cluster can do for `--executor ray`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.flags import Flag, JsonFlag
+from arena.cli.help import ArenaCommand
+
+if TYPE_CHECKING:
+    from arena.episodes.executors.ray_check import ClusterReport
+
+app = typer.Typer(
+    help="Check a Ray cluster for --executor ray.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Check a Ray cluster for --executor ray."""
+
+
+@app.command("check", cls=ArenaCommand)
+def check_command(
+    address: Annotated[
+        str | None, Flag(help="Of the cluster. Default: RAY_ADDRESS, or a new one here.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Start a worker on each node and print what the cluster can do.
+
+    Exits with 1 if a node cannot run workers.
+    """
+    from arena.plugins.extras import require
+
+    require("arena cluster check", ["ray"], "ray")
+    from arena.episodes.executors.ray_check import check_cluster
+
+    report = asyncio.run(check_cluster(address))
+    if as_json:
+        print(json.dumps({"usable": report.is_usable, **asdict(report)}))
+    else:
+        _show(report)
+    for warning in report.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return 0 if report.is_usable else 1
+
+
+def _show(report: ClusterReport) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("node", "cores", "GPUs", "memory", "object store", "workers"):
+        table.add_column(heading)
+    for node in report.nodes:
+        state = node.problem or ("ready" if node.cpus else "none: no cores")
+        sizes = (f"{node.memory_gib:.1f} GiB", f"{node.object_store_gib:.1f} GiB")
+        table.add_row(node.address, f"{node.cpus:g}", f"{node.gpus:g}", *sizes, escape(state))
+    console = Console()
+    console.print(f"Ray {report.ray}, cluster {report.address}", highlight=False)
+    console.print(table)
+    if report.messages_per_second is not None:
+        rate = f"{report.messages_per_second:,.0f}"
+        console.print(f"One worker takes {rate} messages per second.", highlight=False)

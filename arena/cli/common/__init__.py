@@ -1,1 +1,0 @@
-"""Flags, seating and reports that several commands share."""

@@ -1,1 +1,0 @@
-"""`arena atropos`: exchange of training games with trainers over the trajectory API."""

@@ -1,0 +1,329 @@
+"""Games of `arena play` and of branches: playing, display and results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from arena.cli.executor_flags import LOCAL, ExecutorFlags, reserve_descriptors
+from arena.cli.model_flags import has_models, probe_models
+from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
+from arena.core.errors import ArenaError, UsageError
+from arena.core.game import Game
+from arena.core.spec import Spec, redacted
+from arena.core.text import pluralize
+from arena.episodes.files import game_stem
+
+if TYPE_CHECKING:
+    from arena.agents.agent import Agent
+    from arena.agents.human import HumanAgent
+    from arena.core.game import State
+    from arena.core.outcome import Outcome
+    from arena.core.ply import Ply
+    from arena.episodes.executors import Executor
+    from arena.episodes.job import FinishedJob, GameJob
+    from arena.episodes.match import Match, Watcher
+    from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
+    from arena.llm.service import LLMService
+
+
+class PlayedGame(BaseModel):
+    """Result of one finished game, as `--json` prints it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    game: str
+    variant: str | None
+    seed: int
+    players: tuple[str, ...]
+    winner: int | None
+    winners: tuple[int, ...] = ()
+    """The winner, or the seats of the team that has won."""
+    returns: tuple[float, ...]
+    turns: int
+    decisions: int
+    outcome: str
+    replay: str
+
+    @classmethod
+    def of(cls, match: Match, seed: int, line: OutcomeLine, replay: Path) -> PlayedGame:
+        """Return the result of the game whose replay is this file and ends with this line."""
+        seats = range(len(line.returns))
+        return cls(
+            game=match.game.name,
+            variant=getattr(match.game.options, "variant", None),
+            seed=seed,
+            players=tuple(match.specs),
+            winner=line.winner,
+            winners=tuple(filter(line.outcome.is_winner, seats)),
+            returns=line.returns,
+            turns=line.turns,
+            decisions=line.decisions,
+            outcome=line.status,
+            replay=str(replay),
+        )
+
+
+class GameEnd(NamedTuple):
+    """Parts of an episode that a command needs, also from a worker."""
+
+    line: OutcomeLine
+    failures: list[Failure]
+
+
+def game_end(_: Game, episode: Episode) -> GameEnd:
+    """Return the end of a game: the measurement of its job."""
+    from arena.episodes.record import OutcomeLine
+
+    line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
+    return GameEnd(line, episode.failures)
+
+
+@dataclass(slots=True)
+class GameRun:
+    """The games of one command: what is played, how it is shown, and the results so far."""
+
+    match: Match
+    """Set-up of all games; each gets one of the seeds."""
+    seeds: range
+    out: Path
+    delay: float
+    watch: bool
+    max_concurrent: int
+    llm: LLMService | None
+    """None if no model plays."""
+    executor: ExecutorFlags = LOCAL
+    probe: bool = False
+    """Check the models once before several games."""
+    start: Position | None = None
+    """Position at which the games start; None for new games."""
+    results: list[PlayedGame] = field(default_factory=list)
+    """Finished games, also those that an earlier run has left in `out`."""
+    unfinished: list[Path] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    seated: dict[int, list[Agent]] = field(default_factory=dict)
+    """Agents that `check` has made, by the seed of the game that they play."""
+
+    @property
+    def humans(self) -> int:
+        """Number of seats of a person at this terminal."""
+        return sum(Spec.parse(spec).is_human for spec in self.match.specs)
+
+    def stem(self, seed: int) -> str:
+        """Return the name of the replay of this seed."""
+        return game_stem(self.match.game, seed)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the result of all games for `--json`."""
+        games = [game.model_dump(mode="json") for game in self.results]
+        return games[0] if games and len(self.seeds) == 1 else {"games": [*games]}
+
+    def report(self, interrupted: bool, as_json: bool) -> None:
+        """Print the result for people."""
+        if len(self.seeds) > 1:
+            self.count_games(interrupted)
+            scale = self.match.game.return_scale
+            for seat, spec in enumerate(self.match.specs):
+                won = f"won {self.wins(seat)}"
+                if not scale.is_win_rate:
+                    mean = sum(game.returns[seat] for game in self.results) / len(self.results)
+                    won += f", mean {scale.name} {mean:.2f}"
+                echo(f"  seat {seat}  {spec:<24} {won}", file=sys.stderr)
+        elif interrupted:
+            kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
+            echo(f"interrupted{kept}", file=sys.stderr)
+        elif not as_json:
+            path = self.results[0].replay
+            # Two lines, so that neither a path nor a word is broken in a narrow terminal.
+            echo(f"Replay: {path}\nStep through it: arena replay {path}")
+
+    def count_games(self, interrupted: bool) -> None:
+        """Print the number of finished games on stderr."""
+        echo(
+            f"{'Interrupted: ' if interrupted else ''}{len(self.results)} of "
+            f"{pluralize(len(self.seeds), 'game')} finished, replays in {self.out}",
+            file=sys.stderr,
+        )
+        if self.unfinished:
+            kept = pluralize(len(self.unfinished), "unfinished game")
+            verb = "is" if len(self.unfinished) == 1 else "are"
+            echo(f"{kept} {verb} kept as *.part there", file=sys.stderr)
+
+    def wins(self, seat: int) -> int:
+        """Return the number of games that this seat, or its team, has won alone."""
+        return sum(seat in game.winners for game in self.results)
+
+    def check(self) -> None:
+        """Check everything before anything is written, and seat the first game.
+
+        Models are loaded last. Raises UsageError and ArenaError.
+        """
+        from arena.agents.seating import make_agent
+
+        self.executor.check_executor()
+        if self.executor.has_workers and (self.humans or self.watch or self.delay):
+            raise UsageError("games in workers cannot be watched: --executor local, or --no-watch")
+        reserve_descriptors(min(self.max_concurrent, len(self.seeds)))
+        first = self.match.with_seed(self.seeds[0])
+        # Each seat gets its agent once; a wrong name is reported before a model is loaded.
+        others: dict[int, Agent] = {
+            seat: make_agent(spec, first.seat_of(seat))
+            for seat, spec in enumerate(first.specs)
+            if not has_models([spec])
+        }
+        if self.humans and (len(self.seeds) > 1 or self.humans > 1):
+            raise UsageError("one person plays one game at a time: --games 1 and one seat 'human'")
+        existing = next(p for p in [self.out, *self.out.absolute().parents] if p.exists())
+        if not existing.is_dir():
+            raise UsageError(f"--out {self.out}: {existing} is not a folder")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise ArenaError(f"cannot write into {existing} (--out {self.out}): permission denied")
+        with self._preparing():
+            self.seated[first.seed] = first.seat(self.llm, others)
+
+    def _preparing(self) -> AbstractContextManager[object]:
+        """Return a status line for the terminal: loading a model may take seconds."""
+        models = [redacted(spec) for spec in dict.fromkeys(self.match.specs) if has_models([spec])]
+        if not models or not sys.stderr.isatty():
+            return nullcontext()
+        from rich.console import Console
+        from rich.markup import escape
+
+        return Console(stderr=True).status(escape(f"preparing {', '.join(models)}"))
+
+    def run(self, as_json: bool) -> int:
+        """Play the games and report them; return the exit code.
+
+        Raises the error that ended the run early.
+        """
+        stop = run_until_stopped(self._play_all())
+        interrupted = isinstance(stop, KeyboardInterrupt)
+        self.results.sort(key=lambda game: game.seed)
+        try:
+            if self.results or interrupted:
+                self.report(interrupted, as_json)
+            self._report_accounts(as_json)
+        finally:  # The error that ended the games outranks one of their report.
+            if stop and not interrupted:
+                raise stop
+        return 130 if interrupted else 0
+
+    def _report_accounts(self, as_json: bool) -> None:
+        """Print failures, the ledger, and the result as JSON."""
+        for seat, spec in enumerate(self.match.specs):
+            texts = [failure.text for failure in self.failures if failure.player == seat]
+            if texts:  # Fallback moves make the results doubtful.
+                echo(
+                    f"warning: seat {seat} ({spec}) failed {pluralize(len(texts), 'time')}, and "
+                    f"fallback moves were played for it; the first time: {texts[0]}",
+                    file=sys.stderr,
+                )
+        if as_json:
+            ledger = {"ledger": self.llm.ledger.to_json()} if self.llm else {}
+            print(json.dumps({**self.to_json(), **ledger}))
+        if self.llm is not None:
+            settle_accounts(self.llm.ledger, self.out, self.stem(self.seeds[0]), quiet=as_json)
+
+    async def _play_all(self) -> None:
+        from arena.episodes.job import LOOKAHEAD, run_job, run_jobs
+
+        finished = {game.seed for game in self.results}
+        jobs = [self._job(seed) for seed in self.seeds if seed not in finished]
+        shown = len(self.seeds) == 1 and bool(self.watch or self.humans)
+        concurrent = 1 if self.watch else self.max_concurrent
+        executor: Executor | None = None
+        async with AsyncExitStack() as stack:
+            if self.llm:
+                await stack.enter_async_context(self.llm)
+            if self.executor.has_workers:
+                workers = self.executor.make_executor(len(jobs), self.llm)
+                executor = await stack.enter_async_context(workers)
+                if self.llm is None:  # With two games per worker, none waits for its next game.
+                    concurrent = 2 * executor.workers
+            if self.llm and self.probe and len(jobs) > 1:
+                await probe_models(self.llm, self.match.specs)
+            progress = stack.enter_context(progress_bar(hidden=shown))
+            bar = progress.add_task(
+                self.match.game.name, total=len(self.seeds), completed=len(finished)
+            )
+
+            async def play_one(job: GameJob[GameEnd]) -> PlayedGame:
+                done = await (run_job(job, executor) if executor else self._play_here(job))
+                assert done.replay is not None, "all games have a replay"
+                self.failures += done.value.failures
+                return PlayedGame.of(self.match, job.match.seed, done.value.line, done.replay)
+
+            def keep(games: Sequence[PlayedGame]) -> None:
+                self.results.extend(games)
+                progress.advance(bar, len(games))
+
+            free = asyncio.Semaphore(concurrent)
+            async for _ in run_jobs(jobs, play_one, LOOKAHEAD * concurrent, free, keep):
+                pass
+
+    def _job(self, seed: int) -> GameJob[GameEnd]:
+        from arena.episodes.job import GameJob, ReplayFile
+
+        file = ReplayFile(self.out, self.stem(seed), numbered=True)
+        match = self.match.with_seed(seed)
+        return GameJob(f"the game of seed {seed}", match, game_end, replay=file, start=self.start)
+
+    async def _play_here(self, job: GameJob[GameEnd]) -> FinishedJob[GameEnd]:
+        """Play a game in the event loop of this process, where people can play and watch."""
+        from arena.episodes.job import play_job
+
+        assert job.replay is not None, "all games have a replay"
+        agents = self.seated.pop(job.match.seed, None) or job.match.seat(self.llm)
+        watchers: list[Watcher] = []
+        # A person sees only the observation of the own seat, at the prompt.
+        if self.humans:
+            watchers += _epilogues(agents)
+        elif self.watch:
+            from replays.tui.terminal import LiveView
+
+            watchers.append(LiveView(self.match.game, list(self.match.specs)))
+        writer = job.replay.writer()
+        try:
+            return await play_job(
+                job, self.llm, agents=agents, watchers=watchers, writer=writer, delay=self.delay
+            )
+        finally:
+            if writer.unfinished:
+                self.unfinished.append(writer.path)
+
+
+class Epilogue:
+    """A watcher that shows a person the game after the person's last move, and its end."""
+
+    def __init__(self, agent: HumanAgent) -> None:
+        self._agent = agent
+        self._state: State | None = None
+
+    def begin(self, header: Header, state: State) -> None:
+        self._state = state
+
+    def ply(self, ply: Ply, state: State) -> None:
+        """Show the events to a person who is out; else they are shown at the person's next move."""
+        if state.is_out(self._agent.player):
+            self._agent.print_rest_of_game(state)
+
+    def end(self, outcome: Outcome) -> None:
+        self._agent.print_end(self._state, outcome)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _epilogues(agents: Sequence[Agent]) -> list[Epilogue]:
+    from arena.agents.human import HumanAgent
+
+    return [Epilogue(agent) for agent in agents if isinstance(agent, HumanAgent)]

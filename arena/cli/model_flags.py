@@ -1,0 +1,253 @@
+"""Flags about models: which one plays, how it is asked, and its budget; and seats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
+from arena.agents.seating import default_bot
+from arena.cli.flags import Flag
+from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.core.spec import Spec, redacted
+from arena.llm.backend import ReasoningEffort, Sampling
+from arena.llm.config import Config, setting
+from arena.llm.settings import Settings
+from arena.plugins.loader import catalog
+
+if TYPE_CHECKING:
+    from arena.core.game import Game
+    from arena.llm.backend import Price
+    from arena.llm.service import LLMService
+
+
+PANEL = "Models"
+ModelFlag = partial(Flag, rich_help_panel=PANEL)
+
+REPLY_TOKENS = 1024
+"""Longest reply without thinking: the answer and a page of reasons."""
+
+BackendFlag = Annotated[
+    str | None,
+    ModelFlag(
+        help="BACKEND or BACKEND:MODEL for the first seat without --seat, and for every seat "
+        "I=model. Environment: LLM_BACKEND."
+    ),
+]
+MaxConcurrentFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
+DryRunFlag = Annotated[
+    bool,
+    ModelFlag(
+        "--dry-run",
+        help="Estimate calls, tokens and cost from a few games of bots, without calling a model.",
+    ),
+]
+
+
+class ModelFlags(Config):
+    """How models are asked, and their budget."""
+
+    shared_table = "models"
+
+    chat: ChatMode | None = setting(None, PANEL)
+    """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
+    if all models are hosted."""
+    prompt: str = setting("rules", PANEL)
+    """System message: rules, reason, brief, one of a plugin, or a file.txt."""
+    system: str | None = setting(None, PANEL, flag=False)
+    """System message as a text; {rules}, {answer} and {details} are replaced by the usual parts."""
+    answers: AnswerForm = setting("text", PANEL)
+    """text; json: a JSON object, by schema if the provider supports it; tools: a function for each
+    kind of action."""
+    guided: bool = setting(False, PANEL, flag="--guided/--free")
+    """Constrain sampling to legal actions, if the backend supports it."""
+    max_attempts: int = setting(3, PANEL, flag=False, ge=1, le=20)
+    """Replies per decision before the fallback is played."""
+    fallback: Fallback = setting("random", PANEL, flag=False)
+    """For a decision without a legal reply. random: a harmless legal move. forfeit: the same for
+    the rest of the game. stop: the run ends."""
+    max_fallbacks: int = setting(10, PANEL, flag=False, ge=0)
+    """Stop the run after this number of fallback moves of a model in a row, or if most of its first
+    decisions (four times as many) are fallback moves. 0: never."""
+    probe: bool = setting(True, PANEL, flag=False)
+    """Check model and key with one request before several games."""
+    examples: int = setting(0, PANEL, flag=False, ge=0, le=20)
+    """Examples of good decisions in the prompt."""
+    combined: bool = setting(False, PANEL, flag=False)
+    """One reply may decide a whole turn, in games with such a move."""
+    beliefs: bool = setting(False, PANEL, flag=False)
+    """Ask the model for its beliefs too, and score them: one more call per decision."""
+    logprobs: bool = setting(False, PANEL, flag=False)
+    """Keep token ids and log-probabilities in the replay."""
+    temperature: float = setting(1.0, PANEL, ge=0, le=2)
+    """Sampling temperature."""
+    top_p: float = setting(1.0, PANEL, flag=False, ge=0.01, le=1)
+    """Nucleus sampling: share of the probability mass that is sampled from."""
+    max_tokens: int | None = setting(None, PANEL, ge=1, le=10**6)
+    """Longest reply in tokens, thinking included. Default: 1024, and more for models that think."""
+    reasoning_effort: ReasoningEffort | None = setting(None, PANEL)
+    """Thinking before each reply. Default: the provider's."""
+    thinking_tokens: int | None = setting(None, PANEL, flag=False, ge=1, le=10**6)
+    """Budget of the thinking in tokens; providers without budgets get an effort instead."""
+    max_cost: float | None = setting(None, PANEL, ge=0)
+    """Spending limit in US dollars; a game starts only if the rest should cover it."""
+    token_limit: int | None = setting(None, PANEL, flag=False, ge=1)
+    """Limit of all tokens of the run, prompts and replies together."""
+    price_in: float | None = setting(None, PANEL, flag=False, ge=0)
+    """USD per million prompt tokens, for models whose price is unknown."""
+    price_out: float | None = setting(None, PANEL, flag=False, ge=0)
+    """USD per million completion tokens."""
+    cache: Path | None = setting(None, PANEL, flag=False)
+    """SQLite file of replies; an equal request is answered from it."""
+
+    def options(
+        self, game: Game | None = None, specs: Iterable[str] = (), max_turns: int | None = None
+    ) -> ChatOptions:
+        """Return the chat options for these players of a game.
+
+        The game is needed for a system message other than the usual one. Raises UsageError for an
+        unknown word or flags that contradict each other.
+        """
+        has_own_limit = self.max_tokens is not None
+        return ChatOptions(
+            self.chat or default_chat(specs),
+            self.answers,
+            self.guided,
+            self.max_attempts,
+            self.fallback,
+            self.beliefs,
+            self.logprobs,
+            self._sampling(),
+            self._system(game, max_turns),
+            # A limit that the user chooses includes the thinking.
+            0 if has_own_limit else self.thinking_tokens or THINKING_ROOM,
+            self.combined,
+            self.examples,
+        )
+
+    def _sampling(self) -> Sampling:
+        limit, thinking = self.max_tokens, self.thinking_tokens
+        if limit is not None and thinking is not None and thinking >= limit:
+            raise UsageError(
+                f"thinking_tokens={thinking} leaves no room for an answer in --max-tokens {limit}"
+            )
+        return Sampling(
+            self.temperature,
+            self.top_p,
+            limit or REPLY_TOKENS,
+            reasoning_effort=self.reasoning_effort or "",
+            thinking_tokens=thinking,
+        )
+
+    def _system(self, game: Game | None, max_turns: int | None) -> str | None:
+        """Return the system message of the flags; None for the usual one."""
+        if self.system is not None and self.prompt != "rules":
+            raise UsageError("system=… and --prompt are mutually exclusive")
+        if game is None or (self.system is None and self.prompt == "rules"):
+            return None
+        from trainers.prompts import fill_in, system_prompt
+
+        limit = game.turn_limit(max_turns)
+        if self.system is None:
+            return system_prompt(self.prompt, game, self.answers, limit)
+        return fill_in(self.system, game, self.answers, limit)
+
+    def service(self, dry_run: bool = False) -> LLMService:
+        """Return the service of these flags; for a dry run one without keys and files."""
+        from arena.llm.service import LLMService
+        from arena.llm.settings import KeylessSettings
+
+        return LLMService(
+            KeylessSettings.load() if dry_run else None,
+            max_cost=self.max_cost,
+            token_limit=self.token_limit,
+            price=self._price(),
+            cache=None if dry_run else self.cache,
+            max_fallbacks=self.max_fallbacks,
+        )
+
+    def _price(self) -> Price | None:
+        """Return the price of the flags per token. Raises UsageError for half of one."""
+        from arena.llm.backend import Price
+
+        if self.price_in is None and self.price_out is None:
+            return None
+        if self.price_in is None or self.price_out is None:
+            raise UsageError("price_in and price_out belong together: set both")
+        return Price(self.price_in / 1e6, self.price_out / 1e6)
+
+
+async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
+    """Check each model among the SPECs with one request. Raises ArenaError for the first fault."""
+    for spec in dict.fromkeys(specs):
+        if has_models([spec]):
+            await llm.probe(spec)
+
+
+def default_chat(specs: Iterable[str]) -> ChatMode:
+    """Return the chat mode that costs least in the worst case: "fresh" if all models are hosted.
+
+    A growing chat costs up to six times as many prompt tokens. Only the providers that bill a
+    cached prompt at a tenth make up for it, and only if replies are short. Local servers keep the
+    chat in memory, and models that were trained here know only a growing chat.
+    """
+    from arena.core.spec import Spec
+    from backends import BACKENDS
+
+    hosted = {n for n, (target, _) in BACKENDS.items() if target.startswith("litellm:")}
+    prefixes = {Spec.parse(spec).prefix for spec in specs if has_models([spec])}
+    return "fresh" if prefixes and prefixes <= hosted - {"ollama"} else "append"
+
+
+def has_models(specs: Iterable[str]) -> bool:
+    """Return whether a SPEC among these names a model."""
+    from arena.core.spec import Spec
+    from arena.plugins.loader import catalog
+
+    return any(Spec.parse(spec).prefix in catalog().names("backend") for spec in specs)
+
+
+def seat_specs(game: Game, seats: Sequence[str], backend: str | None) -> list[str]:
+    """Return the SPEC of each seat from --seat and --backend; the default bot takes the others."""
+    named, bot = named_seats(game, seats), default_bot(game)
+    free = [seat for seat in range(game.num_players) if seat not in named]
+    return seat_model(backend, [named.get(seat, bot) for seat in range(game.num_players)], free)
+
+
+def named_seats(game: Game, seats: Sequence[str]) -> dict[int, str]:
+    """Return the SPECs of --seat by seat. Raises UsageError for a wrong or repeated seat."""
+    named: dict[int, str] = {}
+    for text in seats:
+        number, _, spec = text.partition("=")
+        if not spec or not (number.isascii() and number.isdecimal()):
+            raise UsageError(f"--seat {redacted(text)!r} is not I=SPEC, for example 0=bot:oracle")
+        if int(number) >= game.num_players:
+            raise UsageError(
+                f"--seat {redacted(text)!r}: {game.name} has seats 0 to {game.num_players - 1} here"
+            )
+        if int(number) in named:
+            raise UsageError(f"--seat {redacted(text)!r}: seat {number} is named twice")
+        named[int(number)] = spec
+    return named
+
+
+def seat_model(backend: str | None, specs: list[str], free: list[int]) -> list[str]:
+    """Put the model on its seats; `free` are the seats without --seat."""
+    asked = backend or Settings.load().llm_backend
+    wanted = [seat for seat, spec in enumerate(specs) if spec == "model"]
+    # The environment variable takes no seat if any seat was named by hand.
+    if asked and not wanted and (backend or len(free) == len(specs)):
+        wanted = free[:1]
+    if backend and not wanted:
+        raise UsageError(f"--backend {redacted(backend)}: all seats are taken; name one I=model")
+    parsed = Spec.parse(asked or "embedded")
+    spec = replace(parsed, prefix=parsed.prefix.lower())
+    known = catalog().names("backend")
+    if wanted and spec.prefix not in known:
+        name = redacted(asked or spec.prefix)
+        raise UsageError(f"--backend {name}: unknown backend; known: {', '.join(known)}")
+    return [str(spec) if seat in wanted else other for seat, other in enumerate(specs)]

@@ -1,0 +1,304 @@
+"""`arena openenv`: games as environments of OpenEnv."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import SecretStr
+
+from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
+from arena.cli.help import ArenaCommand
+from arena.cli.model_flags import ModelFlags, has_models
+from arena.core.errors import ArenaError
+from arena.core.text import pluralize
+from arena.envs.openenv.app import make_app
+from arena.envs.openenv.host import HostedGame
+from arena.http.access import AccessControl, BodyLimit
+from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
+from arena.llm.service import LLMService
+
+if TYPE_CHECKING:
+    from arena.core.game import Game
+    from arena.envs.openenv.host import Scoring
+    from arena.episodes.match import Match, Watcher
+
+
+app = typer.Typer(
+    help="Serve games as environments of OpenEnv 0.10.0.",
+    no_args_is_help=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFlags:
+    """The other seats and the reward of an environment."""
+
+    opponents: Annotated[
+        list[str],
+        Flag(
+            help="SPEC[,SPEC…] of the other seats; fewer SPECs take several seats each. Default: "
+            "the game's default bot."
+        ),
+    ] = field(default_factory=list)
+    reward: Annotated[
+        str, Flag(help="Terms and weights, e.g. win=1,information=0.5. Default: the return.")
+    ] = ""
+    reward_fn: Annotated[str, Flag(help="module:function of a custom term.")] = ""
+
+    @property
+    def specs(self) -> list[str]:
+        """The SPECs of the opponents."""
+        from arena.core.spec import split_specs
+
+        return [spec for text in self.opponents for spec in split_specs(text)]
+
+    def scoring(self, game: Game) -> Scoring:
+        """Return the function of the reward. Raises UsageError for an unknown term."""
+        from arena.core.errors import UsageError
+        from arena.envs.openenv.host import game_return
+        from trainers.rewards import Rewards
+
+        if self.reward:
+            return Rewards.parse(self.reward, game, self.reward_fn).score
+        if self.reward_fn:
+            raise UsageError(f"--reward-fn {self.reward_fn} has no weight: add --reward custom=1")
+        return game_return
+
+    @property
+    def scoring_source(self) -> tuple[str, str]:
+        """Source of `scoring` in a package: the line that imports it, and the expression."""
+        if not self.reward:
+            return "", ""
+        expression = f"Rewards.parse({self.reward!r}, GAME, {self.reward_fn!r}).score"
+        return "from trainers.rewards import Rewards", expression
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFlags:
+    """Limits of the sessions of a server."""
+
+    max_sessions: Annotated[
+        int, Flag(min=1, help="Sessions at the same time; one more is refused.")
+    ] = 64
+    session_timeout: Annotated[
+        float, Flag(min=1, help="Seconds without a call after which a session ends.")
+    ] = 1800.0
+    turn_seconds: Annotated[
+        float | None,
+        Flag(min=0.01, help="Time for a decision; then a fallback move is played. Default: none."),
+    ] = None
+    join_seconds: Annotated[
+        float, Flag(min=0.01, help="Time for all sessions of an episode to join it.")
+    ] = 30.0
+    max_message_bytes: Annotated[
+        int, Flag(min=1024, help="Largest message or body; a larger one is refused.")
+    ] = 262_144
+
+
+@app.command("serve", cls=ArenaCommand)
+@flag_groups
+def serve_command(
+    game: GameName,
+    game_flags: GameFlags,
+    hosting: HostFlags,
+    model_flags: ModelFlags,
+    limits: SessionFlags = SessionFlags(),
+    host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    token: Annotated[
+        str,
+        Flag(
+            envvar="ARENA_API_KEY",
+            help="Bearer token that clients must send. Others on this machine can read the flag; "
+            "the variable ARENA_API_KEY, also in .env, keeps it from them.",
+        ),
+    ] = "",
+    out: Annotated[Path | None, Flag(help="Folder for replays. Default: none are kept.")] = None,
+) -> int:
+    """Serve a game: a client plays one seat, the opponents the others."""
+    from arena.plugins.extras import require
+
+    require("arena openenv", ("openenv",), "openenv")
+    from arena.cli.openenv import ServedGame, serve_game
+    from arena.envs.openenv.host import HostedGame
+    from arena.episodes.files import ReplayWriter, game_stem
+
+    played = game_flags.make(game)
+    specs = hosting.specs
+    llm = model_flags.service() if has_models(specs) else None
+
+    def watchers(match: Match) -> list[Watcher]:
+        return [] if out is None else [ReplayWriter(out, game_stem(played, match.seed))]
+
+    hosted = HostedGame(
+        played,
+        specs,
+        game_flags.level,
+        game_flags.max_turns,
+        model_flags.options(played, specs, game_flags.max_turns) if llm else None,
+        llm,
+        hosting.scoring(played),
+        watchers,
+        limits.turn_seconds,
+        limits.join_seconds,
+    )
+    return serve_game(
+        ServedGame(
+            hosted,
+            host,
+            port,
+            token,
+            limits.max_sessions,
+            limits.session_timeout,
+            limits.max_message_bytes,
+        ),
+        llm,
+    )
+
+
+@app.command("package", cls=ArenaCommand)
+@flag_groups
+def package_command(
+    game: GameName,
+    directory: Annotated[Path, typer.Argument(help="A new folder for the package.")],
+    game_flags: GameFlags,
+    hosting: HostFlags,
+    name: Annotated[str, Flag(help="Name of the package. Default: arena_GAME.")] = "",
+    reward_range: Annotated[
+        str, Flag(help="LOW,HIGH of --reward. Default: the range of the game's return.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> int:
+    """Write a complete environment package: server, client, Dockerfile, validation.
+
+    The opponents are bots. Its validation holds a game of bot:oracle and one of bot:random.
+    """
+    import json
+
+    from arena.plugins.extras import require
+
+    require("arena openenv", ("openenv",), "openenv")
+    from arena.envs.openenv.host import HostedGame
+    from arena.envs.openenv.package import PackageOptions, check_bots, write_package
+
+    played = game_flags.make(game)
+    check_bots(hosting.specs)
+    hosted = HostedGame(
+        played, hosting.specs, game_flags.level, game_flags.max_turns, score=hosting.scoring(played)
+    )
+    bounds = _bounds(reward_range)
+    options = PackageOptions(name, hosting.reward, hosting.scoring_source, bounds)
+    written = write_package(hosted, directory, options)
+    if as_json:
+        print(json.dumps({"package": written.name, "files": written.files, "seed": written.seed}))
+    else:
+        print(
+            f"{directory}: the package {written.name}, {len(written.files)} files\n"
+            f"Check it: arena openenv validate {directory}   Serve it: "
+            f"python -m {written.name}.server.app, after pip install {directory}"
+        )
+    return 0
+
+
+def _bounds(text: str) -> tuple[float, float] | None:
+    """Return the range of --reward-range. Raises UsageError."""
+    from arena.core.errors import UsageError
+
+    if not text:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise UsageError(f"--reward-range {text}: give LOW,HIGH, for example 0,1.5") from None
+    return low, high
+
+
+@app.command("validate", cls=ArenaCommand)
+def validate_command(
+    directory: Annotated[Path, typer.Argument(help="The folder of a package.")],
+    as_json: JsonFlag = False,
+) -> int:
+    """Run OpenEnv's validator on a package, whose server runs as a process of this machine.
+
+    `openenv validate` runs it in a container instead. The recorded games are played too.
+    """
+    import json
+
+    from arena.plugins.extras import require
+
+    require("arena openenv", ("openenv",), "openenv")
+    from arena.envs.openenv.validation import validate_package
+
+    report = validate_package(directory)
+    if as_json:
+        print(json.dumps(report.to_json()))
+    else:
+        print("\n".join(report.lines()))
+    return 0 if report.passed else 1
+
+
+DRAIN_SECONDS = 5.0
+"""Time for running calls after the first signal; a client may play on elsewhere."""
+BODIES = 64
+"""Bodies of the largest size that may be in progress at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedGame:
+    """A hosted game, its address and its limits."""
+
+    hosted: HostedGame
+    host: str
+    port: int
+    token: str
+    """Bearer token; empty for the variable ARENA_API_KEY."""
+    max_sessions: int
+    session_timeout: float
+    max_message_bytes: int
+
+
+def serve_game(served: ServedGame, llm: LLMService | None) -> int:
+    """Serve until a signal, close the service and return the exit code.
+
+    Raises ArenaError if the address cannot be used, UsageError for a public one without a token.
+    """
+    address = resolve_address(served.host)
+    key = SecretStr(served.token) if served.token else server_key(served.host, address)
+    app = make_app(
+        served.hosted, max_sessions=served.max_sessions, session_timeout=served.session_timeout
+    )
+    guarded = AccessControl(BodyLimit(app, BODIES * served.max_message_bytes), key)
+    with bind_socket(address, served.port) as listener:
+        url = server_url(listener)
+        game = served.hosted.game
+        others = ", ".join(served.hosted.specs) if game.num_players > 1 else "none"
+        greeting = (
+            f"Serving {game.name} on {url} ({pluralize(game.num_players, 'seat')}; opponents: "
+            f"{others}; at most {pluralize(served.max_sessions, 'session')})"
+        )
+
+        async def serve() -> None:
+            try:
+                await run_server(
+                    guarded,
+                    listener,
+                    greeting,
+                    drain_seconds=DRAIN_SECONDS,
+                    announce_drain=False,
+                    websocket_bytes=served.max_message_bytes,
+                )
+            finally:
+                if llm is not None:
+                    await llm.close()
+
+        try:
+            asyncio.run(serve())
+        except OSError as error:
+            raise ArenaError(f"cannot serve on {url}: {error.strerror}") from error
+    return 0

@@ -1,0 +1,237 @@
+"""Modes of `arena replay` without other players: views, verification, data and films."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.cli.replay import FILM_FORMATS
+from arena.cli.replay_flags import Call
+from arena.cli.terminal import echo, print_copies, progress_bar
+from arena.core.errors import UsageError
+from arena.core.text import pluralize, printable
+
+if TYPE_CHECKING:
+    from arena.cli.replay_flags import Call
+    from arena.episodes.replay import Replay
+    from replays.film import FilmFormat, FilmOptions
+    from trainers.export.exporter import ExportResult
+
+
+def print_schema(call: Call) -> int:
+    """Print the JSON schema of a replay."""
+    from arena.episodes.record import replay_json_schema
+
+    print(json.dumps(replay_json_schema(), indent=2))
+    return 0
+
+
+def serve_page(call: Call) -> int:
+    """Serve the page until Ctrl-C."""
+    from replays.web import serve
+
+    return int(serve(call.path, call.page.port, moment_address(call)) or 0)
+
+
+def moment_address(call: Call) -> str:
+    """Return the fragment of the page's address for --position and --seat; "" without them."""
+    if call.look.position is None and not call.look.seat:
+        return ""
+    if call.path.is_dir():
+        raise UsageError("--position and --seat with --web: name the replay that they are about")
+    _, ply, seat = moment(call)
+    fields = {"at": ply, "seat": seat}
+    return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+
+
+def write_html(call: Call) -> int:
+    """Write the page of one replay."""
+    from replays.web import write_page
+
+    replay, _, seat = moment(call)
+    assert call.page.html is not None  # Else another mode was chosen.
+    write_page(replay, seat, call.page.html)
+    return 0
+
+
+def write_svg(call: Call) -> int:
+    """Write a picture of one position."""
+    from replays.tui.terminal import save_svg
+
+    file = call.look.svg
+    assert file is not None  # Else another mode was chosen.
+    if file.suffix.lower() not in ("", ".svg"):
+        raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
+    save_svg(*moment(call), file)
+    return 0
+
+
+def step_through(call: Call) -> int:
+    """Show the replay in the terminal, or print it as JSON."""
+    from replays.tui import terminal
+
+    show = terminal.print_json if call.as_json else terminal.step_through
+    show(*moment(call))
+    return 0
+
+
+def moment(call: Call) -> tuple[Replay, int | None, int | None]:
+    """Return the replay, --position and --seat; raises UsageError for what it does not have."""
+    replay, ply = call.replay(), call.look.position
+    seat = only_seat(replay, call.look.seat)
+    if ply is not None and ply > len(replay.moves):
+        plies = pluralize(len(replay.moves), "ply")
+        raise UsageError(f"--position {ply}: {replay.path} has {plies}")
+    return replay, ply, seat
+
+
+def only_seat(replay: Replay, given: list[str]) -> int | None:
+    """Return the seat of --seat; None without it, for a view in which everything is open."""
+    if not given:
+        return None
+    seats = replay.make_game().num_players
+    if len(given) > 1 or not (given[0].isascii() and given[0].isdecimal()):
+        raise UsageError(
+            f"--seat {' --seat '.join(given)}: name one seat by its number to look through its "
+            "eyes; I=SPEC goes with --branch"
+        )
+    if int(given[0]) >= seats:
+        raise UsageError(f"--seat {given[0]}: {replay.path} has seats 0 to {seats - 1}")
+    return int(given[0])
+
+
+def verify_replay(call: Call) -> int:
+    """Apply the actions again; exit with 1 at the first difference, which is named."""
+    from arena.episodes.replay import verify
+
+    replay = call.replay()
+    difference = verify(replay)
+    if call.as_json:
+        found = {"verified": difference is None, "difference": difference}
+        complete = replay.outcome is not None
+        print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
+    elif difference:
+        echo(printable(f"{replay.path}: differs at {difference}"))
+    else:
+        state = "verified" if replay.outcome else "verified as far as it goes"
+        echo(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
+    if replay.notice and not call.as_json:
+        echo(replay.notice)
+    return 1 if difference else 0
+
+
+SUFFIXES = frozenset({".jsonl", ".json", ".parquet", ".csv", ".html", ".txt"})
+"""Names that promise something; a file of another kind would mislead whoever reads it."""
+NAMED = 10
+"""Files that were left out and are named; the rest is counted. --json names all."""
+
+
+def export(call: Call) -> int:
+    """Write the replays to one file; an existing one is replaced when the new one is complete."""
+    from arena.plugins.loader import catalog
+    from trainers.export.exporter import export_replays
+
+    data = call.data
+    if not call.paths:
+        raise UsageError("which replays? arena replay PATH… --export FORMAT")
+    try:
+        make = catalog().load("export", data.export or "")
+    except UsageError as error:
+        raise UsageError(f"{error}; for films: {', '.join(FILM_FORMATS)}") from None
+    out = data.out or Path(f"replays-{make.suffix}")
+    suffix = Path(make.suffix).suffix
+    if out.suffix.lower() in SUFFIXES - {suffix}:
+        raise UsageError(
+            f"--out {out}: --export {data.export} writes {suffix}; name the file "
+            f"{out.with_suffix(suffix)}"
+        )
+    with progress_bar(transient=True) as progress:
+        bar = progress.add_task("replays", total=None)
+        exported = export_replays(
+            call.paths,
+            out,
+            make,
+            data.reward or "",
+            lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    _print_result(exported, call.as_json)
+    return 0
+
+
+def _print_result(exported: ExportResult, as_json: bool) -> None:
+    from trainers.export.exporter import summarise_reasons
+
+    for skipped in exported.skipped[:NAMED]:
+        echo(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+    more = exported.skipped[NAMED:]
+    if more:
+        why = "; ".join(summarise_reasons(more))
+        echo(printable(f"skipped {pluralize(len(more), 'more file')}; {why}"), file=sys.stderr)
+    print_copies(exported.copies)
+    for note in exported.notes:
+        echo(note, file=sys.stderr)
+    if as_json:
+        counts = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
+        left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
+        print(json.dumps({**counts, "skipped": left_out, "file": str(exported.file)}))
+    else:
+        rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")
+        echo(printable(f"wrote {rows} of {games} to {exported.file}"))
+
+
+def film(call: Call) -> int:
+    """Write the film; an existing file is replaced when the new one is complete."""
+    from replays.film.write import write_film
+
+    film_format: FilmFormat = "gif" if call.data.export == "gif" else "mp4"
+    replay, first, seat = moment(call)
+    options = _options(call, film_format, replay, first)
+    out = _out_file(call.data.out, film_format, replay, seat)
+    with progress_bar(transient=True) as progress:
+        bar = progress.add_task("frames", total=None)
+        made = write_film(
+            replay,
+            seat,
+            film_format,
+            options,
+            out,
+            lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    if call.as_json:
+        figures = {"frames": made.frames, "seconds": made.seconds, "bytes": made.bytes}
+        print(json.dumps({**figures, "file": str(made.file)}))
+    else:
+        positions, size = pluralize(made.frames, "position"), f"{made.bytes / 1e6:.1f} MB"
+        echo(printable(f"wrote {positions}, {made.seconds:.0f} s, {size} to {made.file}"))
+    return 0
+
+
+def _options(call: Call, film_format: FilmFormat, replay: Replay, first: int | None) -> FilmOptions:
+    from replays.film import FilmOptions, FrameSize
+
+    until, last = call.film.until, len(replay.moves)
+    if until is not None and until > last:
+        plies = pluralize(last, "ply")
+        raise UsageError(f"--until {until}: {replay.path} has {plies}")
+    size = FrameSize.parse(call.film.size) if call.film.size else None
+    film = call.film
+    return FilmOptions.of(replay, film_format, first, until, size, film.seconds, film.dark)
+
+
+def _out_file(out: Path | None, film_format: FilmFormat, replay: Replay, seat: int | None) -> Path:
+    """Return --out or its default. Raises UsageError for a file that the film cannot be."""
+    if out is None:
+        # The name of a replay contains the seed, which determines the deal.
+        game = replay.header.game.replace("/", "-")
+        name = replay.path.name.removesuffix(".part").removesuffix(".jsonl")
+        out = Path(f"{name if seat is None else f'{game}-seat{seat}'}.{film_format}")
+    if out.suffix.lower() != f".{film_format}":
+        raise UsageError(
+            f"--out {out}: --export {film_format} writes .{film_format}; name the file "
+            f"{out.with_suffix(f'.{film_format}')}"
+        )
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise UsageError(f"--out {out}: no file can be written there")
+    return out

@@ -1,1 +1,0 @@
-"""The modes of `arena replay`: export, branches and policy agreement."""

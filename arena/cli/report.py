@@ -1,0 +1,132 @@
+"""Output of a report: tables, Markdown, JSON, CSV, HTML."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from arena.cli.flags import Flag, JsonFlag, MarkdownFlag
+from arena.cli.terminal import check_file, print_grids
+from arena.core.errors import ArenaError
+from replays.html_report import require_report_packages, write_html
+
+if TYPE_CHECKING:
+    from arena.evaluation.report import Report
+
+LABEL_WIDTH, PLAYER_WIDTH = 32, 22
+"""Characters of the first column of a table of measures, and of each player's column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFlags:
+    """Formats of the result."""
+
+    as_json: JsonFlag = False
+    markdown: MarkdownFlag = False
+    html: Annotated[
+        Path | None, Flag(help="Also write an HTML report with charts: one file, works offline.")
+    ] = None
+    explain: Annotated[bool, Flag("--explain", help="Also define each measure.")] = False
+
+    def check(self) -> None:
+        """Raise the error of a missing package or folder before hours are spent on games."""
+        if self.html is not None:
+            require_report_packages()
+            check_file("--html", self.html)
+
+    def output(self, report: Report, location: str) -> None:
+        """Write and print the report; `location` names the results file for people."""
+        try:
+            # First, because printing fails if the reader of the output has ended.
+            self.write_html(report)
+        finally:
+            if self.as_json:
+                print(json.dumps(report.to_json(), allow_nan=False))
+            else:
+                self.show(report)
+                print(location)
+
+    def write_html(self, *reports: Report) -> None:
+        """Write one file per report: `NAME.html`, `NAME-2.html`, …"""
+        if self.html is None:
+            return
+        for number, report in enumerate(reports, start=1):
+            name = self.html.stem if number == 1 else f"{self.html.stem}-{number}"
+            path = self.html.with_stem(name)
+            write_html(report, path)
+            print(f"HTML report: {path}", file=sys.stderr)
+
+    def show(self, report: Report, heading: str = "") -> None:
+        """Print the verdict in bold, the tables, and the other sentences.
+
+        `heading` names the games if there are several reports.
+        """
+        from rich.console import Console
+        from rich.text import Text
+
+        from arena.evaluation.formatting import escape_markdown
+        from arena.evaluation.tables import grids
+        from arena.evaluation.verdict import definitions, sentences
+
+        verdict, *others = sentences(report)
+        texts = [*others, *(definitions(report) if self.explain else ())]
+        if self.markdown:
+            print(f"## {heading}\n\n" if heading else "", end="")
+            print(f"**{escape_markdown(verdict)}**\n")
+            print("\n".join(grid.markdown() for grid in grids(report)))
+            print("\n\n".join(texts))
+            return
+        console = Console()
+        if heading:
+            console.rule(Text(heading, style="bold"), align="left")
+        console.print(Text(verdict, "bold"), end="\n\n")
+        beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
+        print_grids(grids(report, beside), console)
+        for text in texts:
+            console.print(Text(text))
+
+
+GAME_COLUMNS = ("game", "options", "text_level")
+MEASURE_COLUMNS = ("player", "role", "measure", "unit", "value", "low", "high", "n")
+
+
+def write_csv(reports: Sequence[Report], path: Path) -> None:
+    """Write a row per report, player and measure. Raises ArenaError if the file cannot be."""
+    import csv
+
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(GAME_COLUMNS + MEASURE_COLUMNS)
+            for report in reports:
+                writer.writerows(_csv_rows(report))
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _csv_rows(report: Report) -> list[list[object]]:
+    from arena.evaluation.report_parts import Interval
+
+    units = {measure.name: measure.unit for measure in report.measures}
+    game = [report.game, json.dumps(report.options), report.settings["text_level"]]
+    rows: list[list[object]] = []
+    for player in report.players:
+        rates = {"win_rate": player.win_rate, "par": Interval(value=report.par)}
+        rates["mean_return"] = player.mean_return
+        # "won" is the win rate already.
+        shares = player.outcomes.model_dump(exclude={"won"})
+        ends = {name: Interval(value=share, n=player.seats) for name, share in shares.items()}
+        for name, interval in (rates | ends | player.measures).items():
+            texts = (player.player, player.role or "", name, units.get(name, ""))
+            cells = map(_without_formula, texts)
+            rows.append([*game, *cells, interval.value, interval.low, interval.high, interval.n])
+    return rows
+
+
+def _without_formula(text: str) -> str:
+    """Quote text that a spreadsheet would take for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

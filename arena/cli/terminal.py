@@ -1,0 +1,127 @@
+"""Output that several commands share: messages, progress, tables, ledgers, and new files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Coroutine, Iterable
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from arena.core.errors import ArenaError, UsageError
+from arena.core.text import pluralize
+from arena.episodes.files import write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from arena.evaluation.formatting import Grid
+    from arena.llm.ledger import Ledger
+
+
+def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
+    """Return a progress bar on stderr; without a terminal it shows nothing."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    return Progress(
+        *Progress.get_default_columns(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        disable=hidden or not sys.stderr.isatty(),
+        transient=transient,
+    )
+
+
+def echo(text: str = "", file: TextIO | None = None, indent: str = "") -> None:
+    """Print text for people. On a terminal its lines are broken between words only.
+
+    `indent` stands before the continued part of a broken line. On a pipe nothing is changed.
+    """
+    stream = sys.stdout if file is None else file
+    if stream.isatty():
+        # One column less: some terminals wrap a line that fills the last column.
+        width = shutil.get_terminal_size().columns - 1
+        text = "\n".join(wrap_line(line, width, indent) for line in text.split("\n"))
+    print(text, file=stream)
+
+
+def wrap_line(line: str, width: int, indent: str = "") -> str:
+    """Return a line broken at spaces, never within a flag, a path or another long word."""
+    own = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        max(width, 20),
+        subsequent_indent=own + indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+
+
+def run_until_stopped(work: Coroutine[object, object, None]) -> BaseException | None:
+    """Run the coroutine; return the Ctrl-C or the error that ended it early.
+
+    The caller reports what was finished, then raises the error.
+    """
+    import asyncio
+
+    try:
+        asyncio.run(work)
+    except (KeyboardInterrupt, ArenaError, OSError) as stop:
+        return stop
+    return None
+
+
+def print_grids(grids: Iterable[Grid], console: Console | None = None) -> None:
+    """Print each table below its title, in the width of the terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = console or Console()
+    for grid in grids:
+        console.print(Text(grid.title, style="bold"))
+        console.print(grid.rich(console.width))
+
+
+def print_copies(number: int) -> None:
+    """Print on stderr how many files hold what another one holds."""
+    if number:
+        meaning = "a copy of another: it counts" if number == 1 else "copies of others: they count"
+        verb = "is" if number == 1 else "are"
+        print(f"{pluralize(number, 'file')} {verb} {meaning} once", file=sys.stderr)
+
+
+def unused_path(folder: Path, stem: str, suffix: str = "") -> Path:
+    """Return the first of STEM, STEM-2, STEM-3, … that does not exist in the folder."""
+    stems = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(p for each in stems if not (p := folder / f"{each}{suffix}").exists())
+
+
+def check_file(flag: str, path: Path) -> None:
+    """Raise UsageError if no file can be created at this path."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"{flag} {path}: no file can be written there")
+
+
+def settle_accounts(ledger: Ledger, folder: Path, stem: str, quiet: bool = False) -> None:
+    """Write `STEM.ledger.json`, without overwriting another, and print the ledger on stderr."""
+    from rich.console import Console
+
+    path = unused_path(folder, stem, ".ledger.json")
+    try:
+        write_ledger(ledger, path)
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    if not quiet:
+        Console(stderr=True).print(ledger.table())
+
+
+def write_ledger(ledger: Ledger, path: Path) -> None:
+    """Write the ledger as JSON; a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(ledger.to_json(), indent=2) + "\n")

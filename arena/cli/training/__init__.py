@@ -1,1 +1,0 @@
-"""The parts of `arena train` and `arena runs`."""

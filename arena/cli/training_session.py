@@ -1,0 +1,171 @@
+"""A training loop from the command line: display, interruption, exit code and result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from arena.cli.terminal import echo
+from arena.core.errors import ArenaError
+from arena.core.text import pluralize, printable
+from arena.plugins.loader import make_game
+from trainers.runs.records import as_json
+from trainers.runs.sentences import checkpoint_name, delta_line, step_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pydantic import JsonValue
+
+    from trainers.config.config import TrainConfig
+    from trainers.runs.records import RunFiles, RunState, StepRecord
+    from trainers.runs.training_run import TrainingRun
+    from trainers.runs.view import TrainingView
+
+
+def let_threads_sleep() -> None:
+    """Let threads that wait for each other in a matrix product sleep; call it before torch loads.
+
+    On busy cores, an update took twenty times as long with spinning threads.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def run_training(
+    files: RunFiles,
+    as_json: bool,
+    start: Callable[[TrainingView], Coroutine[Any, Any, RunState]],
+) -> tuple[RunState, bool]:
+    """Run a loop with a display; return the final state, and whether it was interrupted.
+
+    Raises ArenaError if the folder of the run cannot be written.
+    """
+    # Imported here: the help of all commands imports this module.
+    from trainers.runs.run_files import read_state
+
+    try:
+        with closing(training_view(as_json)) as view:
+            state = asyncio.run(start(view))
+    except KeyboardInterrupt:
+        return read_state(files), True
+    except OSError as error:
+        raise ArenaError(f"cannot write into {files.folder}: {error.strerror}") from None
+    return state, state.status == "interrupted"
+
+
+def training_view(as_json: bool) -> TrainingView:
+    """Return the display for this terminal."""
+    if as_json or not sys.stderr.isatty():
+        from arena.cli.training_session import TrainingLines
+
+        return TrainingLines()
+    from rich.console import Console
+
+    from replays.tui.training import TrainingLive
+
+    return TrainingLive(Console(stderr=True))
+
+
+def exit_code(state: RunState, total_steps: int, interrupted: bool, resume: bool | None) -> int:
+    """Return the exit code; if the run has ended early, say why on standard error.
+
+    `resume` is the flag: False for --fresh.
+    """
+    if interrupted:
+        condition = " without --fresh" if resume is False else ""
+        echo(
+            f"Interrupted: {state.step} of {pluralize(total_steps, 'step')} are finished and "
+            f"saved; the same command{condition} resumes the run",
+            file=sys.stderr,
+        )
+        return 130
+    if state.status == "stopped":
+        echo(f"Stopped early: {state.reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+class TrainingLines:
+    """A `TrainingView` that prints one line per step to stderr."""
+
+    def __init__(self) -> None:
+        self._steps = self._done = 0
+        self._messages: set[str] = set()
+
+    def start(self, config: TrainConfig, done: int, about: str) -> None:
+        self._steps, self._done = config.total_steps, done
+        steps = pluralize(self._steps, "step") + (f", {done} of them done" if done else "")
+        self.notify(f"{config.experiment}: {config.game}, {steps}; {about}")
+
+    def phase(self, name: str, done: int = 0, total: int = 0) -> None:
+        """Print nothing: a line cannot be overwritten, so only finished steps are shown."""
+
+    def step(self, record: StepRecord) -> None:
+        if record.step < self._done or record.step == self._done > 0:
+            return  # An earlier session has shown it.
+        self.notify(step_line(record, self._steps))
+        for warning in record.warnings:
+            if f"warning: {warning}" not in self._messages:
+                self.notify(f"warning: {warning}")
+
+    def notify(self, line: str) -> None:
+        self._messages.add(line)
+        print(printable(line), file=sys.stderr, flush=True)
+
+    def close(self) -> None: ...
+
+
+def result_json(run: TrainingRun) -> dict[str, JsonValue]:
+    """Return what `--json` prints at the end."""
+    checkpoint = _checkpoint(run)
+    return {
+        "experiment": run.name,
+        "step": run.state.step,
+        "status": run.state.status,
+        "reason": run.state.reason,
+        "final": as_json(run.state)["final"],
+        "folder": str(run.files.folder),
+        "report": str(run.files.report) if run.files.report.exists() else None,
+        "checkpoint": str(checkpoint) if checkpoint else None,
+    }
+
+
+def result_lines(run: TrainingRun) -> Iterator[str]:
+    """Yield the results, where the files are, and the command that plays the checkpoint."""
+    yield f"Finished steps: {run.state.step} of {run.total_steps}."
+    for evaluation in run.final_evaluations():
+        if evaluation.step is not None:  # There is no best step if none beat the start.
+            yield f"{checkpoint_name(evaluation).capitalize()}: {delta_line(evaluation)}"
+    if run.files.report.exists():
+        yield f"Report:  {run.files.report}"
+    if run.files.replays.is_dir():
+        yield f"Replays: {run.files.replays}"
+    checkpoint = _checkpoint(run)
+    if checkpoint and run.config:
+        yield f"Play it: {play_command(run.config, checkpoint)}"
+
+
+def _checkpoint(run: TrainingRun) -> Path | None:
+    """Return the best checkpoint, or the newest one if none was better than the start."""
+    step = run.state.step if run.state.best_step is None else run.state.best_step
+    return run.files.checkpoint(step)
+
+
+def play_command(config: TrainConfig, checkpoint: Path) -> str:
+    """Return the command that plays a checkpoint with the game options of its training."""
+    words = ["arena", "play", config.game]
+    defaults = make_game(config.game).options.model_dump(mode="json")
+    for name, value in config.options.items():
+        if value == defaults.get(name):
+            continue
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--players", text] if name == "players" else ["-o", f"{name}={text}"]
+    words += ["--text-level", config.text_level, "--seat", f"0=embedded:{checkpoint}"]
+    return shlex.join(words)

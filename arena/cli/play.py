@@ -218,7 +218,7 @@ def _serve(run: GameRun, flags: BrowserFlags, delay: float | None, by_hand: bool
     from replays.web.play.documents import Help
     from replays.web.play.new_game import NewGames
     from replays.web.play.places import TableSetup
-    from replays.web.play.server import PlayServer
+    from replays.web.server import PlayServer
 
     if len(run.seeds) > 1:
         raise UsageError("--games: with --web one game is played; more are started on the page")

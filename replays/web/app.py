@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Lifespan
+from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
+from arena.http.access import foreign_page
 from arena.http.server import Address, bind_socket, run_server
 from replays.film.film_api import FilmApi
 from replays.web.exchange import file_response
@@ -28,7 +30,62 @@ from replays.web.listing import Listing
 from replays.web.page_files import INDEX, page_files, scene_file
 from replays.web.replay_api import ReplayApi
 from replays.web.replay_directory import ReplayDirectory
-from replays.web.security import SecurityMiddleware
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class SecurityMiddleware:
+    """ASGI middleware that refuses requests of other web pages and sets security headers.
+
+    Usually only this machine can reach the server. The danger is a web page in a browser on this
+    machine: it must neither send requests, nor embed the answers.
+
+    Args:
+        app: The application.
+        is_public: The server may be reached by other names than those of this machine.
+    """
+
+    def __init__(self, app: ASGIApp, is_public: bool = False) -> None:
+        self.app = app
+        self._is_public = is_public
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    # A stored report has a policy of its own, which lets nothing run.
+                    headers.setdefault(name, value)
+            await send(message)
+
+        error = None
+        if scope["type"] in ("http", "websocket"):
+            error = foreign_page(Headers(scope=scope), is_public=self._is_public)
+        # Of a WebSocket the answer refuses the handshake.
+        app = JSONResponse({"error": error}, 403) if error else self.app
+        await app(scope, receive, send_with_headers)
+
 
 DRAIN_SECONDS = 1
 

@@ -30,8 +30,7 @@ from replays.analysis.documents import (
     TimelineJson,
 )
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.web.encoding import encode, encode_for_html
-from replays.web.page_files import INDEX, page_files, scene_file
+from replays.web.page_files import INDEX, encode, encode_for_html, page_files, scene_file
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
 """Limit for all decisions: a chat's prompts are repeated with each of them."""

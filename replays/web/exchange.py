@@ -16,9 +16,8 @@ from starlette.responses import Response
 from arena.core.errors import ArenaError
 from arena.episodes.replay import Replay, read_replay
 from arena.http.access import read_body
-from replays.web.encoding import encode
 from replays.web.http_errors import HttpError
-from replays.web.page_files import CONTENT_TYPES
+from replays.web.page_files import CONTENT_TYPES, encode
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
 Form = TypeVar("Form", bound=BaseModel)

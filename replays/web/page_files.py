@@ -1,10 +1,12 @@
-"""Files of the page: plain text, fixed at installation."""
+"""What the server and an exported file share: the files of the page, and documents as JSON."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from arena.plugins.views import scene_factory
+from replays.analysis.sanitize import to_json_value
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
@@ -24,3 +26,16 @@ def page_files() -> dict[str, Path]:
 def scene_file(name: str) -> Path:
     """Return the ES module of a scene. Raises UsageError for an unknown name."""
     return Path(scene_factory(name).module)
+
+
+def encode(document: object) -> str:
+    """Return JSON in one line of ASCII, with null for NaN and infinities."""
+    try:
+        return json.dumps(document, allow_nan=False, separators=(",", ":"))
+    except ValueError:  # The slow path: a copy without these numbers.
+        return json.dumps(to_json_value(document), allow_nan=False, separators=(",", ":"))
+
+
+def encode_for_html(document: object) -> str:
+    """Return JSON for a script element; no text in the document can end the element."""
+    return encode(document).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -12,11 +12,11 @@ from starlette.routing import BaseRoute, Route
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 from replays.analysis.documents import CommentJson, ReplayListJson
-from replays.web.encoding import encode
 from replays.web.exchange import json_response, number, parameter
 from replays.web.game_query import GameIndex, GameQuery
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
+from replays.web.page_files import encode
 from replays.web.replay_cache import OpenReplay, ReplayCache, find_parents
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 

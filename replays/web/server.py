@@ -1,19 +1,28 @@
-"""Server process of the page."""
+"""Server processes: the viewer, in which people may play, and `arena play --web`."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Lifespan
+
 from arena.core.errors import UsageError
-from arena.http.server import Address
+from arena.episodes.files import game_stem
+from arena.http.server import Address, resolve_address, server_url
 from arena.llm.service import LLMService
-from replays.web.app import listen, make_app, serve_pages
+from replays.web.app import PageFiles, compose, listen, make_app, serve_pages, viewer_parts
 from replays.web.listing import check_single_file
 from replays.web.play.new_game import NewGames
-from replays.web.play.routes import MAX_MESSAGE_BYTES
-from replays.web.play.server import play_app
+from replays.web.play.places import TableSetup
+from replays.web.play.routes import MAX_MESSAGE_BYTES, PLAY_PAGE, PlayApi
+from replays.web.play.table import PlayTable
 from replays.web.play.tables import PlayTables
 from replays.web.replay_directory import ReplayDirectory
 
@@ -35,7 +44,7 @@ def run(
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")
     with listen(Address(socket.AF_INET, HOST), port) as listener:
-        url = f"http://{HOST}:{listener.getsockname()[1]}/{fragment}"
+        url = f"{server_url(listener)}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
         if new_games is None:
             asyncio.run(serve_pages(make_app(directory), listener, greeting))
@@ -44,3 +53,106 @@ def run(
             app = play_app(tables, directory, new_games)
             asyncio.run(serve_pages(app, listener, greeting, MAX_MESSAGE_BYTES))
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlayServer:
+    """What is served, and where."""
+
+    out: Path
+    """Folder for the replays; the viewer shows what is in it."""
+    setup: TableSetup
+    """The table that is laid at the start."""
+    new_games: NewGames
+    llm: LLMService | None = None
+    host: str = "127.0.0.1"
+    """Beyond this machine only the tables are served: no replays, and no new games."""
+    port: int = 0
+
+    def run(self) -> int:
+        """Serve until a signal; return the exit code.
+
+        Raises:
+            UsageError: The address cannot be used, or a SPEC names no agent.
+            ArenaError: The folder cannot be made.
+        """
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {self.out}: {error.strerror}") from None
+        address = resolve_address(self.host)
+        tables = PlayTables(self.out, self.llm, "" if address.is_loopback else None)
+        tables.check(self.setup)
+        directory = ReplayDirectory(self.out) if address.is_loopback else None
+        with listen(address, self.port) as listener:
+            app = play_app(tables, directory, self.new_games)
+            asyncio.run(self._serve(app, tables, listener))
+        return 0
+
+    async def _serve(self, app: ASGIApp, tables: PlayTables, listener: socket.socket) -> None:
+        base = f"http://{_url_host(self.host, listener)}:{listener.getsockname()[1]}"
+        match = self.setup.match
+        table = tables.add(self.setup, game_stem(match.game, match.seed))
+        await serve_pages(app, listener, greeting(base, table), MAX_MESSAGE_BYTES)
+
+
+def play_app(tables: PlayTables, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:
+    """Return the application in which people play.
+
+    Args:
+        tables: The tables, which the application closes at its end.
+        directory: The replays that it shows. None: it is reached from other machines, so that it
+            shows no replays, which hold the cards of all seats, and starts no new games.
+        new_games: What the page may start.
+    """
+    if directory is None:
+        return compose(
+            [PageFiles(PLAY_PAGE), PlayApi(tables, None)],
+            play_lifespan(tables),
+            is_public=True,
+        )
+    parts = [*viewer_parts(directory, can_play=True), PlayApi(tables, new_games, directory)]
+    return compose(parts, play_lifespan(tables))
+
+
+def play_lifespan(tables: PlayTables) -> Lifespan[Starlette]:
+    """Return the context of an application with tables: it clears them, and ends their games.
+
+    The service that answers for models is open meanwhile.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with tables.llm or nullcontext():
+            clearing = asyncio.create_task(tables.clear_quiet())
+            try:
+                yield
+            finally:
+                clearing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await clearing
+                await tables.close()
+
+    return lifespan
+
+
+def greeting(base: str, table: PlayTable) -> str:
+    """Return the lines for the terminal: the address of each seat."""
+    names = table.game.seat_names
+    lines = ["Open in a browser; Ctrl-C stops the server:"]
+    for seat, link in table.links.items():
+        lines.append(f"  {names[seat]}: {base}/play#{link.token}")
+    lines.append(f"  To watch: {base}/play#{table.spectators.token}")
+    if len(table.links) > 1:
+        lines.append("Send each person one link. The game starts when all of them are open.")
+    return "\n".join(lines)
+
+
+def _url_host(host: str, listener: socket.socket) -> str:
+    """Return the host for addresses that are sent to people."""
+    bound = str(listener.getsockname()[0])
+    with suppress(ValueError):
+        if ipaddress.ip_address(bound).is_unspecified:
+            return socket.gethostname()  # 0.0.0.0 is no address that others can open.
+    name = bound if host in ("", bound) else host
+    return f"[{name}]" if ":" in name else name

@@ -21,8 +21,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import bundle, write_page
-from replays.web.encoding import encode, encode_for_html
-from replays.web.page_files import page_files, scene_file
+from replays.web.page_files import encode, encode_for_html, page_files, scene_file
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

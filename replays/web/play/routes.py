@@ -20,7 +20,6 @@ from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import shorten
 from arena.episodes.files import game_stem
 from arena.episodes.replay import Replay
-from replays.web.encoding import encode
 from replays.web.exchange import (
     file_response,
     finished_replay,
@@ -29,7 +28,7 @@ from replays.web.exchange import (
     served_name,
 )
 from replays.web.http_errors import HttpError
-from replays.web.page_files import page_files
+from replays.web.page_files import encode, page_files
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
 from replays.web.play.new_game import AskedPlayer, Branched, NewGames, NewTable, PlayerAtDecision
 from replays.web.play.places import Link, Page, TableSetup, table_facts

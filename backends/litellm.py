@@ -7,14 +7,223 @@ process, a `.env` is not loaded implicitly, and nothing is downloaded or reporte
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import time
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+import httpx
 from openai import OpenAIError
+from pydantic import JsonValue, SecretStr
 
-from arena.core.errors import UsageError
-from arena.llm.settings import Settings
-from backends.litellm_backend import LiteLLMBackend, Provider
-from backends.litellm_client import load_litellm
+from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
+from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
+from arena.llm.settings import Limits, Settings
+from backends.litellm_client import (
+    ROUTES_WITH_CLIENT,
+    HTTPExchange,
+    ModelInfo,
+    connect,
+    current_exchange,
+    disconnect,
+    load_litellm,
+    model_arguments,
+)
+from backends.openai_wire import read_choice, sampling_fields
+from backends.provider_errors import extract_message, safe_excerpt, status_error
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """litellm's name of a provider, and the variables with its key and its address."""
+
+    route: str
+    default_model: str = ""
+    keys: tuple[str, ...] = ()
+    """Environment variables; the first that is set counts. Empty if no key is needed."""
+    addresses: tuple[str, ...] = ()
+    """Environment variables with another base URL, under litellm's names."""
+
+
+_FREE_MODEL: dict[str, JsonValue] = {
+    "mode": "chat",
+    "input_cost_per_token": 0.0,
+    "output_cost_per_token": 0.0,
+    "supports_response_schema": True,
+}
+
+
+class LiteLLMBackend:
+    """One model of one provider."""
+
+    def __init__(
+        self, model: str, provider: Provider, limits: Limits, key: SecretStr | None
+    ) -> None:
+        self.model = model
+        self._provider = provider
+        self._limits = limits
+        # A line end copied with the key would make an invalid header.
+        self._key = key.get_secret_value().strip() if key else ""
+        self._litellm = load_litellm()
+        self._timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
+        prices = self._litellm.model_cost
+        if provider.route == "ollama_chat":
+            # For a model without a price litellm queries the server at each call.
+            prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
+        self._info = info = ModelInfo.of(model, provider.route)
+        self.context_length: int | None = info.context_length
+        self.traits = BackendTraits(
+            is_remote=True,
+            always_thinks=info.reasons and not info.is_claude,
+            takes_thinking=info.takes_thinking,
+            max_reply_tokens=info.max_reply_tokens,
+            price=info.price,
+            prompt_cache=info.prompt_cache,
+            # OpenRouter states the cost of each answer; litellm computes the others from prices.
+            has_known_price=info.price is not None or provider.route == "openrouter",
+        )
+
+    async def close(self) -> None:
+        await disconnect(id(self))
+
+    async def complete(self, request: Request) -> Completion:
+        started = time.perf_counter()
+        exchange = HTTPExchange()
+        token = current_exchange.set(exchange)
+        try:
+            async with asyncio.timeout(self._limits.call_timeout):
+                response = await self._litellm.acompletion(**self._arguments(request))
+            return self._completion(response, request, time.perf_counter() - started)
+        except BackendError as error:
+            failure = error
+        except TimeoutError:
+            message = f"{self.model}: no response within {self._limits.call_timeout:g} s"
+            failure = BackendError(message, "timeout", retryable=True)
+        except OpenAIError as error:
+            failure = self._error_of_call(error, exchange)
+        except Exception as error:  # litellm fails in many ways on unexpected responses.
+            problem = f"litellm: {type(error).__name__}"
+            failure = self._retryable_error("bad_response", problem, str(error))
+        finally:
+            current_exchange.reset(token)
+        raise failure  # Outside any `except`: litellm's exceptions may contain the key.
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        """Return the arguments of litellm's `acompletion`."""
+        connections = connect(id(self))
+        arguments: dict[str, Any] = {
+            "model": self.model,
+            **sampling_fields(request.sampling),
+            **model_arguments(self._info, request),
+            "api_key": self._key or None,
+            "api_base": self._base_url(),
+            "timeout": self._timeout,
+            # Retries belong to `LLMService`, which counts and limits them.
+            "num_retries": 0,
+            "max_retries": 0,
+            "shared_session": connections.session,
+        }
+        if self._provider.route in ROUTES_WITH_CLIENT:
+            arguments["client"] = connections.client
+        # Claude accepts either a temperature or top_p, so a top_p without effect is omitted.
+        if request.sampling.top_p == 1 and self._provider.route == "anthropic":
+            del arguments["top_p"]
+        if request.logprobs:
+            arguments["logprobs"] = True
+        return arguments
+
+    def _base_url(self) -> str | None:
+        """Return another base URL if one of the provider's variables is set."""
+        urls = (os.environ.get(name) for name in self._provider.addresses)
+        return next((url for url in urls if url), None)
+
+    def _completion(self, response: Any, request: Request, seconds: float) -> Completion:
+        if not response.choices:
+            raise self._retryable_error("bad_response", "answered without a choice", "")
+        counts = getattr(response, "usage", None)
+        details = getattr(counts, "prompt_tokens_details", None)
+        reply = getattr(counts, "completion_tokens_details", None)
+        usage = Usage(
+            getattr(counts, "prompt_tokens", 0) or 0,
+            getattr(counts, "completion_tokens", 0) or 0,
+            getattr(details, "cached_tokens", 0) or 0,
+            getattr(reply, "reasoning_tokens", 0) or 0,
+        )
+        choices = tuple(_read_choice(choice) for choice in response.choices)
+        if self._provider.route == "cohere_chat":
+            choices = tuple(_with_length_reason(choice, usage, request) for choice in choices)
+        cost = getattr(response, "_hidden_params", {}).get("response_cost")
+        return Completion(choices, response.model or self.model, usage, cost, seconds=seconds)
+
+    def _error_of_call(self, error: OpenAIError, exchange: HTTPExchange) -> BackendError:
+        """Return the cause of litellm's error.
+
+        The observed HTTP exchange is more reliable than the class of the exception.
+        """
+        message = _provider_message(error)
+        if exchange.connection_error or exchange.is_truncated:
+            details = exchange.connection_error or "it ended in the middle of the response"
+            return self._retryable_error("connection", "the connection broke", details)
+        if exchange.invalid_content:
+            return self._retryable_error("bad_response", "answered", exchange.invalid_content)
+        if isinstance(error, self._litellm.ContextWindowExceededError):
+            return ContextOverflow(f"{self.model}: {safe_excerpt(message, self._key)}")
+        if exchange.status is None or exchange.status == 200:
+            return self._error_without_status(error, message, exchange.status)
+        return status_error(exchange.status, message, self.model, exchange.retry_after, self._key)
+
+    def _error_without_status(
+        self, error: OpenAIError, message: str, status: int | None
+    ) -> BackendError:
+        """Return the cause of an error before a response, in one, or without an observed call."""
+        litellm = self._litellm
+        if isinstance(error, litellm.Timeout):
+            problem = f"no data for {self._limits.read_timeout:g} s"
+            return self._retryable_error("timeout", problem, "")
+        error_status = getattr(error, "status_code", None)
+        if status == 200 and error_status in {None, 200, 422, 500}:
+            # litellm's own status codes for a response that it could not parse.
+            problem = "did not answer with a chat completion"
+            return self._retryable_error("bad_response", problem, message)
+        if isinstance(error, litellm.APIConnectionError):
+            return self._retryable_error("connection", "no response", message)
+        return status_error(error_status or 500, message, self.model, key=self._key)
+
+    def _retryable_error(self, cause: FailureCause, problem: str, details: str) -> BackendError:
+        suffix = f": {safe_excerpt(details, self._key)}" if details else ""
+        return BackendError(f"{self.model}: {problem}{suffix}", cause, retryable=True)
+
+
+def _read_choice(wire_choice: Any) -> Choice:
+    choice = read_choice(wire_choice)
+    # litellm keeps the refusal of some providers among their own fields.
+    extra = getattr(wire_choice.message, "provider_specific_fields", None) or {}
+    return replace(choice, refusal=choice.refusal or str(extra.get("refusal") or ""))
+
+
+def _with_length_reason(choice: Choice, usage: Usage, request: Request) -> Choice:
+    """Set the finish reason "length" for an answer of maximal length.
+
+    litellm drops Cohere's finish reason and reports "stop".
+    """
+    if choice.finish_reason != "stop" or usage.completion_tokens < request.sampling.max_tokens:
+        return choice
+    return replace(choice, finish_reason="length")
+
+
+_LITELLM_PREFIX = re.compile(
+    r"^(litellm\.)?(\w+(Error|Timeout): )*(Timeout Error: )?(\w+ ?Exception - )?"
+)
+
+
+def _provider_message(error: OpenAIError) -> str:
+    """Return the provider's message without the prefixes that litellm adds."""
+    text = str(getattr(error, "message", error)).partition("Traceback (most recent call last)")[0]
+    return extract_message(_LITELLM_PREFIX.sub("", text.strip()))
+
 
 PROVIDERS = {
     "openrouter": Provider(

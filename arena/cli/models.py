@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arena.evaluation.formatting import Grid
-    from backends.models.local import LocalModel
+    from backends.models import LocalModel
 
 app = typer.Typer(help="List the models on this machine; fetch one.")
 
@@ -34,7 +34,7 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
     if ctx.invoked_subcommand is not None:
         return 0
     from backends.embedded import FETCHABLE
-    from backends.models.local import local_models, newest_checkpoints
+    from backends.models import local_models, newest_checkpoints
 
     runs = sorted(flags.home.glob("*/")) if flags.home.is_dir() else []
     found = list(local_models(newest_checkpoints(runs)))
@@ -54,7 +54,7 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
 def _table(found: Sequence[LocalModel]) -> Grid:
     from arena.core.views.number_text import UNKNOWN
     from arena.evaluation.formatting import Grid
-    from backends.models.local import family_title
+    from backends.models import family_title
     from trainers.runs.quantities import short_count, size_text
 
     headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
@@ -85,7 +85,7 @@ def fetch_command(
     The download is checked by its sha256. The folder is `models` in ARENA_HOME, by default
     arena/models in the user's folder for caches. Play it with --seat 0=embedded:NAME.
     """
-    from backends.models.local import fetch
+    from backends.models import fetch
 
     folder = fetch(name, partial(print, file=sys.stderr, flush=True))
     if as_json:

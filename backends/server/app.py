@@ -24,23 +24,22 @@ from arena.http.access import (
     read_body,
 )
 from arena.http.server import ShutdownResponder
-from backends.server.atropos import (
-    AtroposEndpoints,
-    GenerateBody,
-    LoadNewestBody,
-    UnloadNewestBody,
-)
 from backends.server.completions import CompletionEndpoints
 from backends.server.generation import Generation
 from backends.server.metrics import MetricsMiddleware, RequestLog, ServerMetrics
-from backends.server.models import ModelEndpoints
+from backends.server.models import (
+    LoadAdapterBody,
+    LoadNewestBody,
+    ModelEndpoints,
+    UnloadAdapterBody,
+    UnloadNewestBody,
+)
 from backends.server.schemas import (
     AnyBody,
     ChatBody,
+    GenerateBody,
     LegacyBody,
-    LoadAdapterBody,
     TextBody,
-    UnloadAdapterBody,
     parse_body,
 )
 from backends.server.tokenization import (
@@ -105,14 +104,13 @@ def make_app(
     models = ModelEndpoints(sampler, lora_root, max_adapters)
     generation, tokenizing = Generation(sampler, metrics, models), Tokenizing(sampler)
     completions = CompletionEndpoints(generation, tokenizing, tokens_as_ids)
-    atropos = AtroposEndpoints(completions, models)
-    endpoints = _post_endpoints(completions, models, atropos)
+    endpoints = _post_endpoints(completions, models)
     document = openapi_document(endpoints)
     routes = [
         *(endpoint.route(max_body_bytes) for endpoint in endpoints),
         Route("/v1/models", models.list_models),
         Route("/v1/models/{name:path}", models.show_model),
-        Route("/lora/status", atropos.status),
+        Route("/lora/status", models.show_newest),
         Route("/health", _constant({"status": "ok"})),
         Route("/ping", _constant({"status": "ok"}), methods=["GET", "POST"]),
         Route("/version", _constant({"version": __version__})),
@@ -135,7 +133,7 @@ def make_app(
 
 
 def _post_endpoints(
-    completions: CompletionEndpoints, models: ModelEndpoints, atropos: AtroposEndpoints
+    completions: CompletionEndpoints, models: ModelEndpoints
 ) -> list[PostEndpoint[Any]]:
     generation, tokenizing = completions.generation, completions.tokenizing
     tokenizer = TokenizerEndpoints(generation, tokenizing)
@@ -146,9 +144,9 @@ def _post_endpoints(
         PostEndpoint("/detokenize", DetokenizeBody, tokenizer.detokenize),
         PostEndpoint("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter),
         PostEndpoint("/v1/unload_lora_adapter", UnloadAdapterBody, models.unload_adapter),
-        PostEndpoint("/generate", GenerateBody, atropos.generate),
-        PostEndpoint("/lora/load", LoadNewestBody, atropos.load),
-        PostEndpoint("/lora/unload", UnloadNewestBody, atropos.unload),
+        PostEndpoint("/generate", GenerateBody, completions.generate),
+        PostEndpoint("/lora/load", LoadNewestBody, models.load_newest),
+        PostEndpoint("/lora/unload", UnloadNewestBody, models.unload_newest),
         PostEndpoint("/llm_request", LegacyBody, completions.legacy),
     ]
 

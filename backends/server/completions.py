@@ -26,13 +26,23 @@ from backends.server.responses import (
     ChatResponseBuilder,
     ResponseBuilder,
     TextResponseBuilder,
+    finite_logprob,
     join_text,
 )
-from backends.server.schemas import MAX_CHOICES, ChatBody, LegacyBody, SamplingBody, TextBody
+from backends.server.schemas import (
+    MAX_CHOICES,
+    ChatBody,
+    GenerateBody,
+    LegacyBody,
+    SamplingBody,
+    TextBody,
+)
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
     from starlette.requests import Request
 
+    from backends.embedded.sampler import GeneratedToken, PromptLogprob
     from backends.server.tokenization import Tokenizing
 
 MAX_SCORES = 200_000
@@ -56,7 +66,7 @@ class CompletionEndpoints:
         # Templates without a variable for thinking ignore it: their models do not think.
         template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
         prompt = await self.tokenizing.encode_chat(render_chat(body.messages, tools), **template)
-        check_scores(len(prompt), body.prompt_logprobs)
+        _check_scores(len(prompt), body.prompt_logprobs)
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
         choices = self.choices(body, prompt, max_tokens, body.top_logprobs, body.prompt_logprobs)
@@ -77,7 +87,7 @@ class CompletionEndpoints:
         # With `echo` the log-probabilities of the prompt precede those of the answer.
         counts = (body.prompt_logprobs, body.logprobs if body.echo else None)
         scored = max((count for count in counts if count is not None), default=None)
-        check_scores(sum(map(len, prompts)), scored)
+        _check_scores(sum(map(len, prompts)), scored)
         choices = [
             choice
             for prompt in prompts
@@ -101,6 +111,39 @@ class CompletionEndpoints:
         job = self.generation.job(request, body.model, [ChoiceRequest(prompt, params)])
         [tokens] = await self.generation.collect(request, job)
         return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
+
+    async def generate(self, request: Request, body: GenerateBody) -> Response:
+        """Complete a prompt in the format of Atropos' server.
+
+        Its requests name no model: the adapter that was loaded last answers, through whichever
+        endpoint it was loaded, or else the base model.
+        """
+        tokenizing, generation = self.tokenizing, self.generation
+        ids = await tokenizing.encode_prompt(body.prompt.prompt_token_ids or body.prompt.prompt)
+        _check_scores(len(ids), body.prompt_logprobs)
+        choices = self.choices(body, ids, body.max_tokens, body.logprobs or 0, body.prompt_logprobs)
+        job = generation.job(request, body.model or generation.models.newest_name, choices, body.n)
+        answers = await generation.collect(request, job)
+        answer: dict[str, JsonValue] = {
+            "text": [join_text(tokens) for tokens in answers],
+            "prompt": body.prompt.prompt or await tokenizing.decode(ids),
+            "finish_reasons": [tokens[-1].finish_reason for tokens in answers],
+        }
+        if body.logprobs is not None:
+            answer |= {
+                "logprobs": [
+                    [[_scores(token, body.logprobs)] for token in tokens] for tokens in answers
+                ],
+                "prompt_token_ids": [*ids],
+                "token_ids": [[token.id for token in tokens] for tokens in answers],
+            }
+        if body.prompt_logprobs is not None:
+            # Nothing precedes the first token, so it has no probability.
+            answer["prompt_logprobs"] = [
+                None,
+                *(_scores(token, body.prompt_logprobs) for token in answers[0][0].prompt_logprobs),
+            ]
+        return JSONResponse(answer)
 
     def choices(
         self,
@@ -171,7 +214,16 @@ class CompletionEndpoints:
         return event_response(_events(builder, tokens, body.stream_options.include_usage))
 
 
-def check_scores(tokens: int, alternatives: int | None) -> None:
+def _scores(token: GeneratedToken | PromptLogprob, count: int) -> dict[str, JsonValue]:
+    """Return log-probabilities by id: the token's own, then those of the `count` most probable."""
+    scores: dict[str, JsonValue] = {str(token.id): finite_logprob(token.logprob)}
+    for top in token.top[:count]:
+        # The token itself may be among them; clients take the first entry for its own.
+        scores.setdefault(str(top.id), finite_logprob(top.logprob))
+    return scores
+
+
+def _check_scores(tokens: int, alternatives: int | None) -> None:
     """Raise ApiError if a response had too many log-probabilities of prompts."""
     if alternatives is not None and tokens * (1 + alternatives) > MAX_SCORES:
         raise invalid_value(

@@ -1,7 +1,8 @@
-"""The endpoints that list models, and load and unload LoRA adapters, in vLLM's formats.
+"""The endpoints that list models, and load and unload LoRA adapters: vLLM's and Atropos' formats.
 
 Loading is disabled unless a root folder is configured, and then restricted to real folders below
-it: a client must not be able to make the server read files of its choice.
+it: a client must not be able to make the server read files of its choice. Atropos' trainer
+(atroposlib 0.4.0) tries vLLM's `/v1/load_lora_adapter` first, and `/lora/load` if that one fails.
 """
 
 from __future__ import annotations
@@ -11,26 +12,59 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from pydantic import Field
 from safetensors import SafetensorError
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from arena.core.errors import ArenaError
 from arena.http.access import ApiError, invalid_value, unknown_model
+from backends.embedded.architecture import read_json_object
+from backends.server.messages import EndpointBody, NeutralValues
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
     from starlette.requests import Request
 
     from backends.embedded.sampler import Sampler
-    from backends.server.schemas import LoadAdapterBody, UnloadAdapterBody
 
+ADAPTER_CONFIG = "adapter_config.json"
 # The exceptions that a damaged or foreign adapter can cause. All are faults of the request.
 LOADING_ERRORS = (
     ArenaError, SafetensorError, OSError, RuntimeError, LookupError, ArithmeticError, ValueError,
     TypeError, AttributeError,
 )  # fmt: skip
+
+
+class LoadAdapterBody(EndpointBody):
+    """Body of `/v1/load_lora_adapter`."""
+
+    neutral_values: ClassVar[NeutralValues] = {"is_3d_lora_weight": (False,)}
+
+    lora_name: str = Field(min_length=1, max_length=200)
+    lora_path: str = Field(min_length=1, max_length=4096)
+    load_inplace: bool = False
+
+
+class UnloadAdapterBody(EndpointBody):
+    """Body of `/v1/unload_lora_adapter`."""
+
+    # What identified an adapter when it was loaded, and an old form of its name in vLLM.
+    fields_without_effect = frozenset({"load_inplace", "lora_int_id", "lora_path"})
+
+    lora_name: str = Field(min_length=1)
+
+
+class LoadNewestBody(EndpointBody):
+    """Body of `/lora/load`."""
+
+    adapter_path: str = Field(min_length=1, max_length=4096)
+    adapter_name: str = Field("", max_length=200)
+
+
+class UnloadNewestBody(EndpointBody):
+    """Body of `/lora/unload`: no field, or nothing at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +77,6 @@ class LoadedAdapter:
     folder: Path
     number: int
     """Number of the load, from 1."""
-
-
-ADAPTER_CONFIG = "adapter_config.json"
 
 
 class ModelEndpoints:
@@ -119,6 +150,57 @@ class ModelEndpoints:
         """Unload a LoRA adapter."""
         await self.unload(body.lora_name)
         return PlainTextResponse(f"Success: LoRA adapter '{body.lora_name}' removed successfully.")
+
+    async def load_newest(self, _request: Request, body: LoadNewestBody) -> Response:
+        """Load an adapter, or replace the one of that name, and let it answer `/generate`."""
+        name = body.adapter_name or f"adapter_{self.loads}"
+        adapter = await self.load(name, body.adapter_path, replaces=True, fields="adapter")
+        config = read_json_object(adapter.folder / ADAPTER_CONFIG)
+        return JSONResponse(
+            {
+                "status": "ok",
+                "adapter_path": adapter.path,
+                "adapter_name": adapter.name,
+                "adapter_id": adapter.number,
+                "load_count": self.loads,
+                "adapter_config": {
+                    "r": config.get("r"),
+                    "lora_alpha": config.get("lora_alpha"),
+                    "target_modules": config.get("target_modules"),
+                    "base_model": config.get("base_model_name_or_path"),
+                },
+            }
+        )
+
+    async def unload_newest(self, _request: Request, _body: UnloadNewestBody) -> Response:
+        """Unload the adapter that was loaded last; the base model answers `/generate` again."""
+        self.require_root()
+        newest = self.newest
+        if newest is not None:
+            await self.unload(newest.name)
+        return JSONResponse(
+            {
+                "status": "ok",
+                "previous_adapter": newest.path if newest else None,
+                "previous_name": newest.name if newest else None,
+            }
+        )
+
+    async def show_newest(self, _request: Request) -> Response:
+        """Report the adapter that answers `/generate`, and those that could be loaded."""
+        newest = self.newest
+        # In a thread: a long run has thousands of folders.
+        available = await asyncio.to_thread(self.available)
+        return JSONResponse(
+            {
+                "lora_available": available is not None,
+                "active_adapter_path": newest.path if newest else None,
+                "active_adapter_name": newest.name if newest else None,
+                "active_adapter_id": newest.number if newest else None,
+                "load_count": self.loads,
+                "available_adapters": available or [],
+            }
+        )
 
     async def load(
         self, name: str, path: str, *, replaces: bool, fields: str = "lora"

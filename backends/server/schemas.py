@@ -2,6 +2,8 @@
 
 Exceptions are fields that cannot change an answer, and unsupported fields with a neutral value. A
 field with the value null counts as absent.
+
+Formats are those of OpenAI, of vLLM, and of `vllm_api_server.py` in atroposlib 0.4.0.
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import AliasChoices, BeforeValidator, Field, JsonValue, ValidationError
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+)
 
 from arena.http.access import ApiError, invalid_value, validation_error
 from arena.llm.backend import Message
@@ -281,23 +290,33 @@ class LegacyBody(RequestBody):
         return chat
 
 
-class LoadAdapterBody(EndpointBody):
-    """Body of `/v1/load_lora_adapter`."""
+class EnginePrompt(EndpointBody):
+    """A prompt of vLLM's engine: token ids, or else a text."""
 
-    neutral_values: ClassVar[NeutralValues] = {"is_3d_lora_weight": (False,)}
-
-    lora_name: str = Field(min_length=1, max_length=200)
-    lora_path: str = Field(min_length=1, max_length=4096)
-    load_inplace: bool = False
+    prompt: str = ""
+    prompt_token_ids: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
 
 
-class UnloadAdapterBody(EndpointBody):
-    """Body of `/v1/unload_lora_adapter`."""
+class GenerateBody(SamplingBody):
+    """Body of `/generate`: a prompt and vLLM's sampling parameters."""
 
-    # What identified an adapter when it was loaded, and an old form of its name in vLLM.
-    fields_without_effect = frozenset({"load_inplace", "lora_int_id", "lora_path"})
+    neutral_values: ClassVar[NeutralValues] = {
+        **SamplingBody.neutral_values,
+        "stream": (False,),
+        "detokenize": (True,),
+    }
 
-    lora_name: str = Field(min_length=1)
+    prompt: EnginePrompt
+    logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
+    max_tokens: int | None = Field(16, ge=1)
+
+    @field_validator("prompt", mode="before")
+    @classmethod
+    def _as_object(cls, prompt: object) -> object:
+        """Return the longest of the three forms: an object, a text, or a list of token ids."""
+        if isinstance(prompt, str):
+            return {"prompt": prompt}
+        return {"prompt_token_ids": prompt} if isinstance(prompt, list) else prompt
 
 
 AnyBody = TypeVar("AnyBody", bound=RequestBody)

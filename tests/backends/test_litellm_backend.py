@@ -24,8 +24,7 @@ from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Usage
 from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
-from backends.litellm import PROVIDERS, any_provider, cohere, ollama
-from backends.litellm_backend import LiteLLMBackend
+from backends.litellm import PROVIDERS, LiteLLMBackend, any_provider, cohere, ollama
 from backends.litellm_client import load_litellm
 
 KEY = "sk-planted-0123456789abcdef"

@@ -28,8 +28,8 @@ from backends.embedded import FETCHABLE, PackagedModel, find_checkpoint, models_
 from backends.embedded.architecture import read_architecture  # noqa: E402
 from backends.embedded.layers import read_state_dict  # noqa: E402
 from backends.embedded.sampler import Sampler, SamplingParams  # noqa: E402
+from backends.models import fetch  # noqa: E402
 from backends.models.gguf_files import TENSORS, convert_gguf  # noqa: E402
-from backends.models.local import fetch  # noqa: E402
 
 QUANTISED = {"q_proj": "Q4_1", "down_proj": "Q8_0", "k_proj": "F16"}
 """Types of some tensors; the others are float32."""

@@ -20,8 +20,7 @@ from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends import litellm as backends_litellm
-from backends.litellm import PROVIDERS
-from backends.litellm_backend import LiteLLMBackend
+from backends.litellm import PROVIDERS, LiteLLMBackend
 from backends.openai_http import http_backend
 
 CHAT = (

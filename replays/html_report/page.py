@@ -144,7 +144,7 @@ def render(report: Report) -> str:
         .render(
             report=report,
             ranked=ranked,
-            title=_title(report),
+            title=report_title(report),
             facts=_facts(report),
             headline=[_isolate_names(sentence) for sentence in headline(report)],
             standings=_standings_chart(report, ranked),
@@ -187,7 +187,8 @@ def _pairs_adjustment(report: Report) -> str:
     return adjustment_text(sum(pairs.values()), len(pairs))
 
 
-def _title(report: Report) -> str:
+def report_title(report: Report) -> str:
+    """Return the title of a page: the kind of report, the game and the players."""
     title = f"{KINDS[report.kind]} · {report.game}"
     if report.comparison is not None:
         return f"{title} · {report.comparison.player} and {report.comparison.baseline}"
@@ -205,17 +206,26 @@ def _facts(report: Report) -> list[str]:
     return facts
 
 
-def _standings_chart(report: Report, ranked: Sequence[PlayerReport]) -> Markup | None:
-    """Draw ratings, or win rates or mean returns if no player has a rating."""
-    rated = any(player.rating.value is not None for player in ranked)
-    rows = [(player.label, player.rating if rated else report.result(player)) for player in ranked]
-    if rated:
-        return _forest(rows, ChartAxis("rating"))
+def standings_axis(report: Report) -> tuple[bool, ChartAxis, float | None]:
+    """Return how players are compared in one chart.
+
+    Returns:
+        Whether ratings are drawn (else win rates or mean returns, if no player has a rating), the
+        axis, and the value of equal players.
+    """
+    if any(player.rating.value is not None for player in report.players):
+        return True, ChartAxis("rating"), None
     scale = report.scale
     title = scale.name if scale.is_win_rate else f"mean {scale.name}"
     tick = percent_tick if scale.unit == "share" else plain_tick
-    reference = report.par if scale.is_win_rate else None
-    return _forest(rows, ChartAxis(title, format=tick, bounds=scale.bounds), reference)
+    par = report.par if scale.is_win_rate else None
+    return False, ChartAxis(title, format=tick, bounds=scale.bounds), par
+
+
+def _standings_chart(report: Report, ranked: Sequence[PlayerReport]) -> Markup | None:
+    rated, axis, par = standings_axis(report)
+    rows = [(player.label, player.rating if rated else report.result(player)) for player in ranked]
+    return _forest(rows, axis, par)
 
 
 def _seats_chart(report: Report) -> Markup | None:

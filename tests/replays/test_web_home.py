@@ -25,10 +25,10 @@ from arena.evaluation.aggregation import stored_report
 from arena.evaluation.paired import compare_evaluations
 from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
-from replays.web.game_query import ORDERS, GameIndex, GameQuery
 from replays.web.home.entries import EntryList, find_results, find_run
 from replays.web.http_errors import HttpError
 from replays.web.listing import EMPTY_ROW, Listing
+from replays.web.replay_api import ORDERS, GameIndex, GameQuery
 from replays.web.replay_directory import ReplayDirectory
 
 

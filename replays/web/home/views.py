@@ -23,11 +23,10 @@ from replays.html_report.charts import (
     Series,
     forest_chart,
     line_chart,
-    percent_tick,
-    plain_tick,
     points_of,
     thinned,
 )
+from replays.html_report.page import report_title, standings_axis
 from replays.html_report.training_report import TICKS, ReportSection, sections_of
 from replays.web.home.documents import ChartJson, SectionJson, ViewJson, chart, section
 from replays.web.home.entries import FileSet
@@ -36,7 +35,6 @@ from trainers.runs.figures import Figure
 from trainers.runs.records import StepRecord
 from trainers.runs.training_run import TrainingRun
 
-KINDS = {"eval": "Evaluation", "tournament": "Tournament", "analysis": "Analysis"}
 MIN_SHARED = 10
 """Shared deals that a paired comparison needs to be shown as an answer."""
 MAX_STEPS = 60
@@ -63,7 +61,7 @@ def experiment_view(files: FileSet, running: bool) -> ViewJson:
         others = [note.replace(stopped, f"The run goes on: {count} so far.") for note in others]
     ranks, *tables = grids(report)
     return {
-        "title": _title(report),
+        "title": report_title(report),
         "facts": [*options_in_words(report.options), count, *(["running"] if running else [])],
         "verdict": [first],
         "notes": others,
@@ -83,17 +81,9 @@ def read_report(files: FileSet) -> Report:
         return stored_report(results)
 
 
-def _title(report: Report) -> str:
-    title = f"{KINDS[report.kind]} · {report.game}"
-    if report.kind == "eval" and report.players:
-        names = [player.player for player in report.players]
-        return f"{title} · {' − '.join(names[:2])}"
-    return title
-
-
 def _standings(reports: list[Report], suffixes: list[str]) -> list[ChartJson]:
     """Draw ratings, or the results of all players on one axis."""
-    rated = any(each.rating.value is not None for report in reports for each in report.players)
+    rated, axis, par = standings_axis(reports[0])
     rows = [
         (f"{player.label}{suffix}", player.rating if rated else report.result(player))
         for report, suffix in zip(reports, suffixes, strict=True)
@@ -101,15 +91,9 @@ def _standings(reports: list[Report], suffixes: list[str]) -> list[ChartJson]:
     ]
     if not rows:
         return []
-    scale = reports[0].scale
-    title, format_tick = ("rating", plain_tick) if rated else (f"mean {scale.name}", plain_tick)
-    reference = None
-    if not rated and scale.is_win_rate:
-        title, format_tick, reference = scale.name, percent_tick, reports[0].par
-    axis = ChartAxis(title, format=format_tick)
-    label = f"{title} of each player with its 95 % interval; numbers in the table below"
-    about = "95 % intervals" + ("; dashed: equal players" if reference is not None else "")
-    return [chart(title.capitalize(), about, forest_chart(label, rows, axis, reference))]
+    label = f"{axis.title} of each player with its 95 % interval; numbers in the table below"
+    about = "95 % intervals" + ("" if par is None else "; dashed: equal players")
+    return [chart(axis.title.capitalize(), about, forest_chart(label, rows, axis, par))]
 
 
 def comparison_view(first: FileSet, second: FileSet) -> ViewJson:

@@ -26,6 +26,8 @@ from backends.provider_errors import parse_retry_after, to_one_line
 
 MAX_BODY_BYTES = 16 << 20
 """A response that announces a longer body is not read."""
+READ_ONLY_REMARK = ".* using the `ReadOnly` qualifier"
+"""Pydantic's warning about litellm's typed dictionaries."""
 
 
 @cache
@@ -38,10 +40,13 @@ def load_litellm() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             litellm: Any = import_module("litellm")
+            _skip_unused_callbacks(litellm)
     finally:
         del os.environ["LITELLM_MODE"]
         if mode is not None:
             os.environ["LITELLM_MODE"] = mode
+    # Newer versions import some of their classes at the first call, and pydantic remarks on them.
+    warnings.filterwarnings("ignore", message=READ_ONLY_REMARK, category=UserWarning)
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
@@ -49,7 +54,6 @@ def load_litellm() -> Any:
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         # Its log contains requests with their headers; our errors report the problems.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    _skip_unused_callbacks(litellm)
     return litellm
 
 
@@ -222,8 +226,10 @@ class ModelInfo:
     def of(cls, name: str, route: str) -> ModelInfo:
         """Look up a model; all of it is unknown for one that litellm does not list."""
         litellm = load_litellm()
-        # litellm lists some models with their route and others without it.
-        names = (name, name.partition("/")[2], name.rpartition("/")[2])
+        # litellm lists some models with their route and others without it, and those of Anthropic
+        # under its own names, "claude-sonnet-4-5" for OpenRouter's "claude-sonnet-4.5".
+        last = name.rpartition("/")[2]
+        names = (name, name.partition("/")[2], last, last.replace(".", "-"))
         prices = litellm.model_cost
         info: Mapping[str, Any] = next((prices[n] for n in names if n in prices), {})
         passed = litellm.get_supported_openai_params(names[1], custom_llm_provider=route)
@@ -232,7 +238,7 @@ class ModelInfo:
             route,
             frozenset(passed or ()),
             bool(info),
-            bool(litellm.supports_response_schema(name)),
+            any(litellm.supports_response_schema(n) for n in names),
             any(litellm.supports_reasoning(n) for n in names),
             info.get("max_input_tokens"),
             info.get("max_output_tokens"),

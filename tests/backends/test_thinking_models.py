@@ -21,7 +21,10 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends import litellm as backends_litellm
 from backends.litellm import PROVIDERS, LiteLLMBackend
+from backends.litellm_client import READ_ONLY_REMARK
 from backends.openai_http import http_backend
+
+pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 
 CHAT = (
     Message("system", "rules"),

@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+ART := build/venv-art
+ART_TESTS := $(ART)/bin/python -m pytest tests/trainers/test_art_*.py
 DEMO := runs/train/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -20,11 +22,12 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
 VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs clean
+.PHONY: help demo test test-art test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
+	@echo "make test-art  only the tests that need OpenPipe's ART, in an environment of its own"
 	@echo "make test-atropos  test the trajectory API also with the stock server and trainer of atroposlib"
 	@echo "            0.4.0, in an environment of its own (1.4 GB; ten minutes at the first time)"
 	@echo "make test-adapters  test the games of OpenSpiel, PettingZoo and TextArena, in an environment of its"
@@ -67,14 +70,13 @@ demo: $(VENV)/.core
 # pytest rewrites the asserts of 270 files: half a minute in each of its processes if an environment
 # forbids to keep the result.
 test: export PYTHONDONTWRITEBYTECODE =
-test: $(VENV)/.test
-	@# ART changes the process that imports it (asyncio, contexts of errors), so what needs it is
-	@# tested in one of its own. Another one tests what needs torch, so that torch and transformers
-	@# are imported once. Both run beside the linters and the rest. Tests often wait, so there are
-	@# more processes than cores, and each computes in one thread: threads that wait for a core spin.
-	@# Tests of speed come last, when nothing else runs. The longest files, those of the browser,
-	@# come first.
-	OMP_NUM_THREADS=1 $(BIN)/pytest tests/trainers/test_art_*.py > $(VENV)/art.log 2>&1 & art=$$!; \
+test: $(VENV)/.test $(ART)/.ready
+	@# What needs torch is tested in a process of its own, so that torch and transformers are imported
+	@# once, and what needs ART in another one, in ART's environment. Both run beside the linters and
+	@# the rest. Tests often wait, so there are more processes than cores, and each computes in one
+	@# thread: threads that wait for a core spin. Tests of speed come last, when nothing else runs.
+	@# The longest files, those of the browser, come first.
+	OMP_NUM_THREADS=1 $(ART_TESTS) > $(VENV)/art.log 2>&1 & art=$$!; \
 	  OMP_NUM_THREADS=1 $(BIN)/pytest -m $(UNTIMED) --ignore-glob='*/test_art_*.py' $(WITH_TORCH) \
 	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
@@ -85,6 +87,18 @@ test: $(VENV)/.test
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/torch.log; \
 	  $(BIN)/pytest -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
 	  exit $$((failed + $$?))
+
+test-art: $(ART)/.ready
+	$(ART_TESTS)
+
+# Shared versions, but for those that constraints-art.txt names.
+$(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
+	$(PYTHON) -m venv $(ART)
+	awk -F== '!/^#/ { name = tolower($$1); if (!(name in seen)) print; seen[name] }' \
+	  constraints-art.txt constraints.txt > $(ART)/constraints.txt
+	$(ART)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(ART)/constraints.txt --editable '.[art]' pytest hypothesis
+	@touch $@
 
 test-atropos: $(VENV)/.test build/venv-atropos/.ready
 	ARENA_ATROPOS_PYTHON=build/venv-atropos/bin/python \
@@ -166,7 +180,7 @@ build/venv-ray/.ready: pyproject.toml constraints.txt
 
 test-vllm: $(VENV)/.test $(VLLM)/.filled
 	ARENA_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python \
-	  $(BIN)/pytest -m vllm tests/trainers/test_art_*.py tests/trainers/test_atropos_commands.py
+	  $(BIN)/pytest -m vllm tests/trainers
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

@@ -174,7 +174,7 @@ def _draw_seats(
     for _ in range(per_row):
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     cells = []
-    for seat, name in enumerate(short_names(specs)):
+    for seat, name in enumerate(short_names([printable_lines(spec) for spec in specs])):
         # While several players commit at once, a seat must not see who has already done so.
         acts = seat in snapshot.to_act and viewer in (None, seat)
         bits = entropy(seat, snapshot) if viewer in (None, seat) else None

@@ -24,7 +24,6 @@ from replays.tui.frame import (
     Snapshot,
     draw_frame,
     format_title,
-    printable_lines,
     take_snapshots,
 )
 from replays.tui.panels import comments_at, draw_comments
@@ -175,7 +174,7 @@ def _print_events(replay: Replay, seat: int | None) -> None:
 def _draw_position(replay: Replay, position: int, seat: int | None, size: Size) -> RenderableType:
     """Return the table at a position, and the comments on the last ply."""
     snapshot = take_snapshots(replay)[position]
-    specs = [printable_lines(spec) for spec in players_at(replay.header, position - 1)]
+    specs = players_at(replay.header, position - 1)
     entropy = EntropyTracker(snapshot.game)
     # Comments come in the order of `visible_from`, so later plies need no assessment.
     comments = takewhile(

@@ -209,12 +209,12 @@ def _verdict_style(delta: Interval) -> str:
 
 
 def _last_step(rows: Rows) -> Iterator[Text]:
-    """Yield the groups, the tokens and the time of the last step."""
+    """Yield the groups, the speed and the time of the last step."""
     steps = figures.played(rows)
     if not steps:
         yield _fact_line("last step", "the first step is being played")
         return
-    last, groups, tokens = steps[-1], steps[-1].groups, steps[-1].tokens
+    last, groups = steps[-1], steps[-1].groups
     counts = {"no variance": groups.no_variance, "incomplete": groups.incomplete}
     # Only trainers whose games come from elsewhere drop groups for these reasons.
     counts |= {"stale": groups.stale, "refused": groups.refused, "games failed": last.failed}
@@ -223,8 +223,6 @@ def _last_step(rows: Rows) -> Iterator[Text]:
     sampling, training = figures.sampling_rate(last), figures.training_rate(last)
     rates = f"{short_count(sampling)} in sampling", f"{short_count(training)} in training"
     yield _fact_line("tokens/s", *rates)
-    sums = {"sampled": tokens.sampled, "trained": tokens.trained, "read": tokens.prompt}
-    yield _fact_line("tokens", *(f"{short_count(count)} {words}" for words, count in sums.items()))
     split = {name: seconds for name, seconds in time_split(last).items() if seconds > 0}
     total = sum(split.values())
     shares = sorted(split.items(), key=lambda part: -part[1])
@@ -250,9 +248,9 @@ def curve_line(figure: Figure, width: int, style: str = "", note: str = "") -> T
         low, high = (in_words(end).removesuffix(" %") for end in (newest.low, newest.high))
         note = f"{low} to {high}"
     line = Text.assemble(
-        (f"{_fit(figure.name, NAME - 1)} ", "cyan"),
+        (f"{figure.name[: NAME - 1]:<{NAME}}", "cyan"),
         (f"{in_words(newest.value):>{VALUE}} ", style),
-        (f"{_fit(note, RANGE - 1)} ", "dim"),
+        (f"{note[: RANGE - 1]:<{RANGE}}", "dim"),
     )
     return line.append(sparkline(figure.values, width - line.cell_len), "blue")
 
@@ -279,13 +277,6 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
         return BLOCKS[round((value - low) / (high - low) * top) if high > low else top // 2]
 
     return "".join(map(block, columns))
-
-
-def _fit(words: str, width: int) -> str:
-    """Shorten or pad words to exactly `width` columns."""
-    text = Text(words)
-    text.truncate(width, overflow="ellipsis", pad=True)
-    return text.plain
 
 
 def _bar(filled: float, width: int, style: str) -> Text:

@@ -17,7 +17,7 @@ from rich.text import Text
 from arena import CHANCE, Replay
 from replays.analysis.posterior import entry_at
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.analysis.timeline import former_players, players_at
+from replays.analysis.timeline import players_at
 from replays.tui.background_analysis import BackgroundAnalysis
 from replays.tui.decision_panel import decision_panel
 from replays.tui.frame import (
@@ -26,7 +26,6 @@ from replays.tui.frame import (
     Snapshot,
     draw_frame,
     format_title,
-    printable_lines,
     take_snapshots,
 )
 from replays.tui.panels import (
@@ -206,15 +205,11 @@ class TerminalViewer:
         if target == "mistake":
             comments = self.analysis.comments.get(self.seat, [])
             return [each["visible_from"] for each in comments if each["mistake"]]
+        later = range(1, len(self.snapshots))
         if target == "move":
-            players = enumerate(self._players(), start=1)
-            return [position for position, player in players if player == self.focus]
-        kind, later = self._wanted_kind(), range(1, len(self.snapshots))
+            return [position for position in later if self._player_before(position) == self.focus]
+        kind = self._wanted_kind()
         return [position for position in later if kind in self._kinds_at(position)]
-
-    def _players(self) -> list[int]:
-        """Return the player of each ply."""
-        return [getattr(move, "player", CHANCE) for move in self.replay.moves]
 
     def _kinds_at(self, position: int) -> list[str]:
         """Return the kinds of the events of the ply that led to a position."""
@@ -226,15 +221,18 @@ class TerminalViewer:
         """Return the kinds of events of players' plies, the rarest first.
 
         A rare event is usually an important one. A seat's perspective offers only the kinds that
-        have occurred until this position.
+        have occurred until this position: those of later events would reveal what will happen.
         """
-        # Kinds of later events would reveal what is going to happen.
         last = len(self.snapshots) - 1 if self.seat is None else self.position
         counts = Counter[str]()
-        for position, player in enumerate(self._players()[:last], start=1):
-            if player != CHANCE:
+        for position in range(1, last + 1):
+            if self._player_before(position) != CHANCE:
                 counts.update(self._kinds_at(position))
         return sorted(counts, key=lambda kind: (counts[kind], kind))
+
+    def _player_before(self, position: int) -> int:
+        """Return the player of the ply that led to a position."""
+        return getattr(self.replay.moves[position - 1], "player", CHANCE)
 
     def _wanted_kind(self) -> str | None:
         return self.event_kind or next(iter(self._event_kinds()), None)
@@ -286,7 +284,7 @@ class TerminalViewer:
         return lines
 
     def _table(self, size: Size) -> RenderableType:
-        specs = [printable_lines(self._player_name(seat)) for seat in range(self.seats)]
+        specs = players_at(self.replay.header, self.position)
         posterior = self.analysis.posteriors.get(self.focus)
         caption = "g: exact probabilities" if posterior and posterior["places"] else ""
         snapshot = self.snapshots[self.position]
@@ -298,14 +296,6 @@ class TerminalViewer:
         if posterior is None or not snapshot.num_events:
             return None
         return entry_at(posterior, self.position)["bits"]
-
-    def _player_name(self, seat: int) -> str:
-        """Return the SPEC of a seat at this position, and of its players before a branch."""
-        spec = players_at(self.replay.header, self.position)[seat]
-        former = (
-            each for each in former_players(self.replay.header, seat) if each.until <= self.position
-        )
-        return spec + "".join(f", was {each.spec} until ply {each.until}" for each in former)
 
     def _scrolled(self, context: PanelContext, size: Size) -> RenderableType:
         """Return the part of the panel that fits, from the scroll position on."""

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from arena.core.text import printable
 from arena.core.views.number_text import decimal, percentage
-from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs import figures
 from trainers.runs.figures import Figure, Unit, finite, time_split
@@ -120,15 +119,11 @@ class TrainingLive:
     def picture(self, width: int, height: int) -> RenderableType:
         """Draw the run in at most `width` columns and `height` lines: what matters most first."""
         width = max(MIN_WIDTH, width - 1)  # Some terminals wrap after a full last column.
+        header, rows = list(self._header(width)), self._rows
         messages = [Text(f"! {line}", "magenta") for line in self._messages]
-        header = list(self._header(width))
         # A low terminal shows fewer messages, then fewer figures.
         messages = messages[max(0, len(messages) - max(0, height - len(header)) // 5) :]
-        body = [
-            *_learning(self._rows, width),
-            *_last_step(self._rows),
-            *_updates(self._rows, width),
-        ]
+        body = [*_learning(rows, width), Text(), *_last_step(rows), Text(), *_updates(rows, width)]
         room = max(0, height - len(header) - len(messages))
         lines = [*header, *body[:room], *messages][: max(1, height)]
         for line in lines:
@@ -137,26 +132,27 @@ class TrainingLive:
 
     def _header(self, width: int) -> Iterator[Text]:
         """Yield the experiment, the host, and the progress of the run and of its phase."""
-        config, now = self._config, self._clock()
+        config, now, left = self._config, self._clock(), self._seconds_left()
         players = config.options.get("players", config.options.get("num_players"))
         facts = [config.experiment, config.game, config.options.get("variant")]
-        facts.append(f"{players} players" if players else None)
+        facts += [f"{players} players"] if players else []
         title = printable(" · ".join(str(fact) for fact in facts if fact))
-        step = Text(f"step {self._done}/{config.total_steps}", "bold")
-        yield _ends(Text(title, "bold"), step, width)
-        left = self._seconds_left()
         times = f"{clock(now - self._started)} passed"
         times += "" if left is None else f" · {clock(left)} left"
-        yield _ends(Text(self._about, "dim"), Text(times, "dim"), width)
-        phase = Text()
-        if self._phase is not None:
-            phase.append(f"  {printable(self._phase.name)[:16]} ", "bold cyan")
-            if self._phase.total > 0:
-                phase.append_text(_bar(self._phase.done / self._phase.total, 12, "cyan"))
-                phase.append(f" {self._phase.done}/{self._phase.total}")
-            phase.append(f" {clock(now - self._phase.started)}", "dim")
-        finished = self._done / max(1, config.total_steps)
-        yield _bar(finished, max(8, width - phase.cell_len), "green").append_text(phase)
+        # One text at the left and one at the right of each line; the left one is shortened.
+        step = f"step {self._done}/{config.total_steps}"
+        for text, end, style in ((title, step, "bold"), (self._about, times, "dim")):
+            line = Text(text, style)
+            line.truncate(width - len(end) - 2, overflow="ellipsis", pad=True)
+            yield line.append(f"  {end}")
+        words, phase = "", self._phase
+        if phase is not None:
+            count = f" {phase.done}/{phase.total}" if phase.total > 0 else ""
+            spent = clock(now - phase.started)
+            words = f"  {printable(phase.name)[:16]}{count} {spent}"
+        columns = max(8, width - len(words))
+        full = round(min(1.0, self._done / max(1, config.total_steps)) * columns)
+        yield Text.assemble(("━" * full, "green"), ("─" * (columns - full), "dim"), (words, "cyan"))
 
     def _seconds_left(self) -> float | None:
         """Estimate the remaining seconds from the last steps; None before the first one."""
@@ -174,7 +170,6 @@ class TrainingLive:
 def _learning(rows: Rows, width: int) -> Iterator[Text]:
     """Yield win rate, reward, its terms, and the delta on held-out deals."""
     reward, *terms = figures.rewards(rows)
-    yield _heading("learning", width)
     yield curve_line(figures.win_rate(rows), width, "bold")
     yield curve_line(reward, width, "bold")
     for term in terms[:MAX_TERMS]:
@@ -182,30 +177,24 @@ def _learning(rows: Rows, width: int) -> Iterator[Text]:
     if len(terms) > MAX_TERMS:
         yield Text(f"  and {len(terms) - MAX_TERMS} more terms", "dim")
     evaluated = [row for row in rows if row.evaluation]
-    result = evaluated[-1].evaluation if evaluated else None
-    if result is None:
+    if not evaluated or evaluated[-1].evaluation is None:
         yield _fact_line("delta", "not evaluated yet")
         return
-    deals = f"{result.games} held-out deals"
-    if not evaluated[-1].step:
-        start = percentage(result.start.value)
-        yield _fact_line("delta", f"none yet; the starting policy wins {start} of {deals}")
+    step, result = evaluated[-1].step, evaluated[-1].evaluation
+    if not step:
+        wins = f"the starting policy wins {percentage(result.start.value)}"
+        yield _fact_line("delta", f"none yet; {wins} of {result.games} held-out deals")
         return
     delta = figures.delta(evaluated)
-    yield curve_line(delta, width, _verdict_style(delta.newest))
-    start, newest = (
-        value_only(result.start_result, result.scale),
-        value_only(result.result, result.scale),
-    )
+    low, high = delta.newest.low, delta.newest.high
+    # Green or red, if the interval excludes 0.
+    sure = low is not None and high is not None and not low <= 0 <= high
+    style = ("green" if (low or 0) > 0 else "red") if sure else ""
+    yield curve_line(delta, width, f"bold {style}".strip())
     best = [f"best: step {row.step}" for row in evaluated if row.best][-1:]
-    yield _fact_line("", f"{start} → {newest}", f"step {evaluated[-1].step}", *best, deals)
-
-
-def _verdict_style(delta: Interval) -> str:
-    """Return green or red if the interval excludes 0."""
-    if delta.low is None or delta.high is None or delta.low <= 0 <= delta.high:
-        return "bold"
-    return "bold green" if delta.low > 0 else "bold red"
+    ends = (result.start_result, result.result)
+    rise = " → ".join(value_only(each, result.scale) for each in ends)
+    yield _fact_line("", rise, f"step {step}", *best, f"{result.games} held-out deals")
 
 
 def _last_step(rows: Rows) -> Iterator[Text]:
@@ -233,7 +222,6 @@ def _last_step(rows: Rows) -> Iterator[Text]:
 def _updates(rows: Rows, width: int) -> Iterator[Text]:
     """Yield the legal replies, the metrics of the update, and the length of a reply."""
     legal, length = figures.replies(rows)
-    yield _heading("update", width)
     for figure in (legal, *figures.updates(rows), length):
         yield curve_line(figure, width)
 
@@ -279,21 +267,5 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
     return "".join(map(block, columns))
 
 
-def _bar(filled: float, width: int, style: str) -> Text:
-    """Draw a bar that is filled to this share (0 to 1)."""
-    full = round(max(0.0, min(1.0, filled)) * width)
-    return Text.assemble(("━" * full, style), ("─" * (width - full), "dim"))
-
-
-def _heading(words: str, width: int) -> Text:
-    return Text(f"── {words} ".ljust(width, "─"), "dim")
-
-
 def _fact_line(name: str, *facts: str) -> Text:
     return Text.assemble((name.ljust(NAME), "cyan"), " · ".join(facts))
-
-
-def _ends(left: Text, right: Text, width: int) -> Text:
-    """Return one text at the left and one at the right of a line; the left one is shortened."""
-    left.truncate(max(1, width - right.cell_len - 2), overflow="ellipsis", pad=True)
-    return Text.assemble(left, "  ", right)

@@ -103,7 +103,6 @@ class TerminalViewer:
         self._room = 1
         """Lines of the panel on the screen; set when it is drawn."""
         self._panel_before_help = TABLE
-        self._panel_cache: tuple[object, list[list[Segment]]] = (None, [])
 
     @property
     def focus(self) -> int:
@@ -299,11 +298,7 @@ class TerminalViewer:
 
     def _scrolled(self, context: PanelContext, size: Size) -> RenderableType:
         """Return the part of the panel that fits, from the scroll position on."""
-        # The panel is kept, because wrapping a long prompt takes a while.
-        key = (self.panel, context, self.analysis.progress, self.console.size)
-        if self._panel_cache[0] != key:
-            self._panel_cache = (key, self._lines(PANELS[self.panel](context)))
-        lines = self._panel_cache[1]
+        lines = self._lines(PANELS[self.panel](context))
         if len(lines) <= size.height or size.height == 1:
             self.scroll = 0
             return SegmentLines(lines, new_lines=True)

@@ -110,7 +110,7 @@ def test_all_that_matters_is_shown_in_80_by_24() -> None:
         "cluedo-default · cluedo · cards · 4 players",
         "step 37/60",
         "embedded host: there is no GPU here",
-        "rollouts ━━━━──────── 44/128",
+        "rollouts 44/128 0:00",
         f"{100 * last.win_rate.value:.0f} %",
         "information",
         "weight 0.5",

@@ -60,7 +60,7 @@ help:
 
 demo: $(VENV)/.core
 	$(BIN)/arena train cluedo --backend art --preset demo
-	$(BIN)/arena play cluedo --players 4 --seed 7 --delay 0.15 --text-level deductions \
+	$(BIN)/arena play cluedo --players 4 --seed 7 --set delay=0.15 --text-level deductions \
 	  --seat 0=embedded:$(TRAINED) \
 	  --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice --out runs/demo
 	@echo "What it learned: runs/train/cluedo-demo/report.html"
@@ -204,7 +204,7 @@ results: $(VENV)/.core
 ladder: $(VENV)/.core
 	for players in 3 4 6; do \
 	  $(BIN)/python docs/tools/results.py store ladder-$$players -- \
-	    $(BIN)/arena tournament cluedo --players $$players --games 200 --seed 1 --json --no-replays \
+	    $(BIN)/arena tournament cluedo --players $$players --games 200 --seed 1 --json --set replays=false \
 	    --player bot:random --player bot:novice --player bot:detective --player bot:oracle || exit 1; \
 	done
 	$(BIN)/python docs/tools/results.py render
@@ -225,7 +225,7 @@ strength: $(VENV)/.core
 	for level in deductions notes events; do \
 	  $(BIN)/python docs/tools/results.py store strength-$$level -- \
 	    $(BIN)/arena eval cluedo --players 4 --player embedded:clue-tiny --baseline bot:novice \
-	    --text-level $$level --games 400 --seed 500000000 --json --no-replays || exit 1; \
+	    --text-level $$level --games 400 --seed 500000000 --json --set replays=false || exit 1; \
 	done
 	$(BIN)/python docs/tools/results.py render
 

@@ -28,12 +28,12 @@ def analyze_command(
     paths: Annotated[
         list[Path], typer.Argument(help="Replays, folders of replays, results files.")
     ],
+    executor_flags: ExecutorFlags,
+    report_flags: ReportFlags,
     csv: Annotated[Path | None, Flag(help="Also write the measures to this file.")] = None,
     score: Annotated[
         bool, Flag("--score/--no-score", help="Score by the exact posterior; without, much faster.")
     ] = True,
-    executor_flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
-    report_flags: ReportFlags = ReportFlags(),  # noqa: B008 - frozen.
 ) -> int:
     """Measure finished games: wins, deductions, replies, by player."""
     import asyncio

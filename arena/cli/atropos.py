@@ -175,15 +175,15 @@ def evaluate_command(
     game: GameName,
     game_flags: GameFlags,
     openai_flags: OpenAIFlags,
+    flags: ExperimentFlags,
+    report_flags: ReportFlags,
+    model_flags: ModelFlags,
     against: AgainstFlag = [],  # noqa: B006
     baseline: Annotated[
         str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
     ] = None,
     games: Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")] = None,
     seed: SeedFlag = None,
-    flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
-    report_flags: ReportFlags = ReportFlags(),  # noqa: B008
-    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
 ) -> int:
     """Measure a served model as `arena eval` does."""
     if openai_flags.api_key:

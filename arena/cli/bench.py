@@ -75,14 +75,14 @@ def run_command(
             autocompletion=complete_spec,
         ),
     ],
+    flags: BenchFlags,
+    model_flags: ModelFlags,
     name: Annotated[
         str | None, Flag(help="Name of the player on the leaderboard. Default: its SPEC.")
     ] = None,
     text_level: Annotated[
         str, Flag(help="Help in the text: events, notes or deductions.")
     ] = "notes",
-    flags: BenchFlags = BenchFlags(),  # noqa: B008 - frozen.
-    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
     as_json: JsonFlag = False,
 ) -> int:
     """Play all tasks of a suite with one player; the folder is the submission."""
@@ -130,8 +130,8 @@ def _card_grid(card: SubmissionCard) -> Grid:
 @flag_groups
 def verify_command(
     folder: Annotated[Path, typer.Argument(help="A submission: --out of arena bench run.")],
+    flags: ExecutorFlags,
     suite: SuiteFlag = None,
-    flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     as_json: JsonFlag = False,
 ) -> int:
     """Play all games of a submission again, and compare everything that is stored."""
@@ -199,11 +199,11 @@ def site_command(
         list[Path],
         typer.Argument(metavar="FOLDER... OUT", help="Submissions, then the site's folder."),
     ],
+    flags: ExecutorFlags,
     suite: SuiteFlag = None,
     verify: Annotated[
         bool, Flag("--verify/--no-verify", help="Play all games again first; without, in seconds.")
     ] = True,
-    flags: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     as_json: JsonFlag = False,
 ) -> int:
     """Write a leaderboard of submissions: a static site that opens from disk."""

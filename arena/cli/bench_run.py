@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from arena.cli.executor_flags import ExecutorFlags
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
-from arena.cli.flags import Flag, GameFlags
-from arena.cli.model_flags import DryRunFlag, ModelFlags
+from arena.cli.flags import GameFlags
+from arena.cli.model_flags import ModelFlags
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.episodes.files import write_whole
 from arena.evaluation.records import RESULTS
+from arena.llm.config import setting
 
 if TYPE_CHECKING:
     from arena.evaluation.benchmark import SubmissionCard, Suite, SuiteTask
@@ -28,18 +29,17 @@ ALL_GAMES = 10**9
 """Every game of a suite is scored by the exact posterior."""
 
 
-@dataclass(frozen=True, slots=True)
 class BenchFlags(ExecutorFlags):
     """Flags of a run of a suite."""
 
-    out: Annotated[
-        Path | None, Flag(help="Folder of the submission. Default: a new one in runs/bench.")
-    ] = None
-    resume: Annotated[bool, Flag("--resume", help="Continue the run in --out.")] = False
-    max_concurrent: Annotated[
-        int, Flag(min=1, max=10_000, help="Games played at the same time, if models play.")
-    ] = 16
-    dry_run: DryRunFlag = False
+    out: Path | None = setting(None)
+    """Folder of the submission. Default: a new one in runs/bench."""
+    resume: bool = setting(False, flag="--resume")
+    """Continue the run in --out."""
+    max_concurrent: int = setting(16, ge=1, le=10_000)
+    """Games played at the same time, if models play."""
+    dry_run: bool = setting(False, "Models", flag="--dry-run")
+    """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
 
 @dataclass(frozen=True, slots=True)

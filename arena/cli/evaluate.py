@@ -49,6 +49,9 @@ def eval_command(
     player: Annotated[
         list[str], Flag(help="SPEC of the player that is measured.", autocompletion=complete_spec)
     ],
+    flags: ExperimentFlags,
+    report_flags: ReportFlags,
+    model_flags: ModelFlags,
     against: AgainstFlag = [],  # noqa: B006
     baseline: Annotated[
         str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
@@ -58,9 +61,6 @@ def eval_command(
     ] = None,
     until_ci: UntilFlag = None,
     seed: SeedFlag = None,
-    flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
-    report_flags: ReportFlags = ReportFlags(),  # noqa: B008
-    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
 ) -> int:
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
     from arena.core.spec import redacted

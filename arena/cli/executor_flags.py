@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from arena.cli.flags import Flag, one_of
 from arena.core.errors import UsageError
+from arena.episodes.executors import ExecutorKind
+from arena.llm.config import Config, setting
 
 if TYPE_CHECKING:
-    from arena.episodes.executors import Executor, ExecutorKind
+    from arena.episodes.executors import Executor
     from arena.llm.service import LLMService
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorFlags:
+class ExecutorFlags(Config):
     """Flags that choose where games run. Results do not depend on them."""
 
-    executor: Annotated[
-        str | None, Flag(help="Where games run: local (this process), processes or ray.")
-    ] = None
-    workers: Annotated[
-        int | None, Flag(min=1, max=100_000, help="Number of workers. Default: cores.")
-    ] = None
-    address: Annotated[
-        str | None, Flag(help="Of the Ray cluster. Default: RAY_ADDRESS, or a new one here.")
-    ] = None
+    executor: ExecutorKind | None = setting(None)
+    """Where games run: in this process, in processes, or on a Ray cluster."""
+    workers: int | None = setting(None, ge=1, le=100_000)
+    """Number of workers. Default: the number of cores."""
+    address: str | None = setting(None, flag=False)
+    """Address of the Ray cluster. Default: RAY_ADDRESS, or a new one on this machine."""
 
     @property
     def has_workers(self) -> bool:
@@ -38,15 +34,12 @@ class ExecutorFlags:
 
     def check_executor(self) -> None:
         """Raise UsageError for flags that do not fit together, MissingDependency without Ray."""
-        from arena.episodes.executors import ExecutorKind
         from arena.plugins.extras import require
 
-        if self.executor is not None:
-            one_of("--executor", self.executor, ExecutorKind)
         if self.executor == "ray":
             require("--executor ray", ["ray"], "ray")
         elif self.address is not None:
-            raise UsageError(f"--address {self.address}: it belongs to --executor ray")
+            raise UsageError(f"address={self.address} needs --executor ray")
         if self.executor == "local" and self.workers not in (None, 1):
             raise UsageError(f"--workers {self.workers}: --executor local has one worker")
 
@@ -63,8 +56,7 @@ class ExecutorFlags:
             return make_executor("ray", self.workers, llm, self.address)
         workers = min(self.workers or available_cores(), max(units, 1))
         default: ExecutorKind = "processes" if workers > 1 else "local"
-        kind: ExecutorKind = self.executor or default  # type: ignore[assignment]
-        return make_executor(kind, workers, llm)
+        return make_executor(self.executor or default, workers, llm)
 
 
 LOCAL = ExecutorFlags(executor="local")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from arena.cli.executor_flags import ExecutorFlags, reserve_descriptors
 from arena.cli.experiment_files import ExperimentFiles
-from arena.cli.flags import Flag, GameFlags, first_seed
-from arena.cli.model_flags import DryRunFlag, ModelFlags, has_models, probe_models
+from arena.cli.flags import GameFlags, first_seed
+from arena.cli.model_flags import ModelFlags, has_models, probe_models
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
+from arena.llm.config import setting
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -36,26 +37,21 @@ if TYPE_CHECKING:
     """Turns results, which come in the order of the schedule, into a report."""
 
 
-@dataclass(frozen=True, slots=True)
 class ExperimentFlags(ExecutorFlags):
     """Flags for the files of an experiment and for the games that are measured."""
 
-    out: Annotated[
-        Path | None, Flag(help="Folder for results and replays. Default: a new one in runs/.")
-    ] = None
-    resume: Annotated[
-        bool, Flag("--resume", help="Continue the run in --out, or the last run with these flags.")
-    ] = False
-    max_concurrent: Annotated[
-        int, Flag(min=1, max=10_000, help="Games played at the same time, if models play.")
-    ] = 16
-    scored: Annotated[
-        int, Flag(min=0, help="Games per player that the exact posterior scores: the first ones.")
-    ] = 100
-    replays: Annotated[
-        bool, Flag("--replays/--no-replays", help="Write a replay of each game.")
-    ] = True
-    dry_run: DryRunFlag = False
+    out: Path | None = setting(None)
+    """Folder for results and replays. Default: a new one in runs/."""
+    resume: bool = setting(False, flag="--resume")
+    """Continue the run in --out, or the last run with these flags."""
+    max_concurrent: int = setting(16, ge=1, le=10_000)
+    """Games played at the same time, if models play."""
+    scored: int = setting(100, flag=False, ge=0)
+    """Games per player that the exact posterior scores: the first ones."""
+    replays: bool = setting(True, flag=False)
+    """Write a replay of each game."""
+    dry_run: bool = setting(False, "Models", flag="--dry-run")
+    """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
 
 class ExperimentRun:
@@ -256,7 +252,7 @@ class ExperimentRun:
 
 
 async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Executor) -> None:
-    """Score games of an earlier run that had a smaller --scored."""
+    """Score games of an earlier run that had a smaller `scored`."""
     from arena.episodes.executors import in_worker
     from arena.episodes.job import run_jobs
     from arena.evaluation.analysis import score

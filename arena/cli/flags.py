@@ -170,11 +170,8 @@ def flag_of(name: str) -> str:
 def _annotation(flag: str, info: FieldInfo, text: str) -> Any:
     """Return the annotation of a flag for typer."""
     kind = value_type(info)
-    names = flag.split("/")
-    if kind is bool and len(names) == 1:
-        names = [f"{flag}/--no-{flag.removeprefix('--')}"]
-    elif kind is bool:
-        names = [flag]
+    # Of a bool, the second name is its opposite; typer reads both from one text.
+    names = [flag] if kind is bool else flag.split("/")
     option = Flag(
         *names,
         help=text,
@@ -378,6 +375,12 @@ def parameters_from(ctx: typer.Context, source: str) -> frozenset[str]:
     """Return the names of the parameters whose values come from COMMANDLINE or ENVIRONMENT."""
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
     return frozenset(name for name, found in sources.items() if found and found.name == source)
+
+
+def typed_names(ctx: typer.Context) -> frozenset[str]:
+    """Return the names of the flags and keys on the command line."""
+    keys = {text.partition("=")[0] for text in ctx.params.get("set_values") or ()}
+    return (parameters_from(ctx, "COMMANDLINE") - {"set_values"}) | keys
 
 
 def _path(ctx: Any) -> list[str]:

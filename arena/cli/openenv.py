@@ -106,7 +106,7 @@ def serve_command(
     game_flags: GameFlags,
     hosting: HostFlags,
     model_flags: ModelFlags,
-    limits: SessionFlags = SessionFlags(),
+    limits: SessionFlags,
     host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
         "127.0.0.1"
     ),

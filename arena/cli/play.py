@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from arena.cli.completion import complete_seat
 from arena.cli.executor_flags import ExecutorFlags
@@ -16,11 +16,11 @@ from arena.cli.flags import (
     SeedFlag,
     first_seed,
     flag_groups,
-    one_of,
 )
 from arena.cli.model_flags import BackendFlag, DryRunFlag, MaxConcurrentFlag, ModelFlags, has_models
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
+from arena.llm.config import Config, setting
 
 if TYPE_CHECKING:
     from arena.cli.game_run import GameRun
@@ -38,37 +38,30 @@ SeatFlag = Annotated[
         help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena agents'). Default: the game's bot.",
     ),
 ]
-DelayFlag = Annotated[
-    float | None, Flag(min=0, max=3600, help="Seconds between moves. Default: 0, with --web 0.7.")
-]
 
 
-@dataclass(frozen=True, slots=True)
-class BrowserFlags:
-    """How people play in a browser."""
+class BrowserFlags(Config):
+    """How people play in a browser, and the pace of a game that is watched."""
 
-    web: Annotated[
-        bool, Flag("--web", help="Play in the browser: each seat 'human' gets a link.")
-    ] = False
-    host: Annotated[
-        str, Flag(help="With --web: address to listen on; 0.0.0.0 lets other machines join.")
-    ] = "127.0.0.1"
-    port: Annotated[int, Flag(min=0, max=65535, help="With --web: the port; 0 is a free one.")] = 0
-    clock: Annotated[
-        float | None,
-        Flag(min=1, max=86_400, help="With --web: seconds for a decision. Default: no limit."),
-    ] = None
-    assist: Annotated[
-        str,
-        Flag(help="With --web: the most help on the page: none, notes, deductions or posterior."),
-    ] = "posterior"
+    web: bool = setting(False, flag="--web")
+    """Play in the browser: each seat 'human' gets a link."""
+    host: str = setting("127.0.0.1")
+    """With --web: address to listen on; 0.0.0.0 lets other machines join."""
+    port: int = setting(0, ge=0, le=65535)
+    """With --web: the port; 0 is a free one."""
+    clock: float | None = setting(None, flag=False, ge=1, le=86_400)
+    """With --web: seconds for a decision. Default: no limit."""
+    assist: Literal["none", "notes", "deductions", "posterior"] = setting("posterior", flag=False)
+    """With --web: the most help on the page."""
+    delay: float | None = setting(None, flag=False, ge=0, le=3600)
+    """Seconds between moves. Default: 0, with --web 0.7."""
 
     def check_unused(self) -> None:
         """Raise UsageError for a flag that needs --web, if that is not given."""
         usual = BrowserFlags()
-        for field in fields(self):
-            if getattr(self, field.name) != getattr(usual, field.name):
-                raise UsageError(f"--{field.name}: it belongs to --web")
+        for name in ("host", "port", "clock", "assist"):
+            if getattr(self, name) != getattr(usual, name):
+                raise UsageError(f"{name} needs --web")
 
 
 @flag_groups
@@ -76,6 +69,8 @@ def play_command(
     game: GameName,
     game_flags: GameFlags,
     model_flags: ModelFlags,
+    browser: BrowserFlags,
+    executor: ExecutorFlags,
     seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
     games: Annotated[
@@ -85,13 +80,10 @@ def play_command(
     resume: Annotated[
         bool, Flag("--resume", help="Keep the finished games in --out and play the missing ones.")
     ] = False,
-    delay: DelayFlag = None,
     watch: Annotated[
         bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
     ] = None,
     as_json: JsonFlag = False,
-    browser: BrowserFlags = BrowserFlags(),
-    executor: ExecutorFlags = ExecutorFlags(),  # noqa: B008 - frozen.
     max_concurrent: MaxConcurrentFlag = 16,
     backend: BackendFlag = None,
     dry_run: DryRunFlag = False,
@@ -119,7 +111,7 @@ def play_command(
         ),
         seeds=range(first, first + games),
         out=out,
-        delay=delay or 0.0,
+        delay=browser.delay or 0.0,
         watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
         llm=model_flags.service(dry_run) if with_models else None,
@@ -128,7 +120,7 @@ def play_command(
     )
     check_recordings(run)
     if browser.web:
-        return _serve(run, browser, delay, by_hand=bool(seat))
+        return _serve(run, browser, by_hand=bool(seat))
     browser.check_unused()
     run.check()
     if resume:
@@ -200,13 +192,12 @@ def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
             )
 
 
-def _serve(run: GameRun, flags: BrowserFlags, delay: float | None, by_hand: bool) -> int:
+def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
     """Serve a game until Ctrl-C; return the exit code.
 
     Args:
         run: The game of the command.
         flags: How people play.
-        delay: Seconds between moves; None for the usual pace.
         by_hand: Seats were named with --seat; otherwise seat 0 is a person's.
 
     Raises:
@@ -215,7 +206,6 @@ def _serve(run: GameRun, flags: BrowserFlags, delay: float | None, by_hand: bool
     from arena.plugins.extras import require
 
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
-    from replays.web.play.documents import Help
     from replays.web.play.new_game import NewGames
     from replays.web.play.places import TableSetup
     from replays.web.server import PlayServer
@@ -228,10 +218,9 @@ def _serve(run: GameRun, flags: BrowserFlags, delay: float | None, by_hand: bool
     if not by_hand:
         match = replace(match, specs=(HUMAN, *match.specs[1:]))
     if not any(Spec.parse(spec).is_human for spec in match.specs):
-        raise UsageError("--web: no seat is a person's: add --seat 0=human")
-    one_of("--assist", flags.assist, Help)
-    assist = cast("Help", flags.assist)
-    setup = TableSetup(match, PACE if delay is None else delay, flags.clock, assist)
+        raise UsageError("--web needs a human seat: add --seat 0=human")
+    pace = PACE if flags.delay is None else flags.delay
+    setup = TableSetup(match, pace, flags.clock, flags.assist)
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
     return PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.flags import JsonFlag, flag_groups, parameters_from
+from arena.cli.flags import JsonFlag, flag_groups, typed_names
 from arena.cli.model_flags import ModelFlags
 from arena.cli.replay_flags import Call, ExportFlags, FilmFlags, LookFlags, PageFlags, WhatIfFlags
 from arena.core.errors import UsageError
@@ -84,7 +84,7 @@ OF_FOLDERS = frozenset({"web", "schema", "export"})
 
 def mode_of(ctx: typer.Context, call: Call) -> Mode:
     """Return the mode of this call. Raises UsageError for a flag that the mode ignores."""
-    groups = (call.look, call.page, call.what_if, call.data, call.film)
+    groups = (call.look, call.page, call.what_if, call.data)
     values = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
     # Position 0 of --branch is a value too.
     given = {name for name, value in values.items() if value is not None and value is not False}
@@ -102,7 +102,8 @@ def mode_of(ctx: typer.Context, call: Call) -> Mode:
 
 def _spelled(ctx: typer.Context) -> dict[str, str]:
     """Return the flags as they are typed, by their names in Python."""
-    return {each.name: each.opts[0] for each in ctx.command.params if each.name}
+    keys = {name: f"--set {name}" for name in (*ModelFlags.model_fields, *FilmFlags.model_fields)}
+    return keys | {each.name: each.opts[0] for each in ctx.command.params if each.name}
 
 
 def _refusal(ctx: typer.Context, name: str, mode: Mode) -> str:
@@ -152,6 +153,6 @@ def replay_command(
     """
     from arena.cli.replay import mode_of
 
-    named = parameters_from(ctx, "COMMANDLINE")
+    named = typed_names(ctx)
     call = Call(look, page, what_if, data, film, model_flags, tuple(paths or ()), as_json, named)
     return mode_of(ctx, call).run(call)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from arena.cli.flags import Flag
 from arena.cli.model_flags import ModelFlags
 from arena.core.errors import UsageError
+from arena.llm.config import Config, setting
 
 if TYPE_CHECKING:
     from arena.episodes.replay import Replay
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 LookFlag = partial(Flag, rich_help_panel="Look")
 PageFlag = partial(Flag, rich_help_panel="Page")
 WhatIfFlag = partial(Flag, rich_help_panel="What if")
-FilmFlag = partial(Flag, rich_help_panel="Film")
 DataFlag = partial(Flag, rich_help_panel="Data")
 
 
@@ -106,18 +106,17 @@ class ExportFlags:
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class FilmFlags:
-    """Films: --export mp4 and gif. Only what --seat may know; from --position on."""
+class FilmFlags(Config):
+    """Films: --export mp4 and gif. They show only what --seat may know, from --position on."""
 
-    until: Annotated[
-        int | None, FilmFlag(min=0, help="Last position of a film; --position is the first.")
-    ] = None
-    seconds: Annotated[float, FilmFlag(help="Time of each position in a film.")] = 1.0
-    size: Annotated[
-        str | None, FilmFlag(help="WIDTHxHEIGHT of a film. Default: 1280x720, gif 800x450.")
-    ] = None
-    dark: Annotated[bool, FilmFlag("--dark", help="A film in dark colours.")] = False
+    until: int | None = setting(None, "Film", flag=False, ge=0)
+    """Last position of a film; --position is the first."""
+    seconds: float = setting(1.0, "Film", flag=False)
+    """Time of each position in a film."""
+    size: str | None = setting(None, "Film", flag=False)
+    """WIDTHxHEIGHT of a film. Default: 1280x720, gif 800x450."""
+    dark: bool = setting(False, "Film", flag=False)
+    """Make the film in dark colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,9 @@ class Call:
     def path(self) -> Path:
         """The one path. Raises UsageError for none or several."""
         if not self.paths:
-            raise UsageError("which replay? arena replay FILE, or arena replay FOLDER --web")
+            raise UsageError(
+                "missing argument: FILE; arena replay FILE, or arena replay FOLDER --web"
+            )
         if len(self.paths) > 1:
             raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export of data")
         return self.paths[0]

@@ -135,7 +135,7 @@ def export(call: Call) -> int:
 
     data = call.data
     if not call.paths:
-        raise UsageError("which replays? arena replay PATH… --export FORMAT")
+        raise UsageError("missing argument: PATH; arena replay PATH… --export FORMAT")
     try:
         make = catalog().load("export", data.export or "")
     except UsageError as error:
@@ -214,7 +214,7 @@ def _options(call: Call, film_format: FilmFormat, replay: Replay, first: int | N
     until, last = call.film.until, len(replay.moves)
     if until is not None and until > last:
         plies = pluralize(last, "ply")
-        raise UsageError(f"--until {until}: {replay.path} has {plies}")
+        raise UsageError(f"--set until={until}: {replay.path} has {plies}")
     size = FrameSize.parse(call.film.size) if call.film.size else None
     film = call.film
     return FilmOptions.of(replay, film_format, first, until, size, film.seconds, film.dark)

@@ -50,6 +50,8 @@ class ServerLogFlags:
 
 @flag_groups
 def serve_command(
+    limits: ServerLimitFlags,
+    logs: ServerLogFlags,
     model: Annotated[
         str, typer.Argument(help="clue-tiny, or a model's folder in the Hugging Face format.")
     ] = "clue-tiny",
@@ -73,8 +75,6 @@ def serve_command(
         bool,
         Flag("--return-tokens-as-token-ids", help="Spell logprobs' tokens 'token_id:ID', for ART."),
     ] = False,
-    limits: ServerLimitFlags = ServerLimitFlags(),
-    logs: ServerLogFlags = ServerLogFlags(),
 ) -> int:
     """Serve a model to OpenAI-compatible clients, and to `arena play --backend art`.
 

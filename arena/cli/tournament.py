@@ -22,6 +22,9 @@ def tournament_command(
     player: Annotated[
         list[str], Flag(help="SPEC of a player; name each with a --player of its own.")
     ],
+    flags: ExperimentFlags,
+    report_flags: ReportFlags,
+    model_flags: ModelFlags,
     games: Annotated[int, Flag(min=1, max=10**6, help="Games of each player, at least.")] = 60,
     tables: Annotated[
         int | None,
@@ -32,9 +35,6 @@ def tournament_command(
         Flag(help="Player whose rating is set to 1500. Default: the mean of the players is."),
     ] = None,
     seed: SeedFlag = None,
-    flags: ExperimentFlags = ExperimentFlags(),  # noqa: B008 - frozen.
-    report_flags: ReportFlags = ReportFlags(),  # noqa: B008
-    model_flags: ModelFlags = ModelFlags(),  # noqa: B008
 ) -> int:
     """Rate players against each other at balanced tables.
 

@@ -31,8 +31,8 @@ def setting(
     Args:
         default: Value of the field if no source sets it.
         panel: Heading of the help that lists it.
-        flag: Whether it is a flag, or the names of the flag: `--trainer-host/--host`. Without a
-            flag it is a key of arena.toml and of --set only.
+        flag: Whether it is a flag, or the names of the flag: `--trainer-host/--host`, or of a bool
+            `--guided/--free`. Without a flag it is a key of arena.toml and of --set only.
         changeable: Whether a resumed training run may change it.
         limits: Limits of the value, as `pydantic.Field` takes them.
     """
@@ -60,16 +60,17 @@ def flag_names(name: str, info: FieldInfo) -> str:
     """Return the names of a field's flag, with slashes between them; "" if it has no flag."""
     extra = info.json_schema_extra
     flag = extra.get("flag", False) if isinstance(extra, dict) else False
-    return f"--{name.replace('_', '-')}" if flag is True else str(flag or "")
+    if flag is not True:
+        return str(flag or "")
+    word = name.replace("_", "-")
+    return f"--{word}/--no-{word}" if info.annotation is bool else f"--{word}"
 
 
 def as_flag(name: str, value: JsonValue, info: FieldInfo) -> str:
     """Return a setting as it is written on the command line: `--steps 5`, `--set top_p=0.9`."""
-    flag = flag_names(name, info).partition("/")[0]
-    if isinstance(value, bool) and flag:
-        return flag if value else f"--no-{flag.removeprefix('--')}"
+    flag, _, off = flag_names(name, info).partition("/")
     if isinstance(value, bool):
-        value = str(value).lower()
+        return (flag if value else off) or f"--set {name}={str(value).lower()}"
     return f"{flag} {value}" if flag else f"--set {name}={value}"
 
 

@@ -42,7 +42,7 @@ class FrameSize:
         sides = [int(side) for side in match.groups()] if match else []
         if not sides or any(side % 2 or not MIN_SIDE <= side <= MAX_SIDE for side in sides):
             raise UsageError(
-                f"--size {text}: give WIDTHxHEIGHT in pixels, even numbers from {MIN_SIDE} to "
+                f"--set size={text}: give WIDTHxHEIGHT in pixels, even numbers from {MIN_SIDE} to "
                 f"{MAX_SIDE}, such as 1280x720"
             )
         return cls(*sides)
@@ -70,7 +70,7 @@ class FilmOptions:
         """Raise UsageError for a film that cannot be made."""
         if not MIN_SECONDS <= self.seconds <= MAX_SECONDS:
             raise UsageError(
-                f"--seconds {self.seconds:g}: each position takes {MIN_SECONDS:g} to "
+                f"--set seconds={self.seconds:g}: each position takes {MIN_SECONDS:g} to "
                 f"{MAX_SECONDS:g} seconds"
             )
         if self.first > self.last:
@@ -78,7 +78,7 @@ class FilmOptions:
         if len(self.positions) > MAX_FRAMES:
             raise UsageError(
                 f"positions {self.first} to {self.last} are {len(self.positions)} frames, and a "
-                f"film has at most {MAX_FRAMES}: choose a part with --position and --until"
+                f"film has at most {MAX_FRAMES}: choose a part with --position and until"
             )
 
     @classmethod

@@ -100,7 +100,7 @@ def test_several_games(tmp_path: Path) -> None:
         ("play cluedo --seed x", 2, "--seed"),
         ("play cluedo --games 0", 2, "--games"),
         ("play cluedo --games 3 --seat 0=human", 2, "one game at a time"),
-        ("play cluedo --delay -1", 2, "--delay"),
+        ("play cluedo --set delay=-1", 2, "--set delay=-1"),
         ("play cluedo --text-level some", 2, "should be 'events', 'notes' or 'deductions'"),
         ("play cluedo --nonsense", 2, "--nonsense"),
         ("play", 2, "Missing argument 'game'"),
@@ -159,7 +159,7 @@ def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> Non
     for flags, reason in {
         "--executor cluster": "--executor 'cluster': choose local, processes, ray",
         "--executor local --workers 2": "--workers 2: --executor local has one worker",
-        "--address HOST": "--address HOST: it belongs to --executor ray",
+        "--set address=HOST": "address=HOST needs --executor ray",
         "--workers 2 --watch": "games in workers cannot be watched",
     }.items():
         ended = arena(f"play kuhn_poker --seed 1 --games 2 {flags}", cwd=tmp_path)

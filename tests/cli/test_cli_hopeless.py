@@ -42,7 +42,7 @@ def test_one_request_checks_the_model_before_many_games(behaviour: str, tmp_path
     with Misbehaving(fail_rate=1, faults=[behaviour]) as server:
         command = (
             f"eval cluedo --players 3 --player {server.openai_url}#tiny --baseline bot:novice "
-            "--games 50 --seed 1 --out out --scored 0"
+            "--games 50 --seed 1 --out out --set scored=0"
         )
         done = arena(command, tmp_path)
         requests = server.ledger.requests
@@ -68,7 +68,7 @@ def test_an_evaluation_of_fallback_moves_is_not_called_a_result(tmp_path: Path) 
         spec = f"{server.openai_url}#tiny"
         command = (
             f"eval cluedo --players 3 --player {spec} --baseline bot:novice --games 6 --seed 1 "
-            "--out out --scored 0 --max-turns 9"
+            "--out out --set scored=0 --max-turns 9"
         )
         stopped = arena(command, tmp_path)
         played = arena(f"{command} --set max_fallbacks=0 --out all", tmp_path)

@@ -63,7 +63,7 @@ def count_quietly(path: Path) -> int:
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which an evaluation with a baseline was run."""
     folder = tmp_path_factory.mktemp("evaluated")
-    report = evaluate(folder, "--baseline bot:novice --scored 4")
+    report = evaluate(folder, "--baseline bot:novice --set scored=4")
     (folder / "report.json").write_text(json.dumps(report))
     return folder
 
@@ -107,8 +107,8 @@ def test_player_and_baseline_play_the_same_deals_in_the_same_seats(evaluated: Pa
 
 
 def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_path: Path) -> None:
-    whole = evaluate(tmp_path, "--out whole --scored 10 --workers 1", games=40)
-    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --scored 10"
+    whole = evaluate(tmp_path, "--out whole --set scored=10 --workers 1", games=40)
+    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --set scored=10"
     command += " --out parts"
     results = tmp_path / "parts" / "results.sqlite"
     first = started(f"{command} --workers 2", tmp_path)
@@ -125,21 +125,21 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     second.kill()
     second.communicate()
     assert kept < count_games(results) < 40
-    resumed = evaluate(tmp_path, "--out parts --scored 10 --resume --workers 3", games=40)
+    resumed = evaluate(tmp_path, "--out parts --set scored=10 --resume --workers 3", games=40)
     assert {k: v for k, v in resumed.items() if k not in TIMES} == {
         k: v for k, v in whole.items() if k not in TIMES
     }
 
 
 def test_more_games_can_be_played_later(tmp_path: Path) -> None:
-    evaluate(tmp_path, "--scored 0", games=4)
-    more = evaluate(tmp_path, "--scored 0 --resume", games=7)
+    evaluate(tmp_path, "--set scored=0", games=4)
+    more = evaluate(tmp_path, "--set scored=0 --resume", games=7)
     assert more["games"] == 7
     assert len(list(tmp_path.glob("runs/eval/*"))) == 1
-    assert more["players"] == evaluate(tmp_path, "--scored 0 --out all", games=7)["players"]
-    scored = evaluate(tmp_path, "--scored 5 --resume --out all", games=7)
+    assert more["players"] == evaluate(tmp_path, "--set scored=0 --out all", games=7)["players"]
+    scored = evaluate(tmp_path, "--set scored=5 --resume --out all", games=7)
     assert scored["scored"] == 5
-    whole = evaluate(tmp_path, "--scored 5 --out whole", games=7)
+    whole = evaluate(tmp_path, "--set scored=5 --out whole", games=7)
     assert scored["players"] == whole["players"], "games are scored later as well as at once"
 
 
@@ -155,7 +155,7 @@ def test_resuming_with_other_settings_is_refused(evaluated: Path) -> None:
 
 
 def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> None:
-    report = evaluate(tmp_path, "--until-ci 0.2 --scored 0", games=500)
+    report = evaluate(tmp_path, "--until-ci 0.2 --set scored=0", games=500)
     found = report["sequential"]
     assert found["reached"] is True
     estimate = found["estimate"]
@@ -232,7 +232,8 @@ def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path:
 def tournament(cwd: Path, players: str, more: str = "", scored: int = 0) -> Any:
     flags = " ".join(f"--player bot:{player}" for player in players.split())
     done = arena(
-        f"tournament cluedo --players 3 --seed 2 --scored {scored} --json {flags} {more}", cwd=cwd
+        f"tournament cluedo --players 3 --seed 2 --set scored={scored} --json {flags} {more}",
+        cwd=cwd,
     )
     assert done.returncode == 0, done.stderr
     return last_json(done.stdout)
@@ -296,7 +297,9 @@ def test_a_model_may_join_a_tournament_of_bots(tmp_path: Path) -> None:
 
 def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
     tournament(tmp_path, "random novice detective", "--games 6")
-    flags = "--player bot:random --player bot:novice --player bot:detective --games 6 --scored 0"
+    flags = (
+        "--player bot:random --player bot:novice --player bot:detective --games 6 --set scored=0"
+    )
     command = f"tournament cluedo --players 3 {flags} --resume"
     shown = arena(f"{command} --html report.html", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
@@ -436,8 +439,8 @@ def test_a_run_that_grows_is_judged_by_its_confidence_sequence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = (
-        "eval cluedo --players 3 --player bot:novice --baseline bot:random --scored 0 --no-replays "
-        f"--seed 1 --workers 1 --json --out {tmp_path}/run --games"
+        "eval cluedo --players 3 --player bot:novice --baseline bot:random "
+        f"--set scored=0 --set replays=false --seed 1 --workers 1 --json --out {tmp_path}/run --games"
     )
     first = in_process(capsys, f"{command} 6")
     assert first["sequential"] is None and not first["notes"]
@@ -476,8 +479,8 @@ def test_a_run_of_an_earlier_version_goes_on_with_its_deals_and_has_one_look(
 def test_an_option_that_is_newer_than_the_run_counts_by_its_default(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = "eval cluedo --players 3 --player bot:novice --seed 5 --scored 0 --no-replays --json"
-    command += f" --workers 1 --out {tmp_path} --games"
+    command = "eval cluedo --players 3 --player bot:novice --seed 5 --json --set scored=0"
+    command += f" --set replays=false --workers 1 --out {tmp_path} --games"
     in_process(capsys, f"{command} 1")
     with closing(sqlite3.connect(tmp_path / "results.sqlite")) as database:
         (stored,) = database.execute("SELECT options FROM experiment").fetchone()

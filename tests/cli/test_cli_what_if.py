@@ -103,7 +103,7 @@ def test_a_branch_in_words(
         ("--branch 3 --seat 0=bot:nobody", "has no bot 'nobody'"),
         ("--branch 3 --seat 0=nobody", "'nobody' does not name an agent"),
         ("--branch 3 --seat 0=human --games 2", "one person plays one game"),
-        ("--branch 3 --temperature 0 --answers x", "--answers 'x'"),
+        ("--branch 3 --temperature 0 --answers x", "--answers x"),
         ("--branch 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody", "has no bot 'nobody'"),
         ("--svg position.png", "it writes SVG; name the file position.svg"),
         ("--export parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
@@ -342,7 +342,7 @@ def test_a_model_is_asked_and_paid_for(
     assert all(each["said"] is None and not each["same"] for each in failed)
     assert found["ledger"]["total"]["calls"] > len(found["decisions"])
     said = told(capsys, parent, f"{words} --set token_limit=3000", code=1)
-    assert "more than --set token_limit=3000 leaves" in said.err and "calls" in said.err
+    assert "more than token_limit=3000 leaves" in said.err and "calls" in said.err
     assert (
         re.search(r"Asked about: \d+ of \d+ decisions", said.err)
         and "would have played" in said.out
@@ -372,13 +372,16 @@ def test_a_model_is_asked_and_paid_for(
         ("--export chat --seat 0", "--seat goes with"),
         ("--export chat --port 8765", "--port goes with --web, not with --export"),
         ("--export mp4 --reward win=1", "--reward goes with --export, not with --export mp4/gif"),
-        ("--export chat --until 3", "--until goes with --export mp4/gif, not with --export"),
+        (
+            "--export chat --set until=3",
+            "--set until goes with --export mp4/gif, not with --export",
+        ),
         ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),
         ("--branch 3 --position 3", "not with --branch"),
         ("--ask bot:novice --games 2", "--games goes with --branch, not with --ask"),
         (
             "--ask bot:novice --set beliefs=true",
-            "--set beliefs=true goes with --branch, not with --ask",
+            "--set beliefs goes with --branch, not with --ask",
         ),
         ("--ask bot:novice --chat fresh", "--chat goes with --branch, not with --ask"),
         ("--ask bot:novice --max-tokens 9", "--max-tokens: 'bot:novice' is not a model"),
@@ -409,8 +412,9 @@ def test_the_environment_is_a_habit_and_no_wish(
 
 
 def test_every_flag_goes_with_something() -> None:
-    groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags, FilmFlags, ModelFlags)
+    groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags)
     known = {each.name for group in groups for each in fields(group)} | {"as_json"}
+    known |= {*FilmFlags.model_fields, *ModelFlags.model_fields}
     taken = {name for mode in MODES for name in {*mode.takes, mode.flag} - {""}}
     assert taken == known
 

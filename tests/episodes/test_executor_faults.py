@@ -21,7 +21,9 @@ from command_line import ENVIRONMENT
 from arena.evaluation.store import Results
 from arena.testing.rules import without_times
 
-GAMES = "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --scored 2"
+GAMES = (
+    "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --set scored=2"
+)
 KILLS = int(os.environ.get("ARENA_KILLS", "1"))
 """Kills per test; `make test-ray` makes it 50."""
 PATIENCE = 1200.0

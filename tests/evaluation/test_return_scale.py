@@ -84,7 +84,7 @@ def test_the_command_line_tells_chips_and_refuses_a_width_without_meaning(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = "eval kuhn_poker --player bot:bluffer --baseline bot:careful --against bot:random"
-    command += " --games 30 --seed 1 --workers 1 --no-replays --scored 0"
+    command += " --games 30 --seed 1 --workers 1 --set replays=false --set scored=0"
     assert run([*command.split(), "--until-ci", "1.5", "--json"]) == 0
     report = read_report(json.loads(capsys.readouterr().out.splitlines()[-1]))
     assert report.scale == KUHN.return_scale and report.comparison
@@ -355,7 +355,9 @@ def test_a_game_that_returns_nan_ends_the_evaluation_with_one_line(
     before = catalog().entries_by_kind()
     try:
         catalog().add("game", "broken", "test_return_scale:Broken")
-        command = "eval broken --player bot:random --games 2 --seed 1 --workers 1 --no-replays"
+        command = (
+            "eval broken --player bot:random --games 2 --seed 1 --workers 1 --set replays=false"
+        )
         assert run(command.split()) == 1
     finally:
         catalog().restore(before)

@@ -27,7 +27,7 @@ def test_tokens_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
     assert 900 < spent <= 1000
     assert results.count("yes") * 40 == spent
     spending = [error for error in results if isinstance(error, BudgetSpent)]
-    assert "--set token_limit=1000" in str(spending[0])
+    assert "token_limit=1000" in str(spending[0])
     assert "920 tokens" in str(spending[0])
     assert play.tally.failures == {"budget": len(spending)}
     check_sums(play.tally)
@@ -67,7 +67,7 @@ def test_a_model_without_a_price_is_refused_after_one_answer() -> None:
     play = table(lambda _: "yes", max_cost=0.01)
     results = asyncio.run(play.ask_many(5))
     assert {str(error) for error in results} == {
-        "scripted: its price is unknown, so --max-cost cannot limit it; give --set price_in=and "
+        "scripted: its price is unknown, so --max-cost cannot limit it; give price_in and "
         "--price-out (US dollars per million tokens); finished games are kept"
     }
     assert len(play.backend.requests) == 1

@@ -92,8 +92,8 @@ def test_an_mp4_of_a_part_through_one_seat(
     cards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    command = f"replay {cards} --export mp4 --seat 1 --position 4 --until 6 --seconds 0.5"
-    assert run([*command.split(), "--size", "640x360", "--dark", "--json"]) == 0
+    command = f"replay {cards} --export mp4 --seat 1 --position 4 --set until=6 --set seconds=0.5"
+    assert run([*command.split(), "--set", "size=640x360", "--set", "dark=true", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     # Not the name of the replay, which often holds the seed.
     assert (found["file"], found["frames"]) == ("cluedo-seat1.mp4", 3)
@@ -179,13 +179,13 @@ def test_the_page_shows_one_position_and_nothing_later(cards: Path, tmp_path: Pa
 
 
 WRONG = {
-    "--size 100x100": "--size 100x100: give WIDTHxHEIGHT in pixels, even numbers from",
-    "--size 641x360": "--size 641x360",
-    "--seconds 0": "--seconds 0: each position takes 0.1 to 60 seconds",
-    "--seconds nan": "--seconds nan",
-    "--until 999": "--until 999: REPLAY has 3 plies",
+    "--set size=100x100": "--set size=100x100: give WIDTHxHEIGHT in pixels, even numbers from",
+    "--set size=641x360": "--set size=641x360",
+    "--set seconds=0": "--set seconds=0: each position takes 0.1 to 60 seconds",
+    "--set seconds=nan": "--set seconds=nan",
+    "--set until=999": "--set until=999: REPLAY has 3 plies",
     "--position 999": "--position 999: REPLAY has 3 plies",
-    "--position 3 --until 2": "a film from position 3 to 2 has no frames",
+    "--position 3 --set until=2": "a film from position 3 to 2 has no frames",
     "--seat 7": "--seat 7: REPLAY has seats 0 to 1",
     "--out game.gif": "--out game.gif: --export mp4 writes .mp4; name the file game.mp4",
     "--out missing/game.mp4": "--out missing/game.mp4: no file can be written there",
@@ -304,7 +304,7 @@ def test_a_size_is_read_or_refused(text: str) -> None:
     try:
         size = FrameSize.parse(text)
     except UsageError as error:
-        assert f"--size {text}" in str(error)
+        assert f"--set size={text}" in str(error)
         return
     assert f"{size.width}x{size.height}" == "x".join(str(int(side)) for side in text.split("x"))
     assert all(MIN_SIDE <= side <= MAX_SIDE and side % 2 == 0 for side in (size.width, size.height))

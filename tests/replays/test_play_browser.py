@@ -25,7 +25,9 @@ ATTACK = "<img src=x onerror=top.hacked=1>"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
     folder = tmp_path_factory.mktemp("play")
-    with play_server("cluedo -o variant=classic --players 3 --seed 2 --delay 0", folder) as served:
+    with play_server(
+        "cluedo -o variant=classic --players 3 --seed 2 --set delay=0", folder
+    ) as served:
         yield served
 
 

@@ -36,7 +36,9 @@ from arena.plugins.loader import catalog
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
-    with play_server("kuhn_poker --seed 3 --delay 0", tmp_path_factory.mktemp("play")) as served:
+    with play_server(
+        "kuhn_poker --seed 3 --set delay=0", tmp_path_factory.mktemp("play")
+    ) as served:
         yield served
 
 
@@ -425,10 +427,13 @@ def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        ("play kuhn_poker --clock 5", "--clock: it belongs to --web"),
+        ("play kuhn_poker --set clock=5", "clock needs --web"),
         ("play kuhn_poker --web --seat 0=bot:random", "add --seat 0=human"),
         ("play kuhn_poker --web --games 3", "one game is played"),
-        ("play kuhn_poker --web --assist all", "choose none, notes, deductions, posterior"),
+        (
+            "play kuhn_poker --web --set assist=all",
+            "should be 'none', 'notes', 'deductions' or 'posterior'",
+        ),
         ("play kuhn_poker --web --seat 0=human --seat 1=bot:nope", "no bot 'nope'"),
         ("play kuhn_poker --web --host no.such.name.invalid", "--host no.such.name.invalid"),
     ],

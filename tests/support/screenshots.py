@@ -96,7 +96,7 @@ def film(out: Path, folder: Path) -> None:
 
 def play_in_browser(out: Path, folder: Path, browser: Browser) -> None:
     """Take pictures of a table in play: at a person's first turn, after the dice are thrown."""
-    command = "cluedo -o variant=classic --players 4 --seed 9 --delay 0"
+    command = "cluedo -o variant=classic --players 4 --seed 9 --set delay=0"
     with play_server(command, folder) as server:
         for name, size, scheme in PLAY_PICTURES:
             with tab(browser, size, scheme) as opened:

@@ -184,7 +184,7 @@ def test_no_server() -> None:
 def test_evaluate_measures_as_eval_does(tmp_path: Path) -> None:
     with Misbehaving(lambda body: "pass") as server:
         at = f"--openai.base_url {server.openai_url} --openai.model_name tiny"
-        words = "--games 2 --seed 1 --json --no-replays --against bot:random"
+        words = "--games 2 --seed 1 --json --set replays=false --against bot:random"
         done = arena(f"atropos evaluate kuhn_poker {at} {words}", cwd=tmp_path)
         spec = f"{server.openai_url}#tiny"
     assert done.returncode == 0, done.stderr

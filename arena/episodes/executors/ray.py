@@ -103,7 +103,7 @@ def connect(address: str | None = None) -> None:
         lines = str(error).strip().splitlines()
         raise ArenaError(
             f"cannot connect to a Ray cluster {where}: {lines[0] if lines else error!r}; "
-            "'ray start --head' starts one, --address names it"
+            "'ray start --head' starts one, address=… names it"
         ) from error
 
 

@@ -440,7 +440,8 @@ def test_a_run_that_grows_is_judged_by_its_confidence_sequence(
 ) -> None:
     command = (
         "eval cluedo --players 3 --player bot:novice --baseline bot:random "
-        f"--set scored=0 --set replays=false --seed 1 --workers 1 --json --out {tmp_path}/run --games"
+        "--set scored=0 --set replays=false --seed 1 --workers 1 --json "
+        f"--out {tmp_path}/run --games"
     )
     first = in_process(capsys, f"{command} 6")
     assert first["sequential"] is None and not first["notes"]

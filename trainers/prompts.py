@@ -45,7 +45,7 @@ def fill_in(
     """Replace `{rules}`, `{answer}` (how to answer) and `{details}` (of the rules)."""
     # Not `format`: the text may hold other braces, for example JSON.
     parts = {
-        "{rules}": game.rules(),
+        "{rules}": game.text.rules(),
         "{answer}": HOW_TO_ANSWER[answers],
         "{details}": rule_details(game, turn_limit),
     }

@@ -89,7 +89,7 @@ DETAILS = "Details: "
 def rule_details(game: Game, turn_limit: int | None) -> str:
     """Return the details of the rules, and the limit of turns where there is one."""
     limit = f"The game ends undecided after turn {turn_limit}." if turn_limit else ""
-    return " ".join(filter(None, (game.rule_details(), limit)))
+    return " ".join(filter(None, (game.text.rule_details(), limit)))
 
 
 def system_message(
@@ -98,7 +98,7 @@ def system_message(
     """Return the rules, the form of an answer, and details of the rules."""
     details = rule_details(game, turn_limit)
     last = f"\n{DETAILS}{details}" if details else ""
-    return Message("system", f"{game.rules()}\n{HOW_TO_ANSWER[answers]}{last}")
+    return Message("system", f"{game.text.rules()}\n{HOW_TO_ANSWER[answers]}{last}")
 
 
 def opening(
@@ -108,10 +108,10 @@ def opening(
     system = options.system
     if system is None:
         system = system_message(game, options.answers, turn_limit).content
-    if options.combined and game.combined_move:
-        system += f"\n{game.combined_move.instruction}"
+    if options.combined and game.text.combined_move:
+        system += f"\n{game.text.combined_move.instruction}"
     messages = [Message("system", system)]
-    for example in game.examples()[: options.examples]:
+    for example in game.text.examples()[: options.examples]:
         messages.append(Message("user", example.observation.text(level)))
         messages.append(Message("assistant", write_answer(example.action, options.answers)))
     return messages

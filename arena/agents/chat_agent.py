@@ -86,7 +86,7 @@ class ChatAgent:
             options.chat,
             seat.text_level,
         )
-        self._combined = seat.game.combined_move if options.combined else None
+        self._combined = seat.game.text.combined_move if options.combined else None
         # What a combined move has announced for the next decision.
         self._announced = ""
         # Messages of the last request of this seat: an attempt records only what was added since.
@@ -201,7 +201,7 @@ class ChatAgent:
 
     async def _state_beliefs(self, observation: Observation) -> dict[str, JsonValue]:
         """Ask for beliefs about hidden facts; neither question nor answer enters the chat."""
-        question = observation.game.belief_question(observation)
+        question = observation.game.text.belief_question(observation)
         if question is None:
             return {}
         request = self._request(observation)
@@ -212,7 +212,7 @@ class ChatAgent:
             completion = await self._llm.complete(self._spec, request)
         except BackendError as error:
             return {"beliefs": {"failure": "provider_error", "cause": error.cause}}
-        scores = observation.game.score_beliefs(completion.text, observation)
+        scores = observation.game.text.score_beliefs(completion.text, observation)
         spent = {
             "prompt_tokens": completion.usage.prompt_tokens,
             "completion_tokens": completion.usage.completion_tokens,

@@ -20,10 +20,11 @@ from arena.agents.typed_action import ActionCompleter, guess, parse, usual_actio
 from arena.core.action import Action
 from arena.core.errors import ActionError, UsageError
 from arena.core.event import Event
-from arena.core.game import State
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision
+from arena.core.state import State
+from arena.core.tabletop import diagram
 from arena.core.views.ending import ending
 from arena.core.views.scene import Picture
 from arena.core.views.second_person import second_person
@@ -82,7 +83,7 @@ class HumanAgent:
         """Print the events that the seat has witnessed since it has last read any."""
         witnessed = state.log.witnessed[self.player]
         for event in witnessed[self._read :]:
-            self._print(second_person(self._seat.game.narrate(event), self.name))
+            self._print(second_person(self._seat.game.text.narrate(event), self.name))
         self._read = len(witnessed)
 
     def print_end(self, state: State | None, outcome: Outcome) -> None:
@@ -102,7 +103,7 @@ class HumanAgent:
         picture = self._picture(observation.events)
         level = self._seat.text_level
         # The notebook is not repeated in words where the picture shows it.
-        if level == "notes" and picture is not None and observation.game.picture_shows_notes:
+        if level == "notes" and picture is not None and observation.game.text.table_shows_notes:
             level = "events"
         news, actions = split_actions(observation.text(level, self._read), observation)
         self._print(second_person(news, self.name))
@@ -134,7 +135,7 @@ class HumanAgent:
     def _answered(self, answer: str, observation: Observation) -> bool:
         """Carry out a command (`help`, `all`, `table`); return False for anything else."""
         if answer in ("help", "?"):
-            self._print(f"{observation.game.rules()}\n\n{HELP}")
+            self._print(f"{observation.game.text.rules()}\n\n{HELP}")
         elif answer == "all":
             self._print(second_person(observation.text(self._seat.text_level), self.name))
         elif answer == "table":
@@ -148,8 +149,8 @@ class HumanAgent:
         """Return the table as this seat sees it; in words on a narrow terminal."""
         game = self._seat.game
         if self._console.width < PICTURE_WIDTH:
-            diagram = game.diagram(events)
-            return Picture(Text(second_person(diagram, self.name)), 0) if diagram else None
+            text = diagram(game, events)
+            return Picture(Text(second_person(text, self.name)), 0) if text else None
         return draw_picture(game, events, self.player, you=True)
 
     def _draw_table(self, events: Sequence[Event]) -> bool:

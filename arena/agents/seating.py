@@ -40,12 +40,12 @@ def _owners(game: str) -> tuple[str, ...]:
 
 def default_opponent(game: Game) -> str:
     """Return the SPEC of the bot that others are measured against: the game's, or its first."""
-    return f"bot:{game.default_opponent or bot_names(game.name)[0]}"
+    return f"bot:{game.default_bots[1] if len(game.default_bots) > 1 else bot_names(game.name)[0]}"
 
 
 def default_bot(game: Game) -> str:
     """Return the SPEC of the bot that takes the seats without a --seat."""
-    return f"bot:{game.default_bot or 'random'}"
+    return f"bot:{game.default_bots[0]}"
 
 
 def make_agent(spec: str, seat: Seat) -> Agent:

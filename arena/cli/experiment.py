@@ -204,7 +204,7 @@ class ExperimentRun:
         aggregator.any_time = bool(stopping)
         report = aggregator.report()
         notes = [*report.notes, *stopping]
-        if self.game.measures and report.scored < min(self.flags.scored, aggregator.games):
+        if self.game.analysis.measures and report.scored < min(self.flags.scored, aggregator.games):
             notes.append(
                 f"Scored: only {pluralize(report.scored, 'game')}, because an earlier run has "
                 "kept no replays."
@@ -262,7 +262,7 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
         return await executor.run(work, name=f"the scoring of game {result.slot.number}")
 
     numbers = setup.scored
-    if numbers and setup.match.game.measures:
+    if numbers and setup.match.game.analysis.measures:
         unscored = (g for g in results.games() if g.slot.number in numbers and not g.scored)
         async for scored in run_jobs(unscored, score_one, 4 * executor.workers):
             if scored:

@@ -92,7 +92,7 @@ class ExperimentFiles:
         present |= {**self.game.options.model_dump(mode="json"), **self.settings}
         stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
         # A game may have options that it did not have when the run began.
-        stored |= {**self.game.completed(experiment.options), **experiment.settings}
+        stored |= {**self.game.options.completed(experiment.options), **experiment.settings}
         present["deals"] = stored.get("deals")
         if seed is None:
             present["seed"] = stored.get("seed")

@@ -39,7 +39,7 @@ def games_command(
                 raise
             echo(f"warning: {error}", file=sys.stderr)
     # Options may change the rules. Wrong ones are an error here, also with --json.
-    rules = make_game(name).rules() if name else None
+    rules = make_game(name).text.rules() if name else None
     families = [] if name else catalog().entries("game_family")
     if as_json:
         listed = [{"name": entry.name, "summary": entry.summary} for entry in families]

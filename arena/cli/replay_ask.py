@@ -21,7 +21,7 @@ from arena.episodes.policy_agreement import Comparison, is_number, mean_facts
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from arena.core.assessment import Fact
+    from arena.core.analysis import Fact
     from arena.core.ply import Decision
     from arena.episodes.policy_agreement import Facts, MeanFact, PolicyAgreement
     from arena.evaluation.formatting import Grid
@@ -77,7 +77,7 @@ def to_json(
     from arena.evaluation.statistics import rate
 
     same = sum(each.is_same for each in comparisons)
-    context = _context(agreement.replay.make_game().facts)
+    context = _context(agreement.replay.make_game().analysis.facts)
     means: dict[str, JsonValue] = {
         name: {"played": mean.played, "said": mean.proposed, "n": mean.n}
         for name, mean in mean_facts(comparisons, context).items()
@@ -126,7 +126,7 @@ class AgreementTables:
     def __init__(self, agreement: PolicyAgreement, comparisons: Sequence[Comparison]) -> None:
         self._agreement = agreement
         self._comparisons = comparisons
-        self._facts = agreement.replay.make_game().facts
+        self._facts = agreement.replay.make_game().analysis.facts
         self._context = _context(self._facts)
 
     def print(self, questions: int) -> None:

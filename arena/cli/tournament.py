@@ -45,7 +45,7 @@ def tournament_command(
     from arena.evaluation.tournament_schedule import tournament_schedule
 
     the_game = game_flags.make(game)
-    if not the_game.has_winner:
+    if not the_game.return_scale.has_winner:
         raise UsageError(
             f"{game} is not won, so a tournament has nothing to rate; compare whole teams with "
             f"arena eval {game} --player SPEC --baseline SPEC --against self"

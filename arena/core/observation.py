@@ -1,18 +1,22 @@
-"""Observations: the part of a game that one player may know, as events, text and arrays."""
+"""Observations: the part of a game that one player may know, as events, text and arrays.
+
+`Observation` holds events and legal actions. Two facets of the game render it: `GameText` in words
+and `GameArrays` as numbers.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pydantic import JsonValue
 
-from arena.core.action import Action, Speech, SpeechOffer
+from arena.core.action import Action, SpeechOffer
 from arena.core.action_set import ActionSet, ActionTable
 from arena.core.event import Event
+from arena.core.tabletop import TableView
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,129 +38,28 @@ class ArraySpec:
     dtype: str = "int8"
 
 
-class ObservedGame(ABC):
-    """The part of a game that its observations use: seats, actions, texts and arrays.
-
-    `Game` adds positions and analysis. Each rendering has a default, made from the events alone.
-    """
+class ObservedGame(Protocol):
+    """The part of a `Game` that its observations, texts and positions use."""
 
     name: ClassVar[str]
-    omission_notice: ClassVar[str] = "What was said before is left out."
-    """Text for a reader whose earlier messages had to be removed."""
-    speech: ClassVar[tuple[type[Speech], ...]] = ()
-    """Kinds of speech of the game. Whoever cannot speak, such as a network, has the other actions.
-    No action of the table begins with the verb of a kind of speech."""
-    picture_shows_notes: ClassVar[bool] = False
-    """The picture for a terminal holds all that the notes of the level "notes" say. A person then
-    reads them there only."""
+    summary: ClassVar[str]
 
     @property
-    @abstractmethod
-    def num_players(self) -> int:
-        """Number of seats; a game with a fixed number sets `num_players = 2`."""
-
-    @abstractmethod
-    def _all_actions(self) -> Iterable[Action]:
-        """Return all actions that any state may offer to a player."""
-
-    @cached_property
-    def actions(self) -> ActionTable:
-        """All actions of the game, numbered."""
-        return ActionTable(self._all_actions(), self.speech)
-
+    def num_players(self) -> int: ...
     @property
-    def seat_names(self) -> tuple[str, ...]:
-        """Display names of the players, by seat."""
-        return _numbered_names(self.num_players)
-
-    @abstractmethod
-    def rules(self) -> str:
-        """Return the rules and the notation of actions, for a player who does not know the game."""
-
-    def rule_details(self) -> str:
-        """Return sentences that make the rules precise, for models; by default none."""
-        return ""
-
-    def narrate(self, event: Event) -> str:
-        """Return one event as a sentence, for its audience."""
-        return str(event)
-
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        """Return an observation as text. The default: the events, then the `situation`."""
-        lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
-        lines += [self.narrate(event) for event in observation.events_since(since)]
-        lines += self.situation(observation, level)
-        return "\n".join(lines)
-
-    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
-        """Return the lines after the events: the notes of this level, and the legal actions.
-
-        The default has the legal actions only.
-        """
-        legal = observation.legal_actions
-        return [f"Your actions: {' | '.join(legal.notations())}"] if legal else []
-
-    def belief_question(self, observation: Observation) -> str | None:
-        """Return a question to a player about hidden information; the default is None."""
-        return None
-
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
-        """Parse an answer to `belief_question` and score it against the exact knowledge."""
-        return {}
-
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        """Return an observation as shorter text, without a list of the first `forget` events.
-
-        The default describes the later events only, with notes at the level "events" too, because
-        they replace the omitted events.
-        """
-        name = self.seat_names[observation.player]
-        shown: TextLevel = "notes" if level == "events" else level
-        return (
-            f"You are {name}. {self.omission_notice}\n{self.describe(observation, shown, forget)}"
-        )
-
-    def diagram(self, events: Sequence[Event]) -> str:
-        """Return the table as plain text, from the events that its viewer has witnessed."""
-        return ""
-
-    def synonyms(self) -> Mapping[str, str]:
-        """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
-
-        The reader replaces each key by its value, which is a part of some `str(action)`. Case and
-        punctuation are ignored, and longer keys are replaced first. A single word that means a
-        whole action (`{"done": "end turn"}`) counts only if it is the whole answer.
-        """
-        return {}
-
-    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return the actions of which one is drawn for a player that gives no legal answer.
-
-        The default is all legal actions. A game leaves out actions that may lose at once, so that
-        a failed connection does not decide the game.
-        """
-        return observation.legal_actions
-
-    def is_irrevocable(self, action: Action) -> bool:
-        """Return whether an action may lose the game at once, e.g. an accusation.
-
-        Such an action is never taken from a reply that names it in ambiguous prose, and a person
-        confirms it.
-        """
-        return False
-
-    def new_notes(self, player: int) -> Notes:
-        """Return empty notes for `player`."""
-        return Notes(self, player)
-
+    def seat_names(self) -> tuple[str, ...]: ...
     @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        """Arrays of an observation by name. Without any, a network cannot play the game."""
-        return {}
-
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return an observation as arrays, with the shapes and dtypes of `array_specs`."""
-        return {}
+    def actions(self) -> ActionTable: ...
+    @property
+    def no_actions(self) -> ActionSet: ...
+    def fallback_actions(self, observation: Observation) -> Sequence[Action]: ...
+    def is_irrevocable(self, action: Action) -> bool: ...
+    def new_view(self, seat: int | None) -> TableView | None: ...
+    def __hash__(self) -> int: ...
+    @property
+    def text(self) -> GameText: ...
+    @property
+    def arrays(self) -> GameArrays: ...
 
 
 class Notes:
@@ -186,7 +89,7 @@ class Witnessed:
         self.game = game
         self.player = player
         self.events = list(events)
-        self._notes = game.new_notes(player)
+        self._notes: Notes | None = None
         self._num_noted = 0
         self._snapshot: tuple[Event, ...] = ()
 
@@ -203,6 +106,9 @@ class Witnessed:
             # Notes cannot go back, and these are ahead of an old observation.
             return Witnessed(self.game, self.player, self.events[:count]).notes(count)
         # Only new events: the notes are incremental, so a game costs linear time, not quadratic.
+        if self._notes is None:
+            # Made on first use: whoever reads only events or actions needs no notes.
+            self._notes = self.game.text.new_notes(self.player)
         notes = self._notes
         for event in self.events[self._num_noted : count]:
             notes.update(event)
@@ -251,12 +157,12 @@ class Observation:
         # Omitted events are summarised, so the text starts from the beginning and `since` has no
         # meaning.
         if forget:
-            return self.game.summarise(self, level, forget)
-        return self.game.describe(self, level, since)
+            return self.game.text.summarise(self, level, forget)
+        return self.game.text.describe(self, level, since)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the situation as arrays, with the shapes of `game.array_specs`."""
-        return self.game.arrays(self)
+        """Return the situation as arrays, with the shapes of `game.arrays.specs`."""
+        return self.game.arrays.read(self)
 
     def parse(self, text: str) -> Action:
         """Return the legal action that `text` names.
@@ -302,6 +208,133 @@ def _unpickle(
     return Observation(game, player, len(events), legal, witnessed)
 
 
-@cache
-def _numbered_names(players: int) -> tuple[str, ...]:
-    return tuple(f"Player {seat}" for seat in range(players))
+@dataclasses.dataclass(frozen=True, slots=True)
+class PromptExample:
+    """A decision of a good player."""
+
+    observation: Observation
+    action: Action
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CombinedMove:
+    """Move that decides the rest of the turn, too: a model is asked once instead of twice.
+
+    The announced action is played at the next decision without asking.
+    """
+
+    instruction: str
+    """Sentence of the system message."""
+    pattern: re.Pattern[str]
+    """The announcement: the end of a reply, behind the action. Its first group is passed on."""
+    follow_up: Callable[[Observation, str], Action | None]
+    """Returns the announced action from the observation of the next decision and the announcement;
+    None if the situation is another one."""
+
+    def split(self, reply: str) -> tuple[str, str]:
+        """Return the reply without the announcement, and the announcement; "" if there is none."""
+        found = self.pattern.search(reply)
+        if found is None:
+            return reply, ""
+        return reply[: found.start()] + reply[found.end(1) :], found[1]
+
+
+class GameText:
+    """Facet of a game: its words for models and people. Each method has a default.
+
+    All texts are made from the events that their reader has witnessed, so they cannot leak.
+    """
+
+    omission_notice: ClassVar[str] = "What was said before is left out."
+    """Text for a reader whose earlier messages had to be removed."""
+    combined_move: ClassVar[CombinedMove | None] = None
+    """A form of reply that decides a whole turn; None if the game has none."""
+    table_shows_notes: ClassVar[bool] = False
+    """The table (`TableView`) shows all that the notes of the level "notes" say. A person then
+    reads them there only."""
+    game: ObservedGame
+
+    def __init__(self, game: ObservedGame) -> None:
+        self.game = game
+
+    def rules(self) -> str:
+        """Return the rules and the notation of actions, for a player who does not know the game."""
+        return f"{self.game.name}, {self.game.num_players} players: {self.game.summary}."
+
+    def rule_details(self) -> str:
+        """Return sentences that make the rules precise, for models; by default none."""
+        return ""
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence, for its audience."""
+        return str(event)
+
+    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
+        """Return an observation as text. The default: the events, then the `situation`."""
+        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
+        lines += [self.narrate(event) for event in observation.events_since(since)]
+        lines += self.situation(observation, level)
+        return "\n".join(lines)
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the lines after the events: the notes of this level, and the legal actions.
+
+        The default has the legal actions only.
+        """
+        legal = observation.legal_actions
+        return [f"Your actions: {' | '.join(legal.notations())}"] if legal else []
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        """Return an observation as shorter text, without a list of the first `forget` events.
+
+        The default describes the later events only, with notes at the level "events" too, because
+        they replace the omitted events.
+        """
+        name = self.game.seat_names[observation.player]
+        shown: TextLevel = "notes" if level == "events" else level
+        return (
+            f"You are {name}. {self.omission_notice}\n{self.describe(observation, shown, forget)}"
+        )
+
+    def new_notes(self, player: int) -> Notes:
+        """Return empty notes for `player`."""
+        return Notes(self.game, player)
+
+    def synonyms(self) -> Mapping[str, str]:
+        """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
+
+        The reader replaces each key by its value, which is a part of some `str(action)`. Case and
+        punctuation are ignored, and longer keys are replaced first. A single word that means a
+        whole action (`{"done": "end turn"}`) counts only if it is the whole answer.
+        """
+        return {}
+
+    def examples(self) -> Sequence[PromptExample]:
+        """Return examples of good decisions for prompts, the most useful first; by default none."""
+        return ()
+
+    def belief_question(self, observation: Observation) -> str | None:
+        """Return a question to a player about hidden information; the default is None."""
+        return None
+
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        """Parse an answer to `belief_question` and score it against the exact knowledge."""
+        return {}
+
+
+class GameArrays:
+    """Facet of a game: its observations as arrays. Without `specs`, no network can play it."""
+
+    game: ObservedGame
+
+    def __init__(self, game: ObservedGame) -> None:
+        self.game = game
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        """Arrays of an observation by name."""
+        return {}
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return an observation as arrays, with the shapes and dtypes of `specs`."""
+        return {}

@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ReturnScale:
-    """Name, unit and range of the return of one seat in one game.
+    """Scale of the return of one seat in one game: name, unit, range, and how it is won.
 
     The range is that of `min_utility` and `max_utility` in OpenSpiel. It holds at every position,
     because a truncated game counts with its returns so far. An unknown end is None.
@@ -55,6 +55,16 @@ class ReturnScale:
     """Unit of one game's return: `chips`. `share` is shown in per cent."""
     low: float | None = None
     high: float | None = None
+    total: float | None = None
+    """Sum of the returns of all seats at the end, if the rules fix it."""
+    par: float | Literal["even", "unknown"] = "even"
+    """Win rate of equal players if no game is drawn; reports print it beside win rates. `even` is
+    1 / players; a game of teams sets its own; it is unknown where one of two uneven teams has the
+    better chances."""
+    team_names: tuple[str, ...] = ()
+    """Names of the teams by number, as in "the return as NAME"; () if they need none."""
+    has_winner: bool = True
+    """False for a game of one team, which earns a score and is not won."""
 
     def __post_init__(self) -> None:
         low, high = self.bounds
@@ -64,6 +74,8 @@ class ReturnScale:
                 f"the range {self.low} to {self.high} of the {self.name}: give finite numbers, the "
                 "lower one first, or None"
             )
+        if not isinstance(self.par, str) and not 0 <= self.par <= 1:
+            raise ValueError(f"par={self.par}: give a rate of wins, from 0 to 1")
 
     @property
     def _known_ends(self) -> list[float]:
@@ -89,7 +101,13 @@ class ReturnScale:
     @property
     def is_win_rate(self) -> bool:
         """True if the winner of a game gets 1 and every other seat 0."""
-        return self == WIN_RATE
+        return (self.name, self.unit, self.low, self.high) == ("win rate", "share", 0.0, 1.0)
+
+    def par_of(self, players: int) -> float | None:
+        """Return the win rate of equal players in a game of `players` seats; None: unknown."""
+        if isinstance(self.par, str):
+            return 1 / players if self.par == "even" else None
+        return self.par
 
     @property
     def range_text(self) -> str:

@@ -15,9 +15,10 @@ from gymnasium import spaces
 
 from arena.core.action import CHANCE, Action, Speech
 from arena.core.errors import IllegalAction, UsageError
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import check_seed, stream
+from arena.core.state import State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +28,7 @@ class ArrayObservation(TypedDict):
     """One observation as arrays; a member of `observation_space`."""
 
     observation: dict[str, NDArray[Any]]
-    """Arrays with the shapes of `game.array_specs`. Fresh copies."""
+    """Arrays with the shapes of `game.arrays.specs`. Fresh copies."""
     action_mask: NDArray[np.int8]
     """Shape (number of actions,): 1 where legal. Shared and read-only."""
 
@@ -73,10 +74,10 @@ def masked_space(game: Game, observation: spaces.Space[Any]) -> spaces.Dict:
 
 
 def observation_space(game: Game) -> spaces.Dict:
-    """Return `{"observation": one Box per array of game.array_specs, "action_mask": Box}`."""
+    """Return `{"observation": one Box per array of game.arrays.specs, "action_mask": Box}`."""
     boxes: dict[str, spaces.Space[Any]] = {
         name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
-        for name, spec in game.array_specs.items()
+        for name, spec in game.arrays.specs.items()
     }
     return masked_space(game, spaces.Dict(boxes))
 
@@ -139,7 +140,7 @@ class MultiAgentEnv:
         return {player: spaces.Discrete(len(self.game.actions)) for player in self.possible_agents}
 
     def observation_space(self, player: int) -> spaces.Dict:
-        """`{"observation": one Box per array of game.array_specs, "action_mask": Box}`."""
+        """`{"observation": one Box per array of game.arrays.specs, "action_mask": Box}`."""
         return self.observation_spaces[player]
 
     def action_space(self, player: int) -> spaces.Discrete:

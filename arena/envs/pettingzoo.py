@@ -28,7 +28,7 @@ class FlatObservation(TypedDict):
     """One observation in the form that PettingZoo's libraries expect."""
 
     observation: NDArray[Any]
-    """Shape (sum of all sizes,): the arrays of `game.array_specs`, joined in that order."""
+    """Shape (sum of all sizes,): the arrays of `game.arrays.specs`, joined in that order."""
     action_mask: NDArray[np.int8]
     """Shape (number of actions,): 1 where legal. Shared and read-only."""
 

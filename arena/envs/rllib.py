@@ -42,7 +42,7 @@ class MaskedVector(TypedDict):
     """One observation, with the keys that RLlib's `ActionMaskingTorchRLModule` reads."""
 
     observations: NDArray[np.float32]
-    """Shape (sum of all sizes,): the arrays of `game.array_specs`, joined in that order."""
+    """Shape (sum of all sizes,): the arrays of `game.arrays.specs`, joined in that order."""
     action_mask: NDArray[np.float32]
     """Shape (number of actions,): 1 where legal."""
 

@@ -187,7 +187,7 @@ class SeatVecEnv(VecEnv):
     def _flat(self, rows: Rows) -> FlatArray:
         """Return the learner's observations: shape (rows, size), as `arena.envs.flat.flatten`."""
         arrays = self._batch.arrays(rows, np.full(len(rows), self.player))
-        parts = [arrays[name].reshape(len(rows), -1) for name in self.game.array_specs]
+        parts = [arrays[name].reshape(len(rows), -1) for name in self.game.arrays.specs]
         joined = np.concatenate(parts or [np.zeros((len(rows), 1), np.int8)], axis=1)
         return joined.astype(np.float32)
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from arena.core.action import CHANCE
 from arena.core.batch.state_batch import NO_PLAYER, Rows, StateBatch
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.seeds import stream
+from arena.core.state import State
 
 
 def batch_of(game: Game, size: int, limit: float) -> StateBatch:
@@ -67,7 +68,7 @@ class SingleStates(StateBatch):
             self._states[row].observe(player).arrays()
             for row, player in zip(rows.tolist(), players.tolist(), strict=True)
         ]
-        specs = self.game.array_specs.items()
+        specs = self.game.arrays.specs.items()
         return {
             name: np.array([each[name] for each in seen], spec.dtype).reshape(-1, *spec.shape)
             for name, spec in specs

@@ -195,7 +195,7 @@ class VectorMultiAgentEnv:
         players = self.game.num_players
         found = {
             name: np.zeros((self.num_envs, players, *spec.shape), spec.dtype)
-            for name, spec in self.game.array_specs.items()
+            for name, spec in self.game.arrays.specs.items()
         }
         for player in range(players):
             seen = self._batch.arrays(ended, np.full(len(ended), player))

@@ -29,7 +29,7 @@ class FlatActionMaskEnv(
         env = FlatActionMaskEnv(gymnasium.make("arena/Cluedo-v0"))
         model = MaskablePPO("MlpPolicy", env)
 
-    The observation is one float32 vector: the arrays of `game.array_specs`, joined in that order.
+    The observation is one float32 vector: the arrays of `game.arrays.specs`, joined in that order.
     Rewards, ends of episodes and infos are those of the wrapped environment.
     """
 

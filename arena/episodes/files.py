@@ -17,9 +17,9 @@ from pydantic import JsonValue
 
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
-from arena.core.game import State
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
+from arena.core.state import State
 from arena.episodes.record import Episode, Header, OutcomeLine, dump, turns_played
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from arena.core.assessment import (
+from arena.core.analysis import (
     Assessment,
     Assessor,
     Measure,
@@ -55,8 +55,8 @@ class RewardTerm:
         if self.kinds == NO_KINDS:
             return True
         # No players and no kinds: this only asks whether the game has an assessor.
-        exact = game.assessor((), ()) is not None
-        return exact and self.measures <= {measure.name for measure in game.measures}
+        exact = game.analysis.assessor((), ()) is not None
+        return exact and self.measures <= {measure.name for measure in game.analysis.measures}
 
 
 def function_term(name: str, about: str, function: Callable[[SeatEpisode], float]) -> RewardTerm:
@@ -109,7 +109,7 @@ def custom_measures(game: Game) -> list[CustomMeasure]:
 
     Raises ArenaError if one is not a `CustomMeasure` or uses the name of another.
     """
-    known = {measure.name for measure in game.measures} | RESERVED
+    known = {measure.name for measure in game.analysis.measures} | RESERVED
     found = list[CustomMeasure]()
     for entry in catalog().entries("measure"):
         where, _, name = entry.name.rpartition("/")
@@ -139,13 +139,13 @@ def measure_seats(game: Game, episode: Episode, scored: bool = True) -> list[Mea
     plugin's measure fails or gives an impossible value.
     """
     seats = range(game.num_players)
-    assessor = game.assessor() if scored else None
+    assessor = game.analysis.assessor() if scored else None
     judged: list[list[Assessment]] = [[] for _ in seats]
     if assessor is not None:
         for assessment in assessments(assessor, episode):
             judged[assessment.player].append(assessment)
     custom = [each for each in custom_measures(game) if assessor is not None or not each.exact]
-    left_out = {measure.name for measure in game.measures if not measure.comparable}
+    left_out = {measure.name for measure in game.analysis.measures if not measure.comparable}
     measured = list[Measurements]()
     for seat in seats:
         sums = sum_measurements(each.measurements for each in judged[seat])

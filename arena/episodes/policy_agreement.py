@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from arena.agents.agent import Agent, Seat
 from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
-from arena.core.assessment import Appraiser
+from arena.core.analysis import Appraiser
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.ply import Decision, Ply
@@ -27,7 +27,7 @@ from arena.episodes.replay import Replay
 from arena.llm.service import LLMService
 
 Facts = Mapping[str, JsonValue]
-"""Facts of exact knowledge about a move, by name; `Game.facts` describes them."""
+"""Facts of exact knowledge about a move, by name; `GameAnalysis.facts` describes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class PolicyAgreement:
 
     def comparisons(self) -> Iterator[Comparison]:
         """Yield the answers so far beside the moves of the replay, in the order of the plies."""
-        assessor = self.replay.make_game().assessor(self.seats)
+        assessor = self.replay.make_game().analysis.assessor(self.seats)
         appraiser = assessor if isinstance(assessor, Appraiser) else None
         last = max(self.answers, default=-1)
         for walked in self.replay.walk():

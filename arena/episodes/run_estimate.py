@@ -55,7 +55,7 @@ class PromptRecorder(ChatRecorder):
 
     def on_request(self, observation: Observation) -> None:
         options, game = self._options, observation.game
-        question = game.belief_question(observation) if options.beliefs else None
+        question = game.text.belief_question(observation) if options.beliefs else None
         if question is not None:
             self._record((Message("user", question),))
             self.reply_tokens += REASONS

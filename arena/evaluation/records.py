@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.outcome import ReturnScale
 
 Role = Literal["player", "baseline", "table", "unknown"]

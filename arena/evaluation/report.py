@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, JsonValue, ValidationError, ValidationInfo, field_validator
 
-from arena.core.assessment import Measure
+from arena.core.analysis import Measure
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.views.html_table import html_table

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from arena.core.assessment import Measure
+from arena.core.analysis import Measure
 from arena.evaluation.records import FORMER_MEASURES, Estimate, SeatRole
 
 LARGEST = 1e15

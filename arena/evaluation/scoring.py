@@ -1,6 +1,6 @@
 """Measurement of a finished game: wins, replies of models, and measures of play.
 
-The measures that all games share are about models; a game adds its own (`Game.measures`), and
+The measures that all games share are about models; a game adds its own (`GameAnalysis.measures`), and
 plugins add more (`arena.episodes.measurement`).
 
 One of them is the luck of a game: the part of each return that known probabilities explain, by
@@ -9,11 +9,11 @@ action a was luckier than expected by
 
     q(h, a) - sum_b pi(b) q(h, b),
 
-where h is the position and q the game's estimate of the returns (`Game.action_values`). Given all
-that happened before, the mean of this term is 0, whatever q is and however the other players play;
-so is the mean of the sum over a game, its luck x. Therefore E[y - beta x] = E[y] for the return y
-and a coefficient that does not depend on this game: nothing is assumed and no bias is possible. The
-better q is, the more of the variance of y does x explain.
+where h is the position and q the game's estimate of the returns (`GameAnalysis.action_values`).
+Given all that happened before, the mean of this term is 0, whatever q is and however the other
+players play; so is the mean of the sum over a game, its luck x. Therefore E[y - beta x] = E[y] for
+the return y and a coefficient that does not depend on this game: nothing is assumed and no bias is
+possible. The better q is, the more of the variance of y does x explain.
 
 Sources: Zinkevich, Bowling, Bard, Kan and Billings 2006, "Optimal unbiased estimators for
 evaluating agent performance", AAAI (chance); Burch, Schmid, Moravcik, Morrill and Bowling 2018,
@@ -34,13 +34,14 @@ from arena.agents.agent import KnownPolicy, Seat
 from arena.agents.chat import Attempt
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
-from arena.core.assessment import Measure, Measurements, WeightedSum, sum_measurements
+from arena.core.analysis import GameAnalysis, Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.errors import ArenaError, UsageError
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
 from arena.core.spec import Spec
+from arena.core.state import State
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.records import LEGAL_RATE, LUCK, TEAM, GameResult, SeatResult, Slot
@@ -93,7 +94,7 @@ def measure_game(
             for seat, player in enumerate(players)
         ),
         # No players and no kinds: this only asks whether the game has an assessor.
-        scored=scored and game.assessor((), ()) is not None,
+        scored=scored and game.analysis.assessor((), ()) is not None,
     )
 
 
@@ -104,8 +105,8 @@ AS_ROLE = "as "
 def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
     """Return the return of a seat under its role, and its team, by name if teams have names."""
     sides = [outcome.roles[seat]] if outcome.roles else []
-    if outcome.teams and game.team_names:
-        sides.append(game.team_names[outcome.teams[seat]])
+    if outcome.teams and game.return_scale.team_names:
+        sides.append(game.return_scale.team_names[outcome.teams[seat]])
     returns = {f"{AS_ROLE}{side}": WeightedSum(outcome.returns[seat]) for side in sides}
     return returns | ({TEAM: WeightedSum(outcome.teams[seat])} if outcome.teams else {})
 
@@ -197,7 +198,7 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
 def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
     """Return the measures with these names, in the order of tables."""
     wanted, added = set(names), (custom.definition for custom in custom_measures(game))
-    compared = (measure for measure in game.measures if measure.comparable)
+    compared = (measure for measure in game.analysis.measures if measure.comparable)
     by_role = _measures_by_role(game, wanted)
     return [m for m in (*by_role, *compared, *added, *MODEL_MEASURES) if m.name in wanted]
 
@@ -217,13 +218,13 @@ def luck_of(game: Game, episode: Episode, seat: int) -> Luck:
     Raises ArenaError if a bot states probabilities that its moves contradict.
     """
     # Without values there is no luck to take out, and applying the moves again would take time.
-    if type(game).action_values is Game.action_values:
+    if type(game.analysis).action_values is GameAnalysis.action_values:
         return Luck()
     own, others, state = 0.0, 0.0, game.initial_state()
     policies = _known_policies(game, episode)
     for ply in episode.plies:
         action, chances = ply.decision.action, _chances(state, ply, policies)
-        values = game.action_values(state, chances) if len(chances) > 1 else None
+        values = game.analysis.action_values(state, chances) if len(chances) > 1 else None
         if values:
             expected = math.fsum(chance * values[a][seat] for a, chance in chances.items())
             surplus = values[action][seat] - expected

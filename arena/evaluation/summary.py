@@ -153,6 +153,7 @@ def make_report(
 ) -> Report:
     """Return a report with one player for each sample; `parts` are those of its kind."""
     names = {name for sample in samples for name in sample.names}
+    par = game.return_scale.par_of(game.num_players)
     return Report(
         kind=kind,
         game=game.name,
@@ -160,8 +161,8 @@ def make_report(
         games=games,
         scored=scored,
         scale=game.return_scale,
-        has_winner=game.has_winner,
-        par=None if game.par is None else round(game.par, 6),
+        has_winner=game.return_scale.has_winner,
+        par=None if par is None else round(par, 6),
         series_games="solved",
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample, game)],
@@ -178,7 +179,7 @@ def _notes(sample: Sample, game: Game) -> Iterator[str]:
             f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
             "unknown, so the bounds count them as lost, and as won."
         )
-    if sample.without_winner and game.has_winner:
+    if sample.without_winner and game.return_scale.has_winner:
         yield (
             f"{sample.player}: {sample.without_winner} of {len(sample)} seats were in finished "
             "games that no player won; they count as lost."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from arena.core.assessment import Measure
+from arena.core.analysis import Measure
 from arena.core.text import pluralize
 from arena.core.views.number_text import UNKNOWN, decimal, percentage
 from arena.evaluation.formatting import (

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arena.core.event import Event
+from arena.core.tabletop import Panel, Tabletop, TabletopScene, Tile, Tone, draw_tabletop
 from arena.core.views.scene import Picture, Scene
-from arena.core.views.second_person import second_person, table_for
-from arena.core.views.tabletop import Panel, Tabletop, TabletopScene, Tile, Tone, draw_tabletop
+from arena.core.views.second_person import table_for
 from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def scene_factory(name: str) -> SceneFactory:
 def draw_picture(
     game: Game, events: Sequence[Event], seat: int | None, you: bool = False
 ) -> Picture | None:
-    """Return the table for a terminal: the game's own picture, its view, or its diagram.
+    """Return the table for a terminal: the game's own picture, or its view.
 
     Args:
         game: The game that is drawn.
@@ -76,17 +76,12 @@ def draw_picture(
     Returns:
         The picture, or None if the game draws nothing.
     """
-    from rich.text import Text
-
     if game.name in catalog().names("picture"):
         picture: Picture = catalog().load("picture", game.name)(game, events, seat)
         return picture
     table = draw_tabletop(game, events, seat)
     name = game.seat_names[seat] if you and seat is not None else ""
-    if table is not None:
-        return _tabletop_picture(table_for(table, name))
-    diagram = second_person(game.diagram(events), name)
-    return Picture(Text(diagram), diagram.count("\n") + 1) if diagram else None
+    return _tabletop_picture(table_for(table, name)) if table else None
 
 
 def _tabletop_picture(table: Tabletop) -> Picture:

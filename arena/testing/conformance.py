@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import UsageError
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.seeds import stream
+from arena.core.state import State
 from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
 from arena.plugins.views import scene_factory, scene_name
@@ -148,7 +149,7 @@ def _in_range(game: Game, returns: Sequence[tuple[float, ...]]) -> GameFinding:
 def _sum(game: Game, returns: Sequence[tuple[float, ...]]) -> GameFinding:
     """Check that a game that declares a sum of returns keeps it; others report what was seen."""
     sums = [math.fsum(each) for each in returns]
-    declared = game.declared_sum
+    declared = game.return_scale.total
     if declared is None:
         return GameFinding("sum of returns", True, f"from {min(sums):g} to {max(sums):g}")
     wrong = [each for each in returns if abs(math.fsum(each) - declared) > ROUNDING]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from arena.agents.agent import Agent, RandomBot, Seat
 from arena.agents.seating import default_opponent, make_agent
-from arena.core.assessment import Measurements
+from arena.core.analysis import Measurements
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.episodes.match import Match, play
@@ -27,7 +27,7 @@ def check_measures(game: Game, seed: int) -> None:
     - The same game gives the same values again, whatever the names of its players.
     """
     added = [custom.definition for custom in custom_measures(game)]
-    known = {measure.name: measure for measure in (*game.measures, *added)}
+    known = {measure.name: measure for measure in (*game.analysis.measures, *added)}
     if not known:
         return
     for max_turns in (None, 2):
@@ -47,7 +47,7 @@ def check_action_values(game: Game, seed: int) -> None:
     for position in sampled_positions(game, seed):
         state, where = position.state, f"seed {seed}, after {len(position.history)} plies"
         actions = [action for player in state.to_act[:1] for action in state.legal_actions(player)]
-        values = game.action_values(state, actions) if actions else None
+        values = game.analysis.action_values(state, actions) if actions else None
         if values is None:
             continue
         for action in actions:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arena.core.action import CHANCE, Step
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
+from arena.core.state import State
 from arena.testing.positions import fingerprint, replay_history, sampled_positions
 from arena.testing.reachable import first_difference, reachable
 
@@ -18,7 +19,7 @@ RENDERED = 3
 def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
     """Check that observations do not depend on what is hidden from their player.
 
-    `Game.resample` draws another world, in which the player has seen the same. Both are played from
+    `GameAnalysis.resample` draws another world, in which the player has seen the same. Both are played from
     the start. Texts, arrays, actions, order and sizes must be equal.
     """
     assert not game.initial_state().log.events, "events before the first move reach no replay"
@@ -29,7 +30,7 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
         private = [event for event in position.state.log.events if event.audience is not None]
         secrets |= bool(private)
         for player in range(game.num_players):
-            other = game.resample(position.history, player, rng)
+            other = game.analysis.resample(position.history, player, rng)
             if other is None:
                 assert not private, f"{game.name} has private events and no `resample`"
                 continue
@@ -54,7 +55,7 @@ def check_reachable(game: Game, seed: int, samples: int = 3) -> None:
     rng = stream(seed, "reachable")
     for position in sampled_positions(game, seed, samples):
         player = rng.randrange(game.num_players)
-        other = game.resample(position.history, player, rng)
+        other = game.analysis.resample(position.history, player, rng)
         if other is None:
             continue
         # Listed before the other world is played: both may share objects that change.

@@ -26,8 +26,8 @@ def check_observations(game: Game, seed: int) -> None:
 
 def _check_arrays(game: Game, observation: Observation, seed: int) -> None:
     arrays = observation.arrays()
-    assert list(arrays) == list(game.array_specs), f"arrays are {list(arrays)}"
-    for name, spec in game.array_specs.items():
+    assert list(arrays) == list(game.arrays.specs), f"arrays are {list(arrays)}"
+    for name, spec in game.arrays.specs.items():
         array = arrays[name]
         assert array.shape == spec.shape, f"array {name} has shape {array.shape}"
         assert str(array.dtype) == spec.dtype, f"array {name} has dtype {array.dtype}"

@@ -10,9 +10,11 @@ from typing import get_args
 from arena.agents.agent import RandomBot, Seat, act_now
 from arena.agents.seating import bot_names, make_agent
 from arena.core.action import CHANCE, Action, Step
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
+from arena.core.state import State
+from arena.core.tabletop import diagram
 
 LONGEST = 20_000
 """Plies after which random play counts as endless."""
@@ -99,6 +101,6 @@ def fingerprint(observation: Observation) -> bytes:
     ]
     arrays = {name: array.tobytes() for name, array in observation.arrays().items()}
     legal = [str(action) for action in observation.legal_actions]
-    diagram = observation.game.diagram(observation.events)
-    parts = (observation.events, texts, arrays, legal, diagram, observation.num_events)
+    drawn = diagram(observation.game, observation.events)
+    parts = (observation.events, texts, arrays, legal, drawn, observation.num_events)
     return repr(parts).encode()

@@ -15,8 +15,9 @@ from pydantic import JsonValue
 
 from arena.agents.agent import Agent, RandomBot, Seat
 from arena.core.action import CHANCE
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.seeds import stream
+from arena.core.state import State
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, act_out, play
 from arena.episodes.replay import read_replay, verify
@@ -50,7 +51,7 @@ def check_random_play(game: Game, seed: int) -> None:
     """Check legal actions, chance and returns at every position, and that the game ends."""
     for position in random_positions(game, seed):
         state = position.state
-        _check_returns(state, seed)
+        _check_returns(game, state, seed)
         if state.to_act == (CHANCE,):
             _check_chance(state, seed)
             continue
@@ -67,7 +68,7 @@ def check_random_play(game: Game, seed: int) -> None:
     assert state.to_act or state.reason(), "a finished game needs a reason"
 
 
-def _check_returns(state: State, seed: int) -> None:
+def _check_returns(game: Game, state: State, seed: int) -> None:
     returns = state.returns()
     assert len(returns) == state.game.num_players, "returns need one entry per player"
     assert all(map(math.isfinite, returns)), f"seed {seed}: returns are not finite: {returns}"
@@ -75,9 +76,7 @@ def _check_returns(state: State, seed: int) -> None:
     for team in set(teams):
         shared = {value for value, of in zip(returns, teams, strict=True) if of == team}
         assert len(shared) == 1, f"seed {seed}: members of team {team} have returns {shared}"
-    par = state.game.par
-    assert par is None or 0 <= par <= 1, f"`par` is a rate of wins, from 0 to 1, not {par}"
-    low, high = state.game.return_scale.bounds
+    low, high = game.return_scale.bounds
     assert all(low <= value <= high for value in returns), (
         f"seed {seed}: returns are outside of `return_scale`, {low:g} to {high:g}: {returns}"
     )

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 
 from arena.core.event import Event
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.seeds import stream
+from arena.core.state import State
 from arena.core.views.scene import Scene
 from arena.plugins.views import SceneFactory
 from arena.testing.positions import random_positions, replay_history, sampled_positions
@@ -27,7 +28,7 @@ def check_scene(game: Game, make: SceneFactory, seed: int, samples: int = 4) -> 
             mine = _scene_bytes(
                 _scene_after(game, make, player, _witnessed(position.state, player))
             )
-            other = game.resample(position.history, player, rng)
+            other = game.analysis.resample(position.history, player, rng)
             if other is None:
                 continue
             events = _witnessed(replay_history(game, other), player)

@@ -77,7 +77,7 @@ class CardReader(BaseFeaturesExtractor):
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return the scores and the summary: shape (games, features) from (games, observation)."""
-        sizes = [int(np.prod(spec.shape)) for spec in self.game.array_specs.values()]
+        sizes = [int(np.prod(spec.shape)) for spec in self.game.arrays.specs.values()]
         _, book, _, out, turn = torch.split(seen, sizes, dim=1)
         rows = book.view(-1, self.cards, self.columns)
         card = self.card(torch.cat([(rows == value).float() for value in (-1, 0, 1)], dim=2))

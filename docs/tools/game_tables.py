@@ -77,14 +77,14 @@ def _hides(game: Any) -> bool:
     state = game.initial_state()
     act_out(state, random.Random(1), MOST_PLIES)
     return any(event.audience is not None for event in state.log.events) or (
-        game.resample((), 0, random.Random(1)) is not None
+        game.analysis.resample((), 0, random.Random(1)) is not None
     )
 
 
 def _features(game: Any) -> str:
     has = {
-        "arrays": bool(game.array_specs),
-        "exact knowledge": game.assessor() is not None,
+        "arrays": bool(game.arrays.specs),
+        "exact knowledge": game.analysis.assessor() is not None,
         "speech": bool(getattr(game, "speech", ())),
         "view": game.new_view(None) is not None,
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from arena import Action, ArraySpec, Event, Game, Observation, Panel, Tabletop, TableView
+from arena import Action, ArraySpec, Event, Game, GameArrays, GameText, Observation, Panel, Tabletop
 from arena.core.errors import ArenaError
 from arena.core.observation import TextLevel
 from arena.core.text import one_line, shorten
@@ -34,6 +34,9 @@ class LibraryGame(Game):
     of the moves that the seat knows.
     """
 
+    Text = "games.adapters.library_game:LibraryText"
+    Arrays = "games.adapters.library_game:LibraryArrays"
+    View = "games.adapters.library_game:LibraryView"
     options: GameOptions
     array_size: int = 0
     """Number of values that the library shows as an array; 0 for none."""
@@ -49,10 +52,23 @@ class LibraryGame(Game):
         """What each seat sees before the first move; the same in every game."""
         return (None,) * self.num_players
 
+    def latest(self, events: Sequence[Event], player: int) -> LibraryObserved | None:
+        """Return what the library has last shown to a seat."""
+        for event in reversed(events):
+            if isinstance(event, LibraryObserved) and event.player == player:
+                return event
+        return self.openings[player]
+
+
+class LibraryText(GameText):
+    """Texts of the library: its own, and the moves."""
+
+    game: LibraryGame
+
     def narrate(self, event: Event) -> str:
         match event:
             case LibraryMoved(player, move):
-                return f"{self.seat_names[player]}: {move}"
+                return f"{self.game.seat_names[player]}: {move}"
             case LibraryObserved(text=text):
                 return text
             case LibraryDrew(result):
@@ -61,13 +77,17 @@ class LibraryGame(Game):
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         player = observation.player
-        lines = [] if since else [f"You are {self.seat_names[player]}."]
-        latest = self._latest(observation.events, player)
-        if not since and latest is self.openings[player] and latest is not None:
+        lines = [] if since else [f"You are {self.game.seat_names[player]}."]
+        latest = self.game.latest(observation.events, player)
+        if not since and latest is self.game.openings[player] and latest is not None:
             lines.append(latest.text)
         for event in observation.events_since(since):
             # A later text of the library contains the earlier ones, or a board that has changed.
-            if isinstance(event, LibraryObserved) and event is not latest and not self.texts_add_up:
+            if (
+                isinstance(event, LibraryObserved)
+                and event is not latest
+                and not self.game.texts_add_up
+            ):
                 continue
             # In a game without hidden information the other seats' texts show the same position.
             if not isinstance(event, LibraryObserved) or event.player == player:
@@ -83,39 +103,35 @@ class LibraryGame(Game):
             return texts
         return [f"{text} ({label})" for text, label in zip(texts, labels, strict=True)]
 
-    def _latest(self, events: Sequence[Event], player: int) -> LibraryObserved | None:
-        """Return what the library has last shown to a seat."""
-        for event in reversed(events):
-            if isinstance(event, LibraryObserved) and event.player == player:
-                return event
-        return self.openings[player]
 
-    def new_view(self, seat: int | None) -> TableView:
-        return LibraryView(self)
+class LibraryArrays(GameArrays):
+    """The values that the library shows, as one array."""
+
+    game: LibraryGame
 
     @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        if not self.array_size:
+    def specs(self) -> Mapping[str, ArraySpec]:
+        if not self.game.array_size:
             return {}
         # The libraries do not name bounds.
-        return {"observation": ArraySpec((self.array_size,), -math.inf, math.inf, "float32")}
+        return {"observation": ArraySpec((self.game.array_size,), -math.inf, math.inf, "float32")}
 
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return the library's values, flat; zeros before it has shown any."""
         import numpy as np
 
-        if not self.array_size:
+        if not self.game.array_size:
             return {}
-        latest = self._latest(observation.events, observation.player)
+        latest = self.game.latest(observation.events, observation.player)
         if latest is None or not latest.array:
-            return {"observation": np.zeros(self.array_size, np.float32)}
+            return {"observation": np.zeros(self.game.array_size, np.float32)}
         return {"observation": np.frombuffer(latest.array, np.float32)}
 
 
 class LibraryView:
     """What the library has last shown to the viewer, and the moves since then."""
 
-    def __init__(self, game: LibraryGame) -> None:
+    def __init__(self, game: LibraryGame, seat: int | None) -> None:
         self._game = game
         self._shown: tuple[str, ...] = ()
         self._player = 0
@@ -127,7 +143,7 @@ class LibraryView:
             self._player, self._moves = event.player, ()
             self._shown = tuple(event.text.splitlines())
         else:
-            lines = self._game.narrate(event).splitlines()
+            lines = self._game.text.narrate(event).splitlines()
             self._moves = (*self._moves, *lines)[-MOST_LINES:]
 
     def tabletop(self) -> Tabletop:

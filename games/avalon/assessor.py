@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Collection, Mapping
+
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from arena.core.text import per_cent
-from games.avalon.moves import Propose, VoteOnTeam
+from games.avalon.base import AvalonBase
+from games.avalon.moves import FAIL, SUCCESS, PlayCard, Propose, VoteOnTeam
 from games.avalon.options import GOOD, MAX_PROPOSALS, MERLIN
+from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
 from games.hidden_roles.assessor import (
     JudgedChoice,
@@ -14,7 +19,7 @@ from games.hidden_roles.assessor import (
     comment_knowledge,
 )
 from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesState
+from games.hidden_roles.rules import HiddenRolesAnalysis, HiddenRolesState
 
 MEASURES = (
     Measure(
@@ -39,6 +44,8 @@ MEASURES = (
 
 class AvalonAssessor(RoleAssessor):
     """Assessor of one game of Avalon. Evil players are not judged: they know who is evil."""
+
+    posterior = AvalonPosterior
 
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
@@ -88,3 +95,42 @@ def comment(assessment: Assessment) -> Comment:
         f"{per_cent(best)}.",
         mistake=chosen == 0 and best != 0,
     )
+
+
+class AvalonAnalysis(HiddenRolesAnalysis):
+    """Exact knowledge and judgements of Avalon."""
+
+    game: AvalonBase
+
+    measures = MEASURES
+
+    def knowledge(self, player: int) -> AvalonPosterior:
+        return AvalonPosterior(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> AvalonAssessor:
+        """Return a new assessor of one game; its kinds are `proposal`, `vote` and `knowledge`."""
+        return AvalonAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment:
+        return comment(assessment)
+
+    def redraw(
+        self,
+        before: HiddenRolesState,
+        other: HiddenRolesState,
+        phase: Mapping[int, Action],
+        player: int,
+        rng: random.Random,
+    ) -> Mapping[int, Action]:
+        """Draw a finished phase again: other evil members may have played the `fail` cards."""
+        if not isinstance(next(iter(phase.values())), PlayCard):
+            return phase
+        fails = [seat for seat, action in phase.items() if action == FAIL and seat != player]
+        evil = [seat for seat in phase if FAIL in other.legal_actions(seat) and seat != player]
+        chosen = rng.sample(evil, len(fails))
+        return {
+            seat: action if seat == player else FAIL if seat in chosen else SUCCESS
+            for seat, action in phase.items()
+        }

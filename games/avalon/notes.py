@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from arena import Event
+from arena import ArraySpec, Event, GameArrays, Observation
 from games.avalon.base import AvalonBase
 from games.avalon.moves import (
     EvilRevealed,
@@ -13,8 +16,12 @@ from games.avalon.moves import (
     TeamProposed,
     TeamVoted,
 )
+from games.avalon.options import MAX_PROPOSALS
 from games.avalon.posterior import AvalonPosterior
 from games.hidden_roles.notes import RoleNotes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +88,52 @@ class AvalonNotes(RoleNotes):
         if self.proposals and not self.proposals[-1].votes:
             return self.proposals[-1].leader
         return len(self.proposals) % self.game.num_players
+
+
+class AvalonArrays(GameArrays):
+    """Observations of Avalon as arrays."""
+
+    game: AvalonBase
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        players = self.game.num_players
+        return {
+            "player": ArraySpec(shape=(players,), low=0, high=1),
+            "role": ArraySpec(shape=(len(self.game.distinct_roles),), low=0, high=1),
+            "seen": ArraySpec(shape=(2, players), low=0, high=1),
+            "leader": ArraySpec(shape=(players,), low=0, high=1),
+            "teams": ArraySpec(shape=(5, MAX_PROPOSALS, players), low=0, high=1),
+            "votes": ArraySpec(shape=(5, MAX_PROPOSALS, players), low=-1, high=1),
+            "results": ArraySpec(shape=(5,), low=-1, high=1),
+            "fails": ArraySpec(shape=(5,), low=0, high=players),
+            "revealed": ArraySpec(shape=(players,), low=0, high=1),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the arrays; seats are columns, and missions and proposals are rows.
+
+        `seen` has the seats that this role sees: row 0 as evil, row 1 as Merlin or Morgana. Votes
+        and results are 1 for approval or success, -1 for rejection or failure, 0 if still open.
+        """
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        notes: AvalonNotes = observation.notes  # type: ignore[assignment]
+        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays["player"][observation.player] = 1
+        arrays["leader"][notes.leader] = 1
+        if notes.role:
+            arrays["role"][self.game.distinct_roles.index(notes.role)] = 1
+        if notes.secret:
+            arrays["seen"][int(notes.secret.kind == "merlin"), list(notes.secret.seats)] = 1
+        for proposal in notes.proposals:
+            place = proposal.mission - 1, proposal.attempt - 1
+            arrays["teams"][place][list(proposal.seats)] = 1
+            if proposal.votes:
+                arrays["votes"][place] = np.where(proposal.votes, 1, -1)
+        for mission in notes.missions:
+            arrays["results"][mission.mission - 1] = 1 if mission.succeeded else -1
+            arrays["fails"][mission.mission - 1] = mission.fails
+        if notes.revealed:
+            arrays["revealed"][list(notes.revealed.seats)] = 1
+        return arrays

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from arena import Event, Observation, Spoken, TextLevel
 from games.avalon.base import AvalonBase
@@ -18,6 +17,7 @@ from games.avalon.moves import (
     TeamProposed,
     TeamVoted,
 )
+from games.avalon.notes import AvalonNotes
 from games.avalon.options import (
     EVIL,
     MAX_PROPOSALS,
@@ -28,48 +28,7 @@ from games.avalon.options import (
     PERCIVAL,
 )
 from games.hidden_roles.base import RoleDealt, RolesRevealed
-from games.hidden_roles.text import percentages
-
-if TYPE_CHECKING:
-    from games.avalon.notes import AvalonNotes
-
-
-def rules(game: AvalonBase) -> str:
-    """Return the rules for a player who does not know the game."""
-    sizes = ", ".join(map(str, game.team_sizes))
-    roles = Counter(game.role_list)
-    lists = [
-        ", ".join(
-            f"{count} {role}{'s' * (count > 1)}"
-            for role, count in roles.items()
-            if game.team_of(role) == team
-        )
-        for team in (0, 1)
-    ]
-    lines = [
-        f"Avalon (The Resistance), {game.num_players} players (Player 0 to Player "
-        f"{game.num_players - 1}). Each has a secret role. Good: {lists[0]}. Evil: {lists[1]}.",
-        *_knowledge(game),
-        f"There are up to five missions, for teams of {sizes} players. Player 0 is the first "
-        "leader; the next player leads after each proposal. The leader proposes a team, which may "
-        "include the leader.",
-    ]
-    if game.options.talk:
-        times = "once" if game.options.talk == 1 else f"{game.options.talk} times"
-        lines.append(
-            f"Then each player makes a statement to all, or passes, {times}; the statements of one "
-            "round are made at the same time. A statement may be false."
-        )
-    lines += [
-        "Then all vote at the same time, and the votes are published. A majority approves; a tie "
-        f"rejects. After {MAX_PROPOSALS} rejected proposals in a row evil wins.",
-        "Each member of an approved team secretly plays a card: good players play success, evil "
-        "ones success or fail. Only the number of fails is published. One fail makes the mission "
-        f"fail{_exception(game)}. Evil wins with three failed missions.",
-        _ending(game),
-        f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
-    ]
-    return "\n".join(lines)
+from games.hidden_roles.text import HiddenRolesText, percentages
 
 
 def _knowledge(game: AvalonBase) -> list[str]:
@@ -113,52 +72,6 @@ def _notation(game: AvalonBase) -> str:
     return f"{notation} | say TEXT | pass" if game.options.talk else notation
 
 
-def narrate(game: AvalonBase, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case RoleDealt(player, role):
-            return (
-                f"{names[player]} is dealt the role {role} ({game.team_names[game.team_of(role)]})."
-            )
-        case SecretSeen():
-            return f"{names[event.player]} sees {_secret(game, event)}"
-        case TeamProposed(leader, mission, attempt, seats):
-            return (
-                f"Mission {mission}, proposal {attempt}: {names[leader]} proposes "
-                f"{game.names_of(seats)}."
-            )
-        case TeamVoted(votes, approved):
-            sides = [[seat for seat, vote in enumerate(votes) if vote == side] for side in (1, 0)]
-            verdict = "approved" if approved else "rejected"
-            return (
-                f"The team is {verdict}. Approve: {game.names_of(sides[0])}. "
-                f"Reject: {game.names_of(sides[1])}."
-            )
-        case MissionCardPlayed(player, fails):
-            return f"{names[player]} played {'fail' if fails else 'success'}."
-        case MissionEnded(mission, seats, fails, succeeded):
-            result = "succeeds" if succeeded else "fails"
-            return f"Mission {mission} of {game.names_of(seats)} {result}: {_cards(fails)}."
-        case EvilRevealed(seats, assassin):
-            return (
-                "Three missions have succeeded. The evil players reveal themselves: "
-                f"{game.names_of(seats)}. {names[assassin]} is the Assassin and names Merlin."
-            )
-        case MerlinGuessed(assassin, target, correct):
-            return (
-                f"{names[assassin]} names {names[target]}, who is "
-                f"{'Merlin' if correct else 'not Merlin'}."
-            )
-        case Spoken():
-            return event.sentence(names)
-        case RolesRevealed(roles):
-            listed = ", ".join(f"{name} {role}" for name, role in zip(names, roles, strict=True))
-            return f"The roles were: {listed}."
-        case _:
-            raise TypeError(f"{event!r} is not an event of Avalon")
-
-
 def _secret(game: AvalonBase, event: SecretSeen) -> str:
     seen = game.names_of(event.seats)
     if event.kind == "evil":
@@ -172,19 +85,8 @@ def _cards(fails: int) -> str:
     return "no fail" if not fails else f"{fails} fail{'s' * (fails > 1)}"
 
 
-def situation(game: AvalonBase, observation: Observation, level: TextLevel) -> Iterator[str]:
-    """Yield the notes of this level and the legal actions."""
-    notes: AvalonNotes = observation.notes  # type: ignore[assignment]
-    if level != "events" and notes.role and not notes.is_over:
-        yield from (_own_role(game, notes), _progress(game, notes), *_records(game, notes))
-        if level == "deductions":
-            yield from _deductions(game, notes)
-    if observation.legal_actions:
-        yield f"Your actions: {_actions(observation)}"
-
-
 def _own_role(game: AvalonBase, notes: AvalonNotes) -> str:
-    text = f"Your role is {notes.role} ({game.team_names[game.team_of(notes.role)]})."
+    text = f"Your role is {notes.role} ({game.team_name(notes.role)})."
     return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
 
 
@@ -245,3 +147,116 @@ def _actions(observation: Observation) -> str:
         # There may be hundreds of teams.
         return f"propose and the names of {len(first.seats)} players, for example: {first}"
     return " | ".join(legal.notations())
+
+
+class AvalonText(HiddenRolesText):
+    """Texts of Avalon."""
+
+    game: AvalonBase
+
+    def new_notes(self, player: int) -> AvalonNotes:
+        return AvalonNotes(self.game, player)
+
+    def rules(self) -> str:
+        """Return the rules for a player who does not know the game."""
+        game = self.game
+        sizes = ", ".join(map(str, game.team_sizes))
+        roles = Counter(game.role_list)
+        lists = [
+            ", ".join(
+                f"{count} {role}{'s' * (count > 1)}"
+                for role, count in roles.items()
+                if game.team_of(role) == team
+            )
+            for team in (0, 1)
+        ]
+        lines = [
+            f"Avalon (The Resistance), {game.num_players} players (Player 0 to Player "
+            f"{game.num_players - 1}). Each has a secret role. Good: {lists[0]}. Evil: {lists[1]}.",
+            *_knowledge(game),
+            f"There are up to five missions, for teams of {sizes} players. Player 0 is the first "
+            "leader; the next player leads after each proposal. The leader proposes a team, which "
+            "may include the leader.",
+        ]
+        if game.options.talk:
+            times = "once" if game.options.talk == 1 else f"{game.options.talk} times"
+            lines.append(
+                f"Then each player makes a statement to all, or passes, {times}; the statements of "
+                "one round are made at the same time. A statement may be false."
+            )
+        lines += [
+            "Then all vote at the same time, and the votes are published. A majority approves; a "
+            f"tie rejects. After {MAX_PROPOSALS} rejected proposals in a row evil wins.",
+            "Each member of an approved team secretly plays a card: good players play success, "
+            "evil ones success or fail. Only the number of fails is published. One fail makes the "
+            f"mission fail{_exception(game)}. Evil wins with three failed missions.",
+            _ending(game),
+            f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
+        ]
+        return "\n".join(lines)
+
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case RoleDealt(player, role):
+                return f"{names[player]} is dealt the role {role} ({game.team_name(role)})."
+            case SecretSeen():
+                return f"{names[event.player]} sees {_secret(game, event)}"
+            case TeamProposed(leader, mission, attempt, seats):
+                return (
+                    f"Mission {mission}, proposal {attempt}: {names[leader]} proposes "
+                    f"{game.names_of(seats)}."
+                )
+            case TeamVoted(votes, approved):
+                sides = [
+                    [seat for seat, vote in enumerate(votes) if vote == side] for side in (1, 0)
+                ]
+                verdict = "approved" if approved else "rejected"
+                return (
+                    f"The team is {verdict}. Approve: {game.names_of(sides[0])}. "
+                    f"Reject: {game.names_of(sides[1])}."
+                )
+            case MissionCardPlayed(player, fails):
+                return f"{names[player]} played {'fail' if fails else 'success'}."
+            case MissionEnded(mission, seats, fails, succeeded):
+                result = "succeeds" if succeeded else "fails"
+                return f"Mission {mission} of {game.names_of(seats)} {result}: {_cards(fails)}."
+            case EvilRevealed(seats, assassin):
+                return (
+                    "Three missions have succeeded. The evil players reveal themselves: "
+                    f"{game.names_of(seats)}. {names[assassin]} is the Assassin and names Merlin."
+                )
+            case MerlinGuessed(assassin, target, correct):
+                return (
+                    f"{names[assassin]} names {names[target]}, who is "
+                    f"{'Merlin' if correct else 'not Merlin'}."
+                )
+            case Spoken():
+                return event.sentence(names)
+            case RolesRevealed(roles):
+                listed = ", ".join(
+                    f"{name} {role}" for name, role in zip(names, roles, strict=True)
+                )
+                return f"The roles were: {listed}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Avalon")
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the notes of this level and the legal actions."""
+        game = self.game
+        notes: AvalonNotes = observation.notes  # type: ignore[assignment]
+        if level != "events" and notes.role and not notes.is_over:
+            yield from (_own_role(game, notes), _progress(game, notes), *_records(game, notes))
+            if level == "deductions":
+                yield from _deductions(game, notes)
+        if observation.legal_actions:
+            yield f"Your actions: {_actions(observation)}"
+
+    def synonyms(self) -> Mapping[str, str]:
+        return {
+            **super().synonyms(),
+            **{"yes": "approve", "accept": "approve", "no": "reject", "disapprove": "reject"},
+            **{"sabotage": "fail", "succeed": "success", "nominate": "propose"},
+        }

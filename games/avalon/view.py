@@ -16,7 +16,7 @@ BLANK = Tile("-", "muted")
 class AvalonView:
     """The table as its viewer sees it, made from the events that the viewer has witnessed."""
 
-    def __init__(self, game: AvalonBase) -> None:
+    def __init__(self, game: AvalonBase, seat: int | None) -> None:
         self.game = game
         # The tables of the notes only; their role and posterior are those of one player.
         self._notes = AvalonNotes(game, 0)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+import random
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
+from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
 from arena.core.text import per_cent
 from games.battleship.base import BattleshipBase
 from games.battleship.events import FleetRevealed, Shoot, ShotFired
-from games.battleship.posterior import FleetKnowledge
+from games.battleship.measures import FACTS, MEASURES
+from games.battleship.posterior import FleetKnowledge, is_countable
+from games.battleship.resampling import resample
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -155,3 +158,33 @@ def comment(assessment: Assessment) -> Comment | None:
         facts.probability < POOR * facts.best_probability and facts.expected < POOR * facts.best
     ) or (facts.best < NEGLIGIBLE and math.isclose(facts.probability, 0.0))
     return Comment(text, poor)
+
+
+class BattleshipAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of Battleship."""
+
+    game: BattleshipBase
+
+    facts = FACTS
+    measures = MEASURES
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        return resample(self.game, history, player, rng)
+
+    def knowledge(self, player: int) -> FleetKnowledge | None:
+        """Return the exact knowledge of `player`; None if there are too many fleets.
+
+        The limit is `posterior.MOST_FLEETS`.
+        """
+        return FleetKnowledge(self.game, player) if is_countable(self.game) else None
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> BattleshipAssessor | None:
+        """Return an assessor by exact knowledge; None if there are too many fleets."""
+        return BattleshipAssessor(self.game, players, kinds) if is_countable(self.game) else None
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        return comment(assessment)

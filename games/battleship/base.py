@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable
-from typing import ClassVar
 
 from arena import Action, Game, ReturnScale
 from games.battleship.board import Board, Fleet, board_of
@@ -23,9 +22,6 @@ class BattleshipBase(Game, ABC):
     num_players = 2
     Options = BattleshipOptions
     options: BattleshipOptions
-    picture_shows_notes: ClassVar[bool] = True
-    default_opponent: ClassVar[str | None] = "hunter"
-    default_bot: ClassVar[str | None] = "gunner"
 
     @property
     def board(self) -> Board:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Measure
-from arena.core.assessment import Fact
+from arena.core.analysis import Fact
 
 MEASURES = (
     Measure(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event, Notes
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.battleship.base import BattleshipBase
-from games.battleship.board import Fleet, union
+from games.battleship.board import LONGEST_SHIP, Fleet, union
 from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
 from games.battleship.posterior import FleetKnowledge
 from games.battleship.shot_record import ShotRecord
@@ -56,9 +58,9 @@ class BattleshipNotes(Notes):
         self.knowledge.update(event)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of `Battleship.array_specs`."""
+        """Return the arrays of `BattleshipArrays.specs`."""
         arrays = {
-            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.array_specs.items()
+            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.arrays.specs.items()
         }
         board = self.game.board
         arrays["fleet"].flat[board.squares(union(self.fleet))] = 1
@@ -71,3 +73,31 @@ class BattleshipNotes(Notes):
         if self.next_length is not None:
             arrays["to_place"][self.next_length - 1] = 1
         return arrays
+
+
+class BattleshipArrays(GameArrays):
+    """Observations of Battleship as arrays."""
+
+    game: BattleshipBase
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        """Return the specs of the arrays; rows and columns are those of the board.
+
+        - `fleet`: 1 for a square of an own ship.
+        - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
+        - `afloat` (lengths 1 to 5): ships of the other player that are not announced as sunk.
+        - `to_place` (lengths 1 to 5): 1 for the length of the ship to place now.
+        """
+        grid = (self.game.options.height, self.game.options.width)
+        return {
+            "fleet": ArraySpec(grid, 0, 1),
+            "shots": ArraySpec(grid, -1, 1),
+            "received": ArraySpec(grid, -1, 1),
+            "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
+            "to_place": ArraySpec((LONGEST_SHIP,), 0, 1),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
+        return notes.arrays()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from arena import Event, Observation, TextLevel
+from arena import Event, GameText, Observation, TextLevel
 from games.battleship.base import BattleshipBase
 from games.battleship.board import union
 from games.battleship.density import empty_squares
 from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotFired
+from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import is_countable
 from games.battleship.shot_record import ShotRecord
-
-if TYPE_CHECKING:
-    from games.battleship.notes import BattleshipNotes
 
 
 def lengths_text(lengths: Sequence[int]) -> str:
@@ -22,47 +19,6 @@ def lengths_text(lengths: Sequence[int]) -> str:
     words = [str(length) for length in lengths]
     listed = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
     return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
-
-
-def rules(game: BattleshipBase) -> str:
-    """Return the rules for a player who does not know the game."""
-    options, board = game.options, game.board
-    last = board.names[-1]
-    ships = f"{len(options.ships)} ships of {lengths_text(options.ships)}"
-    if len(options.ships) == 1:
-        ships = f"one ship of length {options.ships[0]}"
-    contact = "may touch but must not overlap"
-    if not options.touching:
-        contact = "must not overlap and must not touch, not even at a corner"
-    lines = [
-        f"Battleship, two players. Each has a board of {options.height} rows, a to {last[0]} from "
-        f"the top, and {options.width} columns, 1 to {last[1:]} from the left; square b3 is row b, "
-        f"column 3. On it lie {ships}, hidden from the other player. A ship covers that many "
-        f"squares in a row or in a column. Ships {contact}. "
-        + (
-            "All ships are placed at random."
-            if options.placement == "random"
-            else "First the players place their ships, one after the other in the order of these "
-            "lengths, both at the same time."
-        ),
-        "Then the players shoot in turn, Player 0 first, at one square of the other's board. The "
-        "result is announced: miss or hit"
-        + (
-            ", or sunk with the length of the ship if all its squares are hit."
-            if options.announce_sunk
-            else "; it is not announced when a ship is sunk, that is, hit in all its squares."
-        )
-        + " You cannot shoot at a square twice.",
-        _ending(game),
-    ]
-    if options.placement == "players":
-        lines.append("Your action while ships are placed: place FIRST-LAST, for example: place ")
-        example = board.ships[options.ships[0]][0].name
-        lines[-1] += f"{example}. Name the upper or left end first."
-        lines.append("Your action later: shoot SQUARE. For example: shoot b3")
-    else:
-        lines.append("Your action: shoot SQUARE. For example: shoot b3")
-    return "\n".join(lines)
 
 
 def _ending(game: BattleshipBase) -> str:
@@ -82,46 +38,6 @@ def _ending(game: BattleshipBase) -> str:
         f"ships that you have sunk minus {options.loss_multiplier:g} times the values of your own "
         "ships that are sunk."
     )
-
-
-def narrate(game: BattleshipBase, event: Event) -> str:
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case ShipsPlaced(player, ships):
-            verb = "has ships at" if len(ships) > 1 else "has a ship at"
-            return f"{names[player]} {verb} {', '.join(ships)}."
-        case ShotFired(player, square, "sunk", length):
-            return f"{names[player]} shoots at {square}: hit, a ship of length {length} is sunk."
-        case ShotFired(player, square, result):
-            return f"{names[player]} shoots at {square}: {result}."
-        case FleetRevealed(player, ships):
-            return f"The ships of {names[player]} were at {', '.join(ships)}."
-        case _:
-            raise TypeError(f"{event!r} is not an event of Battleship")
-
-
-def situation(game: BattleshipBase, observation: Observation, level: TextLevel) -> Iterator[str]:
-    """Yield boards, deductions and the action.
-
-    The boards are always given in full: they are short, and differences are hard to read.
-    """
-    notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
-    if level != "events" and notes.fleet:
-        yield from _boards(game, notes)
-        if level == "deductions" and observation.legal_actions and notes.next_length is None:
-            yield from _deductions(game, notes)
-    if not observation.legal_actions:
-        return
-    # Actions of one decision are of one kind; a grammar replaces a list of up to 180.
-    first = observation.legal_actions[0]
-    if isinstance(first, PlaceShip):
-        yield (
-            f"Your action: place FIRST-LAST, your ship of length {notes.next_length}. For example: "
-            f"{first}"
-        )
-    else:
-        yield "Your action: shoot SQUARE, one that you have not shot at."
 
 
 def grid(game: BattleshipBase, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
@@ -188,3 +104,101 @@ def percent(part: int, total: int) -> str:
     if 0 < part < total:
         value = min(max(value, 1), 99)
     return str(value)
+
+
+class BattleshipText(GameText):
+    """Texts of Battleship."""
+
+    table_shows_notes = True
+    game: BattleshipBase
+
+    def synonyms(self) -> Mapping[str, str]:
+        return dict.fromkeys(("fire at", "fire", "attack", "shoot at"), "shoot")
+
+    def rules(self) -> str:
+        """Return the rules for a player who does not know the game."""
+        game = self.game
+        options, board = game.options, game.board
+        last = board.names[-1]
+        ships = f"{len(options.ships)} ships of {lengths_text(options.ships)}"
+        if len(options.ships) == 1:
+            ships = f"one ship of length {options.ships[0]}"
+        contact = "may touch but must not overlap"
+        if not options.touching:
+            contact = "must not overlap and must not touch, not even at a corner"
+        lines = [
+            f"Battleship, two players. Each has a board of {options.height} rows, a to {last[0]} "
+            f"from the top, and {options.width} columns, 1 to {last[1:]} from the left; square b3 "
+            f"is row b, column 3. On it lie {ships}, hidden from the other player. A ship covers "
+            f"that many squares in a row or in a column. Ships {contact}. "
+            + (
+                "All ships are placed at random."
+                if options.placement == "random"
+                else "First the players place their ships, one after the other in the order of "
+                "these lengths, both at the same time."
+            ),
+            "Then the players shoot in turn, Player 0 first, at one square of the other's board. "
+            "The result is announced: miss or hit"
+            + (
+                ", or sunk with the length of the ship if all its squares are hit."
+                if options.announce_sunk
+                else "; it is not announced when a ship is sunk, that is, hit in all its squares."
+            )
+            + " You cannot shoot at a square twice.",
+            _ending(game),
+        ]
+        if options.placement == "players":
+            lines.append(
+                "Your action while ships are placed: place FIRST-LAST, for example: place "
+            )
+            example = board.ships[options.ships[0]][0].name
+            lines[-1] += f"{example}. Name the upper or left end first."
+            lines.append("Your action later: shoot SQUARE. For example: shoot b3")
+        else:
+            lines.append("Your action: shoot SQUARE. For example: shoot b3")
+        return "\n".join(lines)
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case ShipsPlaced(player, ships):
+                verb = "has ships at" if len(ships) > 1 else "has a ship at"
+                return f"{names[player]} {verb} {', '.join(ships)}."
+            case ShotFired(player, square, "sunk", length):
+                return (
+                    f"{names[player]} shoots at {square}: hit, a ship of length {length} is sunk."
+                )
+            case ShotFired(player, square, result):
+                return f"{names[player]} shoots at {square}: {result}."
+            case FleetRevealed(player, ships):
+                return f"The ships of {names[player]} were at {', '.join(ships)}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Battleship")
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield boards, deductions and the action.
+
+        The boards are always given in full: they are short, and differences are hard to read.
+        """
+        game = self.game
+        notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
+        if level != "events" and notes.fleet:
+            yield from _boards(game, notes)
+            if level == "deductions" and observation.legal_actions and notes.next_length is None:
+                yield from _deductions(game, notes)
+        if not observation.legal_actions:
+            return
+        # Actions of one decision are of one kind; a grammar replaces a list of up to 180.
+        first = observation.legal_actions[0]
+        if isinstance(first, PlaceShip):
+            yield (
+                f"Your action: place FIRST-LAST, your ship of length {notes.next_length}. For "
+                f"example: {first}"
+            )
+        else:
+            yield "Your action: shoot SQUARE, one that you have not shot at."
+
+    def new_notes(self, player: int) -> BattleshipNotes:
+        return BattleshipNotes(self.game, player)

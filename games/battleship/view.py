@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Event
-from arena.core.views.tabletop import Panel, Tabletop, Tile, TileRow
+from arena.core.tabletop import Panel, Tabletop, Tile, TileRow
 from games.battleship.base import BattleshipBase
 from games.battleship.board import union
 from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
@@ -36,7 +36,7 @@ class BattleshipView:
                 self._ships[player] = union(self.game.fleet(ships))
             case ShotFired(player):
                 self._shots[player].add(event)
-                self._latest = self.game.narrate(event)
+                self._latest = self.game.text.narrate(event)
 
     def tabletop(self) -> Tabletop:
         """Return the boards, side by side unless they are too wide."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from arena.core.assessment import Assessment
+from arena.core.analysis import Assessment
 from arena.episodes.measurement import RewardTerm, SeatEpisode, measure_sum, ratio
 
 

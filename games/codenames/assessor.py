@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import random
+from collections.abc import Collection, Iterator, Sequence
 
-from arena import Assessment, Measure, Outcome, Ply, WeightedSum
-from arena.core.assessment import Fact
+from arena import (
+    CHANCE,
+    Assessment,
+    Assessor,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import Fact
 from games.codenames.base import CodenamesBase
-from games.codenames.moves import ASSASSIN, TEAMS, ClueGiven, WordRevealed
+from games.codenames.moves import (
+    ASSASSIN,
+    TEAMS,
+    ClueGiven,
+    DealKey,
+    DealWords,
+    GuessWord,
+    WordRevealed,
+)
 from games.codenames.table import CodenamesTable
 
 FACTS = {
@@ -108,3 +128,46 @@ class CodenamesAssessor:
             wanted = self._kinds is None or assessment.kind in self._kinds
             if wanted and assessment.player in self._players:
                 yield assessment
+
+
+class CodenamesAnalysis(GameAnalysis):
+    """Judgements of codenames."""
+
+    game: CodenamesBase
+
+    facts = FACTS
+    measures = MEASURES
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the owners of the hidden words again, if `player` is a guesser."""
+        steps = list(history)
+        # Clue givers know the key. All other events are public.
+        if len(steps) < 2 or player < 2:
+            return steps
+        words, deal = (step.action for step in steps[:2])
+        assert isinstance(words, DealWords)
+        assert isinstance(deal, DealKey)
+        key = dict(zip(words.words, deal.owners, strict=True))
+        revealed = {step.action.word for step in steps if isinstance(step.action, GuessWord)}
+        hidden = [word for word in key if word not in revealed]
+        # Only hidden words change owners: the results of all guesses and the counts stay.
+        owners_left = rng.sample([key[word] for word in hidden], len(hidden))
+        drawn = dict(zip(hidden, owners_left, strict=True))
+        owners = tuple(drawn.get(word, owner) for word, owner in key.items())
+        steps[1] = Step(CHANCE, DealKey(owners))
+        return steps
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> Assessor:
+        return CodenamesAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return the result of a clue as text; the events tell everything else."""
+        # Guesses and the end of the game are events that every viewer has read.
+        if assessment.kind != "clue":
+            return None
+        facts = assessment.facts
+        return Comment(f"The clue brings {facts['found']} of {facts['number']} words.")

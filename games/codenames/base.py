@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -25,13 +26,11 @@ class CodenamesBase(Game):
     """What the positions, texts, views and bots of codenames need to know about the game."""
 
     name = "codenames"
-    team_names = ("blue", "orange")
     summary = "find words by clues"
     Options = CodenamesOptions
     options: CodenamesOptions
     speech = (Clue,)
-    return_scale = WIN_RATE
-    par = 0.5
+    return_scale = replace(WIN_RATE, par=0.5, team_names=("blue", "orange"))
 
     @property
     def num_players(self) -> int:

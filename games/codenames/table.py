@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from arena import Event, Notes
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
+from games.codenames.associations import NUMBERS
 from games.codenames.base import CodenamesBase
 from games.codenames.moves import (
+    ASSASSIN,
+    NEUTRAL,
     TEAMS,
     ClueGiven,
     GuessesEnded,
@@ -14,6 +19,9 @@ from games.codenames.moves import (
     WordRevealed,
     WordsDealt,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +94,47 @@ class CodenamesTable(Notes):
     def owner(self, word: str) -> str | None:
         """Return the owner of a word, if the viewer knows it."""
         return self.revealed.get(word) or self.key.get(word)
+
+
+class CodenamesArrays(GameArrays):
+    """Observations of codenames as arrays."""
+
+    game: CodenamesBase
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        words = self.game.num_words
+        return {
+            # -1 before the words are dealt.
+            "words": ArraySpec((words,), low=-1, high=len(NUMBERS) - 1, dtype="int16"),
+            "owners": ArraySpec((words, 4), low=0, high=1),
+            "revealed": ArraySpec((words,), low=0, high=1),
+            # Numbers are up to 9, guesses up to 10.
+            "turn": ArraySpec((4,), low=0, high=10),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the table as arrays; clues are text, so a network knows their numbers only.
+
+        `words` are numbers in the list of words. `owners` are one-hot rows: own team, other team,
+        neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
+        that of the own team, its number, the guesses that are left.
+        """
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        table, own = observation.notes, TEAMS[observation.player % 2]
+        assert isinstance(table, CodenamesTable)
+        arrays = {n: np.zeros(spec.shape, spec.dtype) for n, spec in self.specs.items()}
+        arrays["words"][:] = [NUMBERS[word] for word in table.words] or -1
+        # From the observer's side, so that one network can play for both teams.
+        columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]
+        for number, word in enumerate(table.words):
+            arrays["revealed"][number] = word in table.revealed
+            owner = table.owner(word)
+            if owner:
+                arrays["owners"][number, columns.index(owner)] = 1
+        arrays["turn"][0] = observation.player < 2
+        if table.clues:
+            clue = table.clues[-1]
+            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, table.guesses_left
+        return arrays

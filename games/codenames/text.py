@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, Observation, TextLevel
+from arena import Event, GameText, Notes, Observation, TextLevel
 from games.codenames.base import CodenamesBase
 from games.codenames.moves import (
     ASSASSIN,
@@ -23,63 +23,11 @@ from games.codenames.moves import (
 from games.codenames.table import CodenamesTable
 
 
-def rules(game: CodenamesBase) -> str:
-    """Return the rules and the notation of actions."""
-    players, counts = game.num_players, game.owner_counts
-    blue, orange = (seats_text(players, team) for team in (0, 1))
-    # The rule about several guessers is left out where it does not matter.
-    several = (
-        " The guessers of a team take turns: one of them makes all guesses of a turn."
-        if players > 4
-        else ""
-    )
-    neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
-    return (
-        f"Codenames, {players} players in two teams. Blue: {blue}. "
-        f"Orange: {orange}. On the table are {game.num_words} words. A "
-        f"key, which only the two clue givers see, gives each word an owner: {counts[TEAMS[0]]} "
-        f"words belong to blue, {counts[TEAMS[1]]} to orange, {neutral} neutral, 1 is the "
-        "assassin. A team wins as soon as all its words are revealed, whoever reveals the last "
-        "one. A team that reveals the assassin loses at once.\n"
-        "The teams take turns; blue begins. First the clue giver gives a clue for words of the own "
-        "team: one English word and a number from 0 to 9, which tells how many words the clue is "
-        "about. The clue consists of letters and hyphens. It must not contain, or be contained in, "
-        "a word on the table that is still hidden. Then the guesser guesses hidden words, one by "
-        "one. After each guess all players see the owner of the word. A word of the own team "
-        "allows another guess, up to number + 1 guesses in a turn; any other word ends the turn. "
-        "The first guess is an obligation; after it the guesser may stop. A clue giver may pass "
-        f"instead of giving a clue; then the guesser guesses exactly once.{several} Players say "
-        "nothing but clues.\n"
-        "Your action as a clue giver: clue WORD NUMBER | pass. For example: clue animal 2\n"
-        "Your action as a guesser: guess WORD | stop. For example: guess horse"
-    )
-
-
 def seats_text(players: int, team: int) -> str:
     """Return who does what in a team: `Player 0 gives the clues, Players 2 and 4 guess`."""
     *first, last = map(str, range(2 + team, players, 2))
     guess = f"Players {', '.join(first)} and {last} guess" if first else f"Player {last} guesses"
     return f"Player {team} gives the clues, {guess}"
-
-
-def narrate(names: Sequence[str], event: Event) -> str:
-    """Return one event as a sentence."""
-    match event:
-        case WordsDealt(words):
-            return f"The words on the table: {', '.join(words)}."
-        case KeyDealt(words, owners):
-            key = dict(zip(words, owners, strict=True))
-            return f"The key: {_by_owner(key, (*TEAMS, NEUTRAL, ASSASSIN))}"
-        case ClueGiven(player, None, _):
-            return f"{names[player]} passes and gives no clue."
-        case ClueGiven(player, word, number):
-            return f"{names[player]} gives the clue: {word} {number}."
-        case WordRevealed(player, word, owner):
-            return f"{names[player]} guesses {word}: {_meaning(owner)}."
-        case GuessesEnded(player):
-            return f"{names[player]} stops."
-        case _:
-            raise TypeError(f"{event!r} is not an event of codenames")
 
 
 def _meaning(owner: str) -> str:
@@ -97,34 +45,6 @@ def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
         if words:
             parts.append(f"{owner} ({len(words)}): {', '.join(words)}.")
     return " ".join(parts)
-
-
-def describe(game: CodenamesBase, observation: Observation, level: TextLevel, since: int) -> str:
-    """Return the events, at higher levels the notebook and the odds, then the legal actions."""
-    lines = [] if since else [_introduction(observation)]
-    lines += map(game.narrate, observation.events_since(since))
-    # The notebook is short, so each decision repeats it.
-    if level != "events":
-        lines += _notebook(observation)
-    if level == "deductions":
-        lines += _odds(observation)
-    return "\n".join((*lines, *_actions(observation)))
-
-
-def summarise(game: CodenamesBase, observation: Observation, level: TextLevel, forget: int) -> str:
-    """Return the notebook in place of the first `forget` events, and the later ones."""
-    table = _table(observation)
-    lines = [_introduction(observation), game.omission_notice]
-    # Omitted events are replaced by their result, at the level "events" too.
-    if table.words:
-        lines.append(narrate(game.seat_names, WordsDealt(table.words)))
-    if table.revealed:
-        lines.append(f"Revealed: {_by_owner(table.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
-    lines += _notebook(observation)
-    lines += map(game.narrate, observation.events_since(forget))
-    if level == "deductions":
-        lines += _odds(observation)
-    return "\n".join((*lines, *_actions(observation)))
 
 
 def _table(observation: Observation) -> CodenamesTable:
@@ -180,3 +100,93 @@ def _actions(observation: Observation) -> Iterator[str]:
         yield f"Your actions: guess WORD{stop}. The words: {words}."
     elif legal:
         yield f"Your actions: {Clue.notation()} | {PASS}"
+
+
+class CodenamesText(GameText):
+    """Texts of codenames."""
+
+    game: CodenamesBase
+
+    def synonyms(self) -> Mapping[str, str]:
+        return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}
+
+    def rules(self) -> str:
+        """Return the rules and the notation of actions."""
+        game = self.game
+        players, counts = game.num_players, game.owner_counts
+        blue, orange = (seats_text(players, team) for team in (0, 1))
+        # The rule about several guessers is left out where it does not matter.
+        several = (
+            " The guessers of a team take turns: one of them makes all guesses of a turn."
+            if players > 4
+            else ""
+        )
+        neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
+        return (
+            f"Codenames, {players} players in two teams. Blue: {blue}. "
+            f"Orange: {orange}. On the table are {game.num_words} words. A "
+            "key, which only the two clue givers see, gives each word an owner: "
+            f"{counts[TEAMS[0]]} words belong to blue, {counts[TEAMS[1]]} to orange, {neutral} "
+            "neutral, 1 is the assassin. A team wins as soon as all its words are revealed, "
+            "whoever reveals the last one. A team that reveals the assassin loses at once.\n"
+            "The teams take turns; blue begins. First the clue giver gives a clue for words of the "
+            "own team: one English word and a number from 0 to 9, which tells how many words the "
+            "clue is about. The clue consists of letters and hyphens. It must not contain, or be "
+            "contained in, a word on the table that is still hidden. Then the guesser guesses "
+            "hidden words, one by one. After each guess all players see the owner of the word. A "
+            "word of the own team allows another guess, up to number + 1 guesses in a turn; any "
+            "other word ends the turn. The first guess is an obligation; after it the guesser may "
+            "stop. A clue giver may pass instead of giving a clue; then the guesser guesses "
+            f"exactly once.{several} Players say nothing but clues.\n"
+            "Your action as a clue giver: clue WORD NUMBER | pass. For example: clue animal 2\n"
+            "Your action as a guesser: guess WORD | stop. For example: guess horse"
+        )
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence."""
+        names = self.game.seat_names
+        match event:
+            case WordsDealt(words):
+                return f"The words on the table: {', '.join(words)}."
+            case KeyDealt(words, owners):
+                key = dict(zip(words, owners, strict=True))
+                return f"The key: {_by_owner(key, (*TEAMS, NEUTRAL, ASSASSIN))}"
+            case ClueGiven(player, None, _):
+                return f"{names[player]} passes and gives no clue."
+            case ClueGiven(player, word, number):
+                return f"{names[player]} gives the clue: {word} {number}."
+            case WordRevealed(player, word, owner):
+                return f"{names[player]} guesses {word}: {_meaning(owner)}."
+            case GuessesEnded(player):
+                return f"{names[player]} stops."
+            case _:
+                raise TypeError(f"{event!r} is not an event of codenames")
+
+    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
+        """Return the events, at higher levels the notebook and the odds, then the legal actions."""
+        lines = [] if since else [_introduction(observation)]
+        lines += map(self.narrate, observation.events_since(since))
+        # The notebook is short, so each decision repeats it.
+        if level != "events":
+            lines += _notebook(observation)
+        if level == "deductions":
+            lines += _odds(observation)
+        return "\n".join((*lines, *_actions(observation)))
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        """Return the notebook in place of the first `forget` events, and the later ones."""
+        table = _table(observation)
+        lines = [_introduction(observation), self.omission_notice]
+        # Omitted events are replaced by their result, at the level "events" too.
+        if table.words:
+            lines.append(self.narrate(WordsDealt(table.words)))
+        if table.revealed:
+            lines.append(f"Revealed: {_by_owner(table.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
+        lines += _notebook(observation)
+        lines += map(self.narrate, observation.events_since(forget))
+        if level == "deductions":
+            lines += _odds(observation)
+        return "\n".join((*lines, *_actions(observation)))
+
+    def new_notes(self, player: int) -> Notes:
+        return CodenamesTable(self.game, player)

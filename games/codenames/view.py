@@ -24,7 +24,7 @@ LATEST = 2
 class CodenamesView:
     """The table as one viewer sees it; a clue giver, who has seen the key, sees all owners."""
 
-    def __init__(self, game: CodenamesBase) -> None:
+    def __init__(self, game: CodenamesBase, seat: int | None) -> None:
         self._columns = game.options.columns
         self._teams = tuple(
             f"{name}: {seats_text(game.num_players, team)}" for team, name in enumerate(TEAMS)

@@ -23,7 +23,10 @@ from arena import (
     ChanceOutcome,
     Event,
     Game,
+    GameAnalysis,
+    GameArrays,
     GameOptions,
+    GameText,
     Observation,
     ReturnScale,
     State,
@@ -101,6 +104,10 @@ class Goofspiel(Game):
         (0, 2)
     """
 
+    Text = "games.goofspiel.game:GoofspielText"
+    Analysis = "games.goofspiel.game:GoofspielAnalysis"
+    Arrays = "games.goofspiel.game:GoofspielArrays"
+
     name = "goofspiel"
     summary = "sealed bids for prizes"
     Options = GoofspielOptions
@@ -126,80 +133,6 @@ class Goofspiel(Game):
         from games.goofspiel.batch import GoofspielBatch
 
         return GoofspielBatch(self, size, self.options.cards, self.options.prizes == "descending")
-
-    def rules(self) -> str:
-        highest, order = self.options.cards, self.options.prizes
-        return (
-            f"Goofspiel, {self.num_players} players. Each holds the cards 1 to {highest}. The "
-            f"prizes, worth 1 to {highest} points, are turned up one by one in {order} order. For "
-            "each prize all players secretly bid one of their cards, and the bids are revealed "
-            "together. The highest bid wins the prize; if the highest bid is tied, nobody gets "
-            "it. All cards that were bid are out of the game. Most points win.\n"
-            "Your action: bid CARD. For example: bid 2"
-        )
-
-    def narrate(self, event: Event) -> str:
-        names = self.seat_names
-        match event:
-            case PrizeTurnedUp(prize):
-                return f"The prize is {prize}."
-            case BidsRevealed(prize, bids, winner, points):
-                bidding = ", ".join(f"{n} bids {bid}" for n, bid in zip(names, bids, strict=True))
-                result = "nobody gets" if winner is None else f"{names[winner]} wins"
-                score = ", ".join(f"{n} has {won}" for n, won in zip(names, points, strict=True))
-                return f"{bidding}: {result} the prize of {prize}. Score: {score}."
-            case _:
-                raise TypeError(f"{event!r} is not an event of Goofspiel")
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw again each bid of the other players that is still face down."""
-        round_length = 1 + self.num_players  # A prize, and one bid per player.
-        sealed_from = len(history) // round_length * round_length
-        state, steps = self.initial_state(), list[Step]()
-        for number, step in enumerate(history):
-            action = step.action
-            if number >= sealed_from and step.player not in (CHANCE, player):
-                action = rng.choice(state.legal_actions(step.player))
-            state.apply(step.player, action)
-            steps.append(Step(step.player, action))
-        return steps
-
-    @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        players, cards = self.num_players, self.options.cards
-        return {
-            "hands": ArraySpec(shape=(players, cards), low=0, high=1),
-            "points": ArraySpec(shape=(players,), low=0, high=sum(self.deck)),
-            "prize": ArraySpec(shape=(cards,), low=0, high=1),
-            "prizes_to_come": ArraySpec(shape=(cards,), low=0, high=1),
-        }
-
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return the arrays; rows are players from the observer on, columns are cards from 1.
-
-        A bid leaves the hand only when it is revealed, for the player who made it too.
-        """
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        players, cards = self.num_players, self.options.cards
-        hands, points = np.ones((players, cards), np.int8), np.zeros(players, np.int8)
-        prize, to_come = np.zeros(cards, np.int8), np.ones(cards, np.int8)
-        for event in observation.events:
-            match event:
-                case PrizeTurnedUp(value):
-                    prize[value - 1], to_come[value - 1] = 1, 0
-                case BidsRevealed(value, bids, _, won):
-                    prize[value - 1] = 0
-                    hands[range(players), np.array(bids) - 1] = 0
-                    points[:] = won
-        return {
-            "hands": np.roll(hands, -observation.player, axis=0),
-            "points": np.roll(points, -observation.player),
-            "prize": prize,
-            "prizes_to_come": to_come,
-        }
 
 
 class GoofspielState(State):
@@ -275,3 +208,95 @@ class GoofspielState(State):
     def reason(self) -> str:
         names = " and ".join(self.game.seat_names[player] for player in self._leaders)
         return f"all prizes are gone; most points: {names}"
+
+
+class GoofspielText(GameText):
+    """Texts of Goofspiel."""
+
+    game: Goofspiel
+
+    def rules(self) -> str:
+        highest, order = self.game.options.cards, self.game.options.prizes
+        return (
+            f"Goofspiel, {self.game.num_players} players. Each holds the cards 1 to {highest}. The "
+            f"prizes, worth 1 to {highest} points, are turned up one by one in {order} order. For "
+            "each prize all players secretly bid one of their cards, and the bids are revealed "
+            "together. The highest bid wins the prize; if the highest bid is tied, nobody gets "
+            "it. All cards that were bid are out of the game. Most points win.\n"
+            "Your action: bid CARD. For example: bid 2"
+        )
+
+    def narrate(self, event: Event) -> str:
+        names = self.game.seat_names
+        match event:
+            case PrizeTurnedUp(prize):
+                return f"The prize is {prize}."
+            case BidsRevealed(prize, bids, winner, points):
+                bidding = ", ".join(f"{n} bids {bid}" for n, bid in zip(names, bids, strict=True))
+                result = "nobody gets" if winner is None else f"{names[winner]} wins"
+                score = ", ".join(f"{n} has {won}" for n, won in zip(names, points, strict=True))
+                return f"{bidding}: {result} the prize of {prize}. Score: {score}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Goofspiel")
+
+
+class GoofspielAnalysis(GameAnalysis):
+    """Other worlds of Goofspiel."""
+
+    game: Goofspiel
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw again each bid of the other players that is still face down."""
+        round_length = 1 + self.game.num_players  # A prize, and one bid per player.
+        sealed_from = len(history) // round_length * round_length
+        state, steps = self.game.initial_state(), list[Step]()
+        for number, step in enumerate(history):
+            action = step.action
+            if number >= sealed_from and step.player not in (CHANCE, player):
+                action = rng.choice(state.legal_actions(step.player))
+            state.apply(step.player, action)
+            steps.append(Step(step.player, action))
+        return steps
+
+
+class GoofspielArrays(GameArrays):
+    """Observations of Goofspiel as arrays."""
+
+    game: Goofspiel
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        players, cards = self.game.num_players, self.game.options.cards
+        return {
+            "hands": ArraySpec(shape=(players, cards), low=0, high=1),
+            "points": ArraySpec(shape=(players,), low=0, high=sum(self.game.deck)),
+            "prize": ArraySpec(shape=(cards,), low=0, high=1),
+            "prizes_to_come": ArraySpec(shape=(cards,), low=0, high=1),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the arrays; rows are players from the observer on, columns are cards from 1.
+
+        A bid leaves the hand only when it is revealed, for the player who made it too.
+        """
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        players, cards = self.game.num_players, self.game.options.cards
+        hands, points = np.ones((players, cards), np.int8), np.zeros(players, np.int8)
+        prize, to_come = np.zeros(cards, np.int8), np.ones(cards, np.int8)
+        for event in observation.events:
+            match event:
+                case PrizeTurnedUp(value):
+                    prize[value - 1], to_come[value - 1] = 1, 0
+                case BidsRevealed(value, bids, _, won):
+                    prize[value - 1] = 0
+                    hands[range(players), np.array(bids) - 1] = 0
+                    points[:] = won
+        return {
+            "hands": np.roll(hands, -observation.player, axis=0),
+            "points": np.roll(points, -observation.player),
+            "prize": prize,
+            "prizes_to_come": to_come,
+        }

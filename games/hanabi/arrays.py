@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena import ArraySpec
+from arena import ArraySpec, GameArrays, Observation
+from games.hanabi.base import HanabiBase
 from games.hanabi.moves import CardDiscarded, CardPlayed, HintGiven
-from games.hanabi.table import HanabiTable
+from games.hanabi.table import HanabiNotes, HanabiTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from games.hanabi.base import HanabiBase
 
 
 def array_specs(game: HanabiBase) -> Mapping[str, ArraySpec]:
@@ -88,3 +87,17 @@ def _move_row(table: HanabiTable, player: int) -> NDArray[np.int8]:
             for slot in slots:
                 row[4 + slot] = 1
     return row
+
+
+class HanabiArrays(GameArrays):
+    """Observations of Hanabi as arrays."""
+
+    game: HanabiBase
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        return array_specs(self.game)
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
+        return arrays(notes.table)

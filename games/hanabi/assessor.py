@@ -6,17 +6,19 @@ the meaning that players may have agreed on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import random
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from pydantic import JsonValue
 
-from arena import CHANCE, Action, Assessment, Comment, Outcome, Ply, WeightedSum
+from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
 from arena.core.text import per_cent
-from games.hanabi.base import HanabiBase
+from games.hanabi.base import FACTS, MEASURES, HanabiBase
 from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
 from games.hanabi.posterior import CERTAIN
+from games.hanabi.resample import resample
 from games.hanabi.table import HanabiKnowledge
 
 Facts = dict[str, float]
@@ -198,3 +200,29 @@ def comment(assessment: Assessment) -> Comment | None:
                 f"The hint gives {facts['bits']:.2f} bits about the hand.", omniscient=True
             )
     return None
+
+
+class HanabiAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of Hanabi."""
+
+    game: HanabiBase
+
+    facts = FACTS
+    measures = MEASURES
+
+    def knowledge(self, player: int) -> HanabiKnowledge:
+        """Return the exact knowledge of `player` before the deal."""
+        return HanabiKnowledge(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> HanabiAssessor:
+        return HanabiAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        return comment(assessment)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        return resample(self.game, history, player, rng)

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from arena import Action, Game, GameOptions, Measure
-from arena.core.assessment import Fact
+from arena.core.analysis import Fact
 from games.hanabi.cards import HanabiDeck
 from games.hanabi.moves import DiscardSlot, HintColour, HintRank, PlaySlot
 
@@ -56,7 +56,6 @@ class HanabiBase(Game, ABC):
     """
 
     name = "hanabi"
-    has_winner = False
     Options = HanabiOptions
     options: HanabiOptions
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from arena import Event, TextLevel
+from arena import Event, GameText, Observation, TextLevel
 from arena.core.text import pluralize
+from games.hanabi.base import HanabiBase
 from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
@@ -19,48 +19,7 @@ from games.hanabi.moves import (
     UnseenCardDrawn,
 )
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiTable, HeldCard
-
-if TYPE_CHECKING:
-    from games.hanabi.base import HanabiBase
-
-
-def rules(game: HanabiBase) -> str:
-    """Return the rules for a player who does not know the game."""
-    deck, options = game.deck, game.options
-    # All numbers come from the options, so that the rules are right for every variant.
-    highest = deck.ranks
-    letters = ", ".join(f"{colour[0].upper()} {colour}" for colour in deck.colour_names)
-    copies = ", ".join(
-        f"{number} of rank {rank}" for rank, number in enumerate(deck.copies[:highest], 1)
-    )
-    lost = "the score is 0" if options.lost_score == "zero" else "the score stays"
-    lines = [
-        f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together and "
-        "get the same score. You see the cards of all other players, but not your own.",
-        f"Deck: {deck.size} cards. Colours: {letters}. Each colour has {copies}. R1 means red, "
-        "rank 1.",
-        f"For each colour the team builds a firework: rank 1 first, then 2, and so on up to "
-        f"{highest}. Each card in a firework is worth 1 point; {len(deck.kinds)} is the most.",
-        f"Each hand has {game.hand_size} slots. Slot 1 holds the oldest card. When a card leaves "
-        "a hand, the newer cards move down by one slot, and the new card gets the highest slot.",
-        "On your turn do one of three things.",
-        "Play a slot: if the card is the next rank of its colour it is added to the firework; "
-        "otherwise it is discarded and the team loses a life. Then you draw a card. A complete "
-        "firework gives a hint token back, if one is spent.",
-        "Discard a slot: the card is out of the game, the team gets a hint token back, and you "
-        f"draw a card. Not allowed while the team has all {options.hint_tokens} tokens.",
-        "Hint: spend a hint token to name one colour or one rank to another player. All cards of "
-        "that colour or rank in its hand are pointed out to everybody, so the other cards do not "
-        "have it. The hint must fit at least one card.",
-        f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
-        f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all lives "
-        f"are lost ({lost}), when all fireworks are complete, or when the deck is empty and each "
-        "player has had one more turn.",
-        "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER rank "
-        f"RANK. For example: hint Player 1 {deck.colour_names[0]}",
-    ]
-    return "\n".join(lines)
+from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
 
 
 def _deck_left(number: int) -> str:
@@ -68,34 +27,6 @@ def _deck_left(number: int) -> str:
     if number:
         return f"{number} {'card is' if number == 1 else 'cards are'} left in the deck."
     return "The deck is empty: each player has one more turn."
-
-
-def narrate(game: HanabiBase, event: Event) -> str:  # noqa: PLR0911 - one case a kind.
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case HandsDealt(size, deck):
-            return f"Each hand has {pluralize(size, 'card')}. {_deck_left(deck)}"
-        case HandSeen(player, cards):
-            return f"{names[player]} holds {', '.join(cards)} (slot 1 first)."
-        case CardDrawn(player, card, deck):
-            return f"{names[player]} draws {card}. {_deck_left(deck)}"
-        case UnseenCardDrawn(player, deck):
-            return f"{names[player]} draws a card without seeing it. {_deck_left(deck)}"
-        case CardPlayed(player, slot, card):
-            return f"{names[player]} plays slot {slot}, {card}: {_result(game, event)}"
-        case CardDiscarded(player, slot, card, tokens):
-            return f"{names[player]} discards slot {slot}, {card}. {_tokens(tokens)}"
-        case HintGiven(player, target):
-            meaning = event.colour or f"rank {event.rank}"
-            slots = ", ".join(map(str, event.slots))
-            word = "slot" if len(event.slots) == 1 else "slots"
-            return (
-                f"{names[player]} hints {names[target]} {meaning}: {word} {slots}. "
-                f"{_tokens(event.tokens)}"
-            )
-        case _:
-            raise TypeError(f"{event!r} is not an event of Hanabi")
 
 
 def _result(game: HanabiBase, played: CardPlayed) -> str:
@@ -220,18 +151,100 @@ def _percent(chance: float) -> str:
     return f"{min(99, max(1, round(chance * 100)))} %"
 
 
-def synonyms(game: HanabiBase) -> dict[str, str]:
-    """Return other words for the game's own, see `Game.synonyms`."""
-    words = {"clue": "hint", "tell": "hint", "reveal": "hint", "position": "slot"}
-    # "play card 2" is covered too, because a reader skips the word "card".
-    for slot in range(1, game.hand_size + 1):
-        words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
-    for colour in game.deck.colour_names:
-        for phrase in (f"color {colour}", f"about {colour}", f"{colour} cards"):
-            words[phrase] = colour
-    for rank in range(1, game.deck.ranks + 1):
-        for phrase in (f"number {rank}", f"{rank}s", f"about rank {rank}", f"about {rank}s"):
-            words[phrase] = f"rank {rank}"
-        for name in game.seat_names:
-            words[f"{name} {rank}"] = f"{name} rank {rank}"
-    return words
+class HanabiText(GameText):
+    """Texts of Hanabi."""
+
+    game: HanabiBase
+
+    def new_notes(self, player: int) -> HanabiNotes:
+        """Return the empty table as `player` sees it."""
+        return HanabiNotes(self.game, player)
+
+    def synonyms(self) -> dict[str, str]:
+        """Return other words for the game's own, see `Game.synonyms`."""
+        game = self.game
+        words = {"clue": "hint", "tell": "hint", "reveal": "hint", "position": "slot"}
+        # "play card 2" is covered too, because a reader skips the word "card".
+        for slot in range(1, game.hand_size + 1):
+            words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
+        for colour in game.deck.colour_names:
+            for phrase in (f"color {colour}", f"about {colour}", f"{colour} cards"):
+                words[phrase] = colour
+        for rank in range(1, game.deck.ranks + 1):
+            for phrase in (f"number {rank}", f"{rank}s", f"about rank {rank}", f"about {rank}s"):
+                words[phrase] = f"rank {rank}"
+            for name in game.seat_names:
+                words[f"{name} {rank}"] = f"{name} rank {rank}"
+        return words
+
+    def rules(self) -> str:
+        """Return the rules for a player who does not know the game."""
+        game = self.game
+        deck, options = game.deck, game.options
+        # All numbers come from the options, so that the rules are right for every variant.
+        highest = deck.ranks
+        letters = ", ".join(f"{colour[0].upper()} {colour}" for colour in deck.colour_names)
+        copies = ", ".join(
+            f"{number} of rank {rank}" for rank, number in enumerate(deck.copies[:highest], 1)
+        )
+        lost = "the score is 0" if options.lost_score == "zero" else "the score stays"
+        lines = [
+            f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together "
+            "and get the same score. You see the cards of all other players, but not your own.",
+            f"Deck: {deck.size} cards. Colours: {letters}. Each colour has {copies}. R1 means red, "
+            "rank 1.",
+            f"For each colour the team builds a firework: rank 1 first, then 2, and so on up to "
+            f"{highest}. Each card in a firework is worth 1 point; {len(deck.kinds)} is the most.",
+            f"Each hand has {game.hand_size} slots. Slot 1 holds the oldest card. When a card "
+            "leaves a hand, the newer cards move down by one slot, and the new card gets the "
+            "highest slot.",
+            "On your turn do one of three things.",
+            "Play a slot: if the card is the next rank of its colour it is added to the firework; "
+            "otherwise it is discarded and the team loses a life. Then you draw a card. A complete "
+            "firework gives a hint token back, if one is spent.",
+            "Discard a slot: the card is out of the game, the team gets a hint token back, and you "
+            f"draw a card. Not allowed while the team has all {options.hint_tokens} tokens.",
+            "Hint: spend a hint token to name one colour or one rank to another player. All cards "
+            "of that colour or rank in its hand are pointed out to everybody, so the other cards "
+            "do not have it. The hint must fit at least one card.",
+            f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
+            f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all "
+            f"lives are lost ({lost}), when all fireworks are complete, or when the deck is empty "
+            "and each player has had one more turn.",
+            "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER "
+            f"rank RANK. For example: hint Player 1 {deck.colour_names[0]}",
+        ]
+        return "\n".join(lines)
+
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case a kind.
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case HandsDealt(size, deck):
+                return f"Each hand has {pluralize(size, 'card')}. {_deck_left(deck)}"
+            case HandSeen(player, cards):
+                return f"{names[player]} holds {', '.join(cards)} (slot 1 first)."
+            case CardDrawn(player, card, deck):
+                return f"{names[player]} draws {card}. {_deck_left(deck)}"
+            case UnseenCardDrawn(player, deck):
+                return f"{names[player]} draws a card without seeing it. {_deck_left(deck)}"
+            case CardPlayed(player, slot, card):
+                return f"{names[player]} plays slot {slot}, {card}: {_result(game, event)}"
+            case CardDiscarded(player, slot, card, tokens):
+                return f"{names[player]} discards slot {slot}, {card}. {_tokens(tokens)}"
+            case HintGiven(player, target):
+                meaning = event.colour or f"rank {event.rank}"
+                slots = ", ".join(map(str, event.slots))
+                word = "slot" if len(event.slots) == 1 else "slots"
+                return (
+                    f"{names[player]} hints {names[target]} {meaning}: {word} {slots}. "
+                    f"{_tokens(event.tokens)}"
+                )
+            case _:
+                raise TypeError(f"{event!r} is not an event of Hanabi")
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the table as it is now, and the legal actions."""
+        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
+        return [*table_lines(notes.table, level), *super().situation(observation, level)]

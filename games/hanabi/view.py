@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Event
-from arena.core.views.tabletop import Panel, Tabletop, Tile, TileRow, Tone
+from arena.core.tabletop import Panel, Tabletop, Tile, TileRow, Tone
 from games.hanabi.base import HanabiBase
 from games.hanabi.table import HanabiTable, HeldCard
 from games.hanabi.text import hint_text

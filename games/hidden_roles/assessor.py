@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from arena import Action, Assessment, Comment, Outcome, Ply, WeightedSum
-from games.hidden_roles.base import RolesRevealed
+from games.hidden_roles.base import HiddenRolesBase, RolesRevealed
 from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.rules import HiddenRolesState
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,21 @@ class RoleAssessor(ABC):
         kinds: The kinds of assessments to make; None means all.
     """
 
+    posterior: ClassVar[type[RolePosterior]]
+    """The class of the game's posterior."""
+
     def __init__(
         self,
-        game: HiddenRolesGame,
+        game: HiddenRolesBase,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        self._state = game.initial_state()
+        state = game.initial_state()
+        assert isinstance(state, HiddenRolesState)
+        self._state = state
         self._kinds = kinds
         seats = range(game.num_players) if players is None else sorted(players)
-        self._knowledge: dict[int, RolePosterior] = {seat: game.knowledge(seat) for seat in seats}
+        self._knowledge = {seat: self.posterior(game, seat) for seat in seats}
         self._dealt: dict[int, float] = {}
         self._latest_ply = 0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from arena import WIN_RATE, Action, Event, Game, GameOptions, Say, Speech, SpeechOffer
-from arena.core.assessment import Fact
+from arena import WIN_RATE, Action, Event, Game, GameOptions, ReturnScale, Say, Speech, SpeechOffer
+from arena.core.analysis import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,9 @@ class HiddenRolesBase(Game, ABC):
 
     options: HiddenRolesOptions
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
-    return_scale = WIN_RATE
-    facts = ROLE_FACTS
-    default_opponent = "deducer"
-    default_bot = "deducer"
+    team_names: ClassVar[tuple[str, str]]
+    """Names of the majority and of the minority."""
+    default_bots = ("deducer", "deducer")
 
     @cached_property
     def num_players(self) -> int:
@@ -94,16 +93,6 @@ class HiddenRolesBase(Game, ABC):
     def team_of(self, role: str) -> int:
         """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
 
-    @property
-    def par(self) -> float | None:
-        """Unknown: the teams are uneven in size and in chances."""
-        return None
-
-    def synonyms(self) -> Mapping[str, str]:
-        """Return other words for the players; a game adds those for its actions."""
-        names = self.seat_names
-        return {f"{word}{seat}": name for word in ("seat ", "P") for seat, name in enumerate(names)}
-
     @cached_property
     def distinct_roles(self) -> tuple[str, ...]:
         """The roles of the game without repetitions."""
@@ -113,6 +102,15 @@ class HiddenRolesBase(Game, ABC):
     def minority_roles(self) -> frozenset[str]:
         """The roles of team 1."""
         return frozenset(role for role in self.role_list if self.team_of(role) == 1)
+
+    @property
+    def return_scale(self) -> ReturnScale:
+        """The win rate; par is unknown, because the teams are uneven in size and in chances."""
+        return replace(WIN_RATE, par="unknown", team_names=self.team_names)
+
+    def team_name(self, role: str) -> str:
+        """Return the name of the team of a role."""
+        return self.team_names[self.team_of(role)]
 
     def names_of(self, seats: Sequence[int]) -> str:
         """Return the names of seats, parted by commas; `none` if there are none."""

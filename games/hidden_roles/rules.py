@@ -12,79 +12,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from arena import CHANCE, Action, InvalidAction, Speech, Spoken, State, Step
-from games.hidden_roles.base import DealRoles, HiddenRolesBase, RoleDealt, RolesRevealed
+from arena import CHANCE, Action, GameAnalysis, InvalidAction, Speech, Spoken, State, Step
+from games.hidden_roles.base import ROLE_FACTS, DealRoles, HiddenRolesBase, RoleDealt, RolesRevealed
 from games.hidden_roles.posterior import RolePosterior
-
-
-class HiddenRolesGame(HiddenRolesBase, ABC):
-    """Game in which each seat has a secret role; its other worlds are drawn from the posterior."""
-
-    @abstractmethod
-    def initial_state(self) -> HiddenRolesState:
-        """Return the position before the deal."""
-
-    @abstractmethod
-    def knowledge(self, player: int) -> RolePosterior:
-        """Return the posterior of `player` over the roles, before the deal."""
-
-    @abstractmethod
-    def redraw(
-        self,
-        before: HiddenRolesState,
-        other: HiddenRolesState,
-        phase: Mapping[int, Action],
-        player: int,
-        rng: random.Random,
-    ) -> Mapping[int, Action]:
-        """Draw the actions of a finished phase in another world that looks the same to `player`.
-
-        Args:
-            before: The true position at the beginning of the phase.
-            other: The same position in the other world.
-            phase: The true action of each seat.
-            player: The seat that must not see a difference; it takes the same action.
-            rng: Source of the draws.
-        """
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw the roles from the posterior of `player`, and then all hidden actions again."""
-        # Before the deal there is nothing to draw again.
-        if not history:
-            return []
-        roles = self._sample_roles(history, player, rng)
-        state, other = self.initial_state(), self.initial_state()
-        steps: list[Step] = []
-        while len(steps) < len(history):
-            # A history is a sequence of phases; only the last one may be unfinished.
-            size = len(state.to_act)
-            batch = history[len(steps) : len(steps) + size]
-            phase = {step.player: step.action for step in batch}
-            if CHANCE in phase:
-                drawn: Mapping[int, Action] = {CHANCE: DealRoles(roles)}
-            elif len(batch) == size:
-                drawn = self.redraw(state, other, phase, player, rng)
-            else:
-                drawn = _redraw_sealed(other, phase, player, rng)
-            # In the true order of commitment, which no player can see.
-            for step in batch:
-                state.apply(step.player, step.action)
-                other.apply(step.player, drawn[step.player])
-                steps.append(Step(step.player, drawn[step.player]))
-        return steps
-
-    def _sample_roles(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> tuple[str, ...]:
-        state = self.initial_state()
-        for step in history:
-            state.apply(step.player, step.action)
-        knowledge = self.knowledge(player)
-        for event in state.log.witnessed[player]:
-            knowledge.update(event)
-        return knowledge.sample(rng)
 
 
 def _redraw_sealed(
@@ -193,3 +123,74 @@ class HiddenRolesState(State, ABC):
         if self.winner is None:
             return (0.0,) * self.game.num_players
         return tuple(float(team == self.winner) for team in self.teams())
+
+
+class HiddenRolesAnalysis(GameAnalysis, ABC):
+    """Exact posterior of the roles, and other worlds drawn from it."""
+
+    game: HiddenRolesBase
+
+    facts = ROLE_FACTS
+
+    @abstractmethod
+    def knowledge(self, player: int) -> RolePosterior:
+        """Return the posterior of `player` over the roles, before the deal."""
+
+    @abstractmethod
+    def redraw(
+        self,
+        before: HiddenRolesState,
+        other: HiddenRolesState,
+        phase: Mapping[int, Action],
+        player: int,
+        rng: random.Random,
+    ) -> Mapping[int, Action]:
+        """Draw the actions of a finished phase in another world that looks the same to `player`.
+
+        Args:
+            before: The true position at the beginning of the phase.
+            other: The same position in the other world.
+            phase: The true action of each seat.
+            player: The seat that must not see a difference; it takes the same action.
+            rng: Source of the draws.
+        """
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the roles from the posterior of `player`, and then all hidden actions again."""
+        # Before the deal there is nothing to draw again.
+        if not history:
+            return []
+        roles = self._sample_roles(history, player, rng)
+        state, other = self.game.initial_state(), self.game.initial_state()
+        assert isinstance(state, HiddenRolesState) and isinstance(other, HiddenRolesState)
+        steps: list[Step] = []
+        while len(steps) < len(history):
+            # A history is a sequence of phases; only the last one may be unfinished.
+            size = len(state.to_act)
+            batch = history[len(steps) : len(steps) + size]
+            phase = {step.player: step.action for step in batch}
+            if CHANCE in phase:
+                drawn: Mapping[int, Action] = {CHANCE: DealRoles(roles)}
+            elif len(batch) == size:
+                drawn = self.redraw(state, other, phase, player, rng)
+            else:
+                drawn = _redraw_sealed(other, phase, player, rng)
+            # In the true order of commitment, which no player can see.
+            for step in batch:
+                state.apply(step.player, step.action)
+                other.apply(step.player, drawn[step.player])
+                steps.append(Step(step.player, drawn[step.player]))
+        return steps
+
+    def _sample_roles(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> tuple[str, ...]:
+        state = self.game.initial_state()
+        for step in history:
+            state.apply(step.player, step.action)
+        knowledge = self.knowledge(player)
+        for event in state.log.witnessed[player]:
+            knowledge.update(event)
+        return knowledge.sample(rng)

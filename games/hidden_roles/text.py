@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from arena import GameText
 from arena.core.text import per_cent
 from games.hidden_roles.base import HiddenRolesBase
 
@@ -22,3 +23,14 @@ def percentages(
 def statement_note(text: str, length: int = 40) -> str:
     """Return a statement for the end of a table row, cut to `length` characters."""
     return f'"{text}"' if len(text) <= length - 2 else f'"{text[: length - 3]}…"'
+
+
+class HiddenRolesText(GameText):
+    """Texts that games of hidden roles share."""
+
+    game: HiddenRolesBase
+
+    def synonyms(self) -> Mapping[str, str]:
+        """Return other words for the players; a game adds those for its actions."""
+        names = self.game.seat_names
+        return {f"{word}{seat}": name for word in ("seat ", "P") for seat, name in enumerate(names)}

@@ -9,6 +9,5 @@ if TYPE_CHECKING:
 
 
 def register(catalog: Catalog) -> None:
-    """Register the game and its scene."""
+    """Register the game."""
     catalog.add("game", "kuhn_poker", "games.kuhn_poker.game:KuhnPoker", "poker with three cards")
-    catalog.add("scene", "kuhn_poker", "games.kuhn_poker.view:KuhnPokerScene", "cards and chips")

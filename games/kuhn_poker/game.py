@@ -23,6 +23,9 @@ from arena import (
     ChanceOutcome,
     Event,
     Game,
+    GameAnalysis,
+    GameArrays,
+    GameText,
     Observation,
     ReturnScale,
     State,
@@ -131,6 +134,10 @@ class KuhnPoker(Game):
         (1.0, -1.0)
     """
 
+    Text = "games.kuhn_poker.game:KuhnText"
+    Analysis = "games.kuhn_poker.game:KuhnAnalysis"
+    Arrays = "games.kuhn_poker.game:KuhnArrays"
+
     name = "kuhn_poker"
     summary = "poker with three cards"
     num_players = 2
@@ -146,81 +153,6 @@ class KuhnPoker(Game):
         from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
 
         return TabulatedBatch(self, size)
-
-    def synonyms(self) -> Mapping[str, str]:
-        return {"check": "pass", "fold": "pass", "call": "bet", "raise": "bet"}
-
-    def rules(self) -> str:
-        return (
-            "Kuhn poker, two players. Both put one chip into the pot and are dealt one card each "
-            "from a deck of three: Jack, Queen and King. Player 0 begins. Pass, or bet one more "
-            "chip. Once there is a bet, to pass is to fold, which gives the pot to the other, and "
-            "to bet is to call. After two passes or a call both cards are shown, and the higher "
-            "one takes the pot. After a fold no card is shown.\n"
-            "Your action: pass | bet"
-        )
-
-    def narrate(self, event: Event) -> str:
-        names = self.seat_names
-        match event:
-            case CardDealt(player, card):
-                return f"{names[player]} is dealt the {card}."
-            case Moved(player, move):
-                return f"{names[player]} {'passes' if move == 'pass' else 'bets'}."
-            case Showdown((first, second)):
-                return f"{names[0]} shows the {first}, {names[1]} the {second}."
-            case _:
-                raise TypeError(f"{event!r} is not an event of Kuhn poker")
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw the other player's card again, unless a showdown has revealed it."""
-        steps = list(history)
-        if steps and tuple(step.action for step in steps[1:]) not in SHOWDOWNS:
-            dealt = steps[0].action
-            assert isinstance(dealt, DealHands)
-            hands = [h for h in permutations(CARDS, 2) if h[player] == dealt.cards[player]]
-            steps[0] = Step(CHANCE, DealHands(rng.choice(hands)))
-        return steps
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        """Return the exact values of actions if both players decide at random from there on."""
-        assert isinstance(state, KuhnPokerState)
-        values = dict[Action, tuple[float, ...]]()
-        for action in actions:
-            dealt = action.cards if isinstance(action, DealHands) else None
-            moves = state.moves if dealt else (*state.moves, action)
-            first = value_at_random(moves, dealt or state.cards)
-            values[action] = (first, -first)
-        return values
-
-    @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        return {
-            "player": ArraySpec(shape=(2,), low=0, high=1),
-            "cards": ArraySpec(shape=(2, 3), low=0, high=1),
-            "moves": ArraySpec(shape=(3, 2), low=0, high=1),
-        }
-
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.array_specs.items()}
-        arrays["player"][observation.player] = 1
-        move_number = 0
-        for event in observation.events:
-            match event:
-                case CardDealt(player, card):
-                    arrays["cards"][player, CARDS.index(card)] = 1
-                case Moved(move=move):
-                    arrays["moves"][move_number, int(move == "bet")] = 1
-                    move_number += 1
-                case Showdown(cards):
-                    for player, card in enumerate(cards):
-                        arrays["cards"][player, CARDS.index(card)] = 1
-        return arrays
 
 
 class KuhnPokerState(State):
@@ -277,3 +209,90 @@ class KuhnPokerState(State):
         if self.moves in FOLDS:
             return f"{names[1 - winner]} folds"
         return f"{names[winner]} has the higher card"
+
+
+class KuhnText(GameText):
+    """Texts of Kuhn poker."""
+
+    def synonyms(self) -> Mapping[str, str]:
+        return {"check": "pass", "fold": "pass", "call": "bet", "raise": "bet"}
+
+    def rules(self) -> str:
+        return (
+            "Kuhn poker, two players. Both put one chip into the pot and are dealt one card each "
+            "from a deck of three: Jack, Queen and King. Player 0 begins. Pass, or bet one more "
+            "chip. Once there is a bet, to pass is to fold, which gives the pot to the other, and "
+            "to bet is to call. After two passes or a call both cards are shown, and the higher "
+            "one takes the pot. After a fold no card is shown.\n"
+            "Your action: pass | bet"
+        )
+
+    def narrate(self, event: Event) -> str:
+        names = self.game.seat_names
+        match event:
+            case CardDealt(player, card):
+                return f"{names[player]} is dealt the {card}."
+            case Moved(player, move):
+                return f"{names[player]} {'passes' if move == 'pass' else 'bets'}."
+            case Showdown((first, second)):
+                return f"{names[0]} shows the {first}, {names[1]} the {second}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Kuhn poker")
+
+
+class KuhnAnalysis(GameAnalysis):
+    """Other worlds and values of Kuhn poker."""
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the other player's card again, unless a showdown has revealed it."""
+        steps = list(history)
+        if steps and tuple(step.action for step in steps[1:]) not in SHOWDOWNS:
+            dealt = steps[0].action
+            assert isinstance(dealt, DealHands)
+            hands = [h for h in permutations(CARDS, 2) if h[player] == dealt.cards[player]]
+            steps[0] = Step(CHANCE, DealHands(rng.choice(hands)))
+        return steps
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        """Return the exact values of actions if both players decide at random from there on."""
+        assert isinstance(state, KuhnPokerState)
+        values = dict[Action, tuple[float, ...]]()
+        for action in actions:
+            dealt = action.cards if isinstance(action, DealHands) else None
+            moves = state.moves if dealt else (*state.moves, action)
+            first = value_at_random(moves, dealt or state.cards)
+            values[action] = (first, -first)
+        return values
+
+
+class KuhnArrays(GameArrays):
+    """Observations of Kuhn poker as arrays."""
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        return {
+            "player": ArraySpec(shape=(2,), low=0, high=1),
+            "cards": ArraySpec(shape=(2, 3), low=0, high=1),
+            "moves": ArraySpec(shape=(3, 2), low=0, high=1),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays["player"][observation.player] = 1
+        move_number = 0
+        for event in observation.events:
+            match event:
+                case CardDealt(player, card):
+                    arrays["cards"][player, CARDS.index(card)] = 1
+                case Moved(move=move):
+                    arrays["moves"][move_number, int(move == "bet")] = 1
+                    move_number += 1
+                case Showdown(cards):
+                    for player, card in enumerate(cards):
+                        arrays["cards"][player, CARDS.index(card)] = 1
+        return arrays

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import random
+from collections.abc import Collection, Sequence
 
 from pydantic import JsonValue
 
-from arena import Assessment, Comment, Measure, Outcome, Ply, WeightedSum
+from arena import (
+    Action,
+    ActionValues,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Ply,
+    State,
+    Step,
+    WeightedSum,
+)
 from arena.core.action import CHANCE
-from arena.core.assessment import Fact
+from arena.core.analysis import Fact
 from arena.core.observation import ObservedGame
+from games.leduc_poker.betting import card_chances
+from games.leduc_poker.game import LeducPoker, LeducState, value_at_random
 from games.leduc_poker.knowledge import LeducKnowledge, showdown_chances
-from games.leduc_poker.notes import LETTERS
+from games.leduc_poker.notes import LETTERS, DealHoleCards, LeducShowdown
 from games.leduc_poker.strategy import equilibrium, own_key
 
 FACTS: dict[str, Fact] = {
@@ -142,3 +157,52 @@ def comment(assessment: Assessment) -> Comment | None:
 
 def _percent(value: JsonValue) -> float:
     return 100 * float(value) if isinstance(value, int | float) else 0.0
+
+
+class LeducAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of Leduc hold'em."""
+
+    game: LeducPoker
+
+    facts = FACTS
+    measures = MEASURES
+
+    def knowledge(self, player: int) -> LeducKnowledge:
+        """Return the knowledge of `player`, for whom the other one moves at random."""
+        return LeducKnowledge(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> LeducAssessor:
+        return LeducAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        return comment(assessment)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the other player's card again, unless a showdown has revealed it."""
+        state, steps = self.game.initial_state(), list(history)
+        for step in steps:
+            state.apply(step.player, step.action)
+        if steps and not any(isinstance(event, LeducShowdown) for event in state.log.events):
+            # One of the copies that neither the player nor the board has.
+            chances = card_chances((state.cards[player], *filter(None, (state.board,))))
+            (other,) = rng.choices(list(chances), list(chances.values()))
+            # Chance on the board and all moves stay as they were: they were public.
+            cards = (state.cards[0], other) if player == 0 else (other, state.cards[1])
+            steps[0] = Step(CHANCE, DealHoleCards(cards))
+        return steps
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        """Return the exact values of actions if both players decide at random from there on."""
+        assert isinstance(state, LeducState)
+        values = dict[Action, tuple[float, ...]]()
+        for action in actions:
+            # Results of chance are actions too, so that the luck of the deal is taken out.
+            after = state.clone()
+            after.apply(state.to_act[0], action)
+            first = value_at_random(after.betting, after.cards, after.board)
+            values[action] = (first, -first)
+        return values

@@ -7,31 +7,20 @@ player 0. Suits do not matter, so cards are named by their rank and chance count
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from arena import (
     CHANCE,
     Action,
     ActionSet,
-    ActionValues,
-    ArraySpec,
-    Assessment,
     ChanceOutcome,
-    Comment,
-    Event,
     Game,
-    Observation,
     ReturnScale,
     State,
-    Step,
-    TextLevel,
 )
-from games.leduc_poker import text
-from games.leduc_poker.assessor import FACTS, MEASURES, LeducAssessor, comment
 from games.leduc_poker.betting import (
     CARDS,
     MOST_CHIPS,
@@ -40,7 +29,6 @@ from games.leduc_poker.betting import (
     chips_won,
     strength,
 )
-from games.leduc_poker.knowledge import LeducKnowledge
 from games.leduc_poker.notes import (
     LETTERS,
     MOVES,
@@ -49,18 +37,11 @@ from games.leduc_poker.notes import (
     DealHoleCards,
     HoleCardDealt,
     LeducMoved,
-    LeducNotes,
     LeducShowdown,
 )
-from games.leduc_poker.view import LeducView
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from arena.core.batch.state_batch import StateBatch
-
-MOST_MOVES = 4
-"""Moves in one round: check, raise, raise, call."""
 
 
 @cache
@@ -107,14 +88,16 @@ class LeducPoker(Game):
         (1.0, -1.0)
     """
 
+    Text = "games.leduc_poker.text:LeducText"
+    Analysis = "games.leduc_poker.assessor:LeducAnalysis"
+    Arrays = "games.leduc_poker.notes:LeducArrays"
+    View = "games.leduc_poker.view:LeducView"
+    default_bots = ("equilibrium", "odds")
+
     name = "leduc_poker"
     summary = "poker with six cards and two rounds"
     num_players = 2
-    default_opponent = "odds"
-    default_bot = "equilibrium"
     return_scale = ReturnScale("return", "chips", -float(MOST_CHIPS), float(MOST_CHIPS))
-    facts = FACTS
-    measures = MEASURES
 
     def _all_actions(self) -> Iterable[Action]:
         return MOVES.values()
@@ -135,93 +118,6 @@ class LeducPoker(Game):
         from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
 
         return TabulatedBatch(self, size)
-
-    def new_notes(self, player: int) -> LeducNotes:
-        return LeducNotes(self, player)
-
-    def new_view(self, seat: int | None) -> LeducView:
-        return LeducView(self, seat)
-
-    def knowledge(self, player: int) -> LeducKnowledge:
-        """Return the knowledge of `player`, for whom the other one moves at random."""
-        return LeducKnowledge(self, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> LeducAssessor:
-        return LeducAssessor(self, players, kinds)
-
-    def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
-
-    def synonyms(self) -> Mapping[str, str]:
-        return {"check": "call", "match": "call", "bet": "raise", "reraise": "raise"}
-
-    def rules(self) -> str:
-        return text.RULES
-
-    def narrate(self, event: Event) -> str:
-        return text.narrate(self, event)
-
-    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
-        return text.situation(observation, level)
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw the other player's card again, unless a showdown has revealed it."""
-        state, steps = self.initial_state(), list(history)
-        for step in steps:
-            state.apply(step.player, step.action)
-        if steps and not any(isinstance(event, LeducShowdown) for event in state.log.events):
-            # One of the copies that neither the player nor the board has.
-            chances = card_chances((state.cards[player], *filter(None, (state.board,))))
-            (other,) = rng.choices(list(chances), list(chances.values()))
-            # Chance on the board and all moves stay as they were: they were public.
-            cards = (state.cards[0], other) if player == 0 else (other, state.cards[1])
-            steps[0] = Step(CHANCE, DealHoleCards(cards))
-        return steps
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        """Return the exact values of actions if both players decide at random from there on."""
-        assert isinstance(state, LeducState)
-        values = dict[Action, tuple[float, ...]]()
-        for action in actions:
-            # Results of chance are actions too, so that the luck of the deal is taken out.
-            after = state.clone()
-            after.apply(state.to_act[0], action)
-            first = value_at_random(after.betting, after.cards, after.board)
-            values[action] = (first, -first)
-        return values
-
-    @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        return {
-            "player": ArraySpec(shape=(2,), low=0, high=1),
-            "cards": ArraySpec(shape=(2, len(CARDS)), low=0, high=1),
-            "board": ArraySpec(shape=(len(CARDS),), low=0, high=1),
-            "moves": ArraySpec(shape=(2, MOST_MOVES, len(MOVES)), low=0, high=1),
-            "chips": ArraySpec(shape=(2,), low=0, high=MOST_CHIPS),
-        }
-
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        notes = observation.notes
-        assert isinstance(notes, LeducNotes)
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.array_specs.items()}
-        arrays["player"][observation.player] = 1
-        # Only cards that the observer has seen; the others stay zeros.
-        for seat, card in notes.cards.items():
-            arrays["cards"][seat, CARDS.index(card)] = 1
-        if notes.board:
-            arrays["board"][CARDS.index(notes.board)] = 1
-        for number, moves in enumerate(notes.betting.rounds):
-            for place, move in enumerate(moves):
-                arrays["moves"][number, place, list(MOVES).index(move)] = 1
-        arrays["chips"][:] = notes.betting.chips
-        return arrays
 
 
 class LeducState(State):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from arena import Action, Event, Notes
+from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation
 from arena.core.observation import ObservedGame
-from games.leduc_poker.betting import LeducBetting
+from games.leduc_poker.betting import CARDS, MOST_CHIPS, LeducBetting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,9 @@ class Raise(Action):
 
 MOVES: dict[str, Action] = {"f": Fold(), "c": CheckCall(), "r": Raise()}
 """The actions of the players, by the letters of `betting`."""
+MOST_MOVES = 4
+"""Moves in one round: check, raise, raise, call."""
+
 LETTERS = {action: letter for letter, action in MOVES.items()}
 
 
@@ -131,3 +139,36 @@ class LeducNotes(Notes):
     def own(self) -> str:
         """The viewer's own card; empty before the deal."""
         return self.cards.get(self.player, "")
+
+
+class LeducArrays(GameArrays):
+    """Observations of Leduc hold'em as arrays."""
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        return {
+            "player": ArraySpec(shape=(2,), low=0, high=1),
+            "cards": ArraySpec(shape=(2, len(CARDS)), low=0, high=1),
+            "board": ArraySpec(shape=(len(CARDS),), low=0, high=1),
+            "moves": ArraySpec(shape=(2, MOST_MOVES, len(MOVES)), low=0, high=1),
+            "chips": ArraySpec(shape=(2,), low=0, high=MOST_CHIPS),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        notes = observation.notes
+        assert isinstance(notes, LeducNotes)
+        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays["player"][observation.player] = 1
+        # Only cards that the observer has seen; the others stay zeros.
+        for seat, card in notes.cards.items():
+            arrays["cards"][seat, CARDS.index(card)] = 1
+        if notes.board:
+            arrays["board"][CARDS.index(notes.board)] = 1
+        for number, moves in enumerate(notes.betting.rounds):
+            for place, move in enumerate(moves):
+                arrays["moves"][number, place, list(MOVES).index(move)] = 1
+        arrays["chips"][:] = notes.betting.chips
+        return arrays

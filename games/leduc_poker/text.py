@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from arena import Event, Game, Observation, TextLevel
+from arena import Event, GameText, Observation, TextLevel
 from arena.core.text import per_cent
 from games.leduc_poker.knowledge import showdown_chances
 from games.leduc_poker.notes import BoardCardDealt, HoleCardDealt, LeducMoved, LeducNotes
@@ -25,40 +25,6 @@ RULES = (
     "is the number of chips that you win or lose.\n"
     "Your action: fold | call | raise. For example: call"
 )
-
-
-def narrate(game: Game, event: Event) -> str:
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case HoleCardDealt(player, card):
-            return f"{names[player]} is dealt the {card}."
-        case BoardCardDealt(card):
-            return f"The board card is the {card}."
-        case LeducMoved(player, "fold"):
-            return f"{names[player]} folds."
-        case LeducMoved(player, move, chips):
-            if not chips:
-                return f"{names[player]} checks."
-            return f"{names[player]} {move}s: {chips} chips."
-        case Shown((first, second)):
-            return f"{names[0]} shows the {first}, {names[1]} the {second}."
-        case _:
-            raise TypeError(f"{event!r} is not an event of Leduc hold'em")
-
-
-def situation(observation: Observation, level: TextLevel) -> Iterator[str]:
-    """Yield the lines after the events; notes help with decisions, so they need one to make."""
-    notes = observation.notes
-    assert isinstance(notes, LeducNotes)
-    if not observation.legal_actions:
-        return
-    # The notes repeat what the events have shown, for readers that lose track.
-    if level != "events":
-        yield _notes(notes)
-    if level == "deductions":
-        yield from _deductions(notes)
-    yield "Your actions: " + " | ".join(map(str, observation.legal_actions))
 
 
 def _notes(notes: LeducNotes) -> str:
@@ -90,3 +56,49 @@ def _deductions(notes: LeducNotes) -> Iterator[str]:
             f"If no raise follows, a call pays if your expected share of the pot is above "
             f"{per_cent(needed)}; it is {per_cent(chances.share)}."
         )
+
+
+class LeducText(GameText):
+    """Texts of Leduc hold'em."""
+
+    def new_notes(self, player: int) -> LeducNotes:
+        return LeducNotes(self.game, player)
+
+    def synonyms(self) -> Mapping[str, str]:
+        return {"check": "call", "match": "call", "bet": "raise", "reraise": "raise"}
+
+    def rules(self) -> str:
+        return RULES
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case HoleCardDealt(player, card):
+                return f"{names[player]} is dealt the {card}."
+            case BoardCardDealt(card):
+                return f"The board card is the {card}."
+            case LeducMoved(player, "fold"):
+                return f"{names[player]} folds."
+            case LeducMoved(player, move, chips):
+                if not chips:
+                    return f"{names[player]} checks."
+                return f"{names[player]} {move}s: {chips} chips."
+            case Shown((first, second)):
+                return f"{names[0]} shows the {first}, {names[1]} the {second}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Leduc hold'em")
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the lines after the events; notes help with decisions, so they need one to make."""
+        notes = observation.notes
+        assert isinstance(notes, LeducNotes)
+        if not observation.legal_actions:
+            return
+        # The notes repeat what the events have shown, for readers that lose track.
+        if level != "events":
+            yield _notes(notes)
+        if level == "deductions":
+            yield from _deductions(notes)
+        yield "Your actions: " + " | ".join(map(str, observation.legal_actions))

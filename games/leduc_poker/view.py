@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arena import Event, Tabletop, Tile, TileRow
 from arena.core.observation import ObservedGame
-from arena.core.views.tabletop import Panel
+from arena.core.tabletop import Panel
 from games.leduc_poker.betting import strength
 from games.leduc_poker.notes import LeducNotes
 

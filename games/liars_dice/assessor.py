@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import random
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from arena import Assessment, Comment, Measure, Outcome, Ply, WeightedSum
-from arena.core.assessment import Fact
+from arena import (
+    CHANCE,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import Fact
 from arena.core.text import per_cent
 from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase
 from games.liars_dice.knowledge import LiarsDiceKnowledge
+from games.liars_dice.state import LiarsDiceState
 
 FACTS: dict[str, Fact] = {
     "probability": Fact("%", "probability that the bid is true, given the bidder's own dice"),
@@ -190,3 +202,41 @@ def comment(assessment: Assessment) -> Comment | None:
 def _number(value: JsonValue) -> float:
     """Return a probability of the facts; 0 for a missing one."""
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+class LiarsDiceAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of liar's dice."""
+
+    game: LiarsDiceBase
+
+    facts = FACTS
+    measures = MEASURES
+
+    def knowledge(self, player: int) -> LiarsDiceKnowledge:
+        """Return the exact knowledge of `player` before the first roll."""
+        return LiarsDiceKnowledge(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> LiarsDiceAssessor:
+        return LiarsDiceAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        return comment(assessment)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Roll the hands of the other seats again, if they have not been revealed."""
+        state, steps = self.game.initial_state(), list[Step]()
+        assert isinstance(state, LiarsDiceState)
+        # Every challenge reveals all hands that were rolled before it.
+        challenges = [n for n, step in enumerate(history) if isinstance(step.action, Challenge)]
+        hidden_from = challenges[-1] if challenges else -1
+        for number, step in enumerate(history):
+            action = step.action
+            if step.player == CHANCE and number > hidden_from and state.roller != player:
+                action = state.sample_chance(rng)
+            state.apply(step.player, action)
+            steps.append(Step(step.player, action))
+        return steps

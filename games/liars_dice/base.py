@@ -148,8 +148,6 @@ class LiarsDiceBase(Game):
     summary = "bid on hidden dice, or challenge the last bid"
     Options = LiarsDiceOptions
     options: LiarsDiceOptions
-    default_opponent = "counter"
-    default_bot = "reader"
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     @property

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from arena import Event, Notes
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.liars_dice.base import (
     BidMade,
     DiceBid,
@@ -12,6 +16,9 @@ from games.liars_dice.base import (
     LiarsDiceBase,
     RoundStarted,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class DiceNotes(Notes):
@@ -76,3 +83,44 @@ class DiceNotes(Notes):
     def seen_matches(self, face: int) -> int:
         """Return the number of seen dice that count as `face`."""
         return sum(self.game.matches(hand, face) for hand in self.hands.values())
+
+
+class LiarsDiceArrays(GameArrays):
+    """Observations of liar's dice as arrays."""
+
+    game: LiarsDiceBase
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        players, dice = self.game.num_players, self.game.options.dice
+        return {
+            "player": ArraySpec(shape=(players,), low=0, high=1),
+            "dice": ArraySpec(shape=(players, self.game.options.faces), low=0, high=dice),
+            "dice_left": ArraySpec(shape=(players,), low=0, high=dice),
+            "bids": ArraySpec(shape=(players, len(self.game.bids)), low=0, high=1),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the arrays of this round; rows are players from the observer on.
+
+        `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
+        each player made, lowest bid first.
+        """
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        notes = observation.notes
+        assert isinstance(notes, DiceNotes)
+        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays["player"][observation.player] = 1
+        # Counts per face, since the order of dice does not matter.
+        for seat, hand in notes.hands.items():
+            for die in hand:
+                arrays["dice"][seat, die - 1] += 1
+        arrays["dice_left"][:] = notes.dice_left
+        for made in notes.bids:
+            arrays["bids"][made.player, self.game.actions.index[made.bid]] = 1
+        # Rolled, so that the observer is always row 0 and a network need not learn each seat.
+        return {
+            name: array if name == "player" else np.roll(array, -observation.player, axis=0)
+            for name, array in arrays.items()
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from arena import Event, Observation, TextLevel
+from arena import Event, GameText, Observation, TextLevel
 from games.liars_dice.base import (
     CHALLENGE,
     NUMBERS,
@@ -24,26 +24,6 @@ FEW_RAISES = 6
 """Legal bids that are listed one by one."""
 NEGLIGIBLE = 0.005
 """A less probable bid is not listed; it would be written as 0 %."""
-
-
-def rules(game: LiarsDiceBase) -> str:
-    """Return the rules and the notation."""
-    # Complete sentences with the numbers of this game: models read nothing else about the rules.
-    options, highest = game.options, face_name(game.options.faces)
-    dice = "one die" if options.dice == 1 else f"{options.dice} dice"
-    # The example is a bid that is legal with any options: one die of the highest face.
-    example = f"bid {1 if game.total_dice == 1 else 2} {highest}"
-    return (
-        f"Liar's dice, {options.players} players. Each secretly rolls {dice} with the faces "
-        f"1 to {options.faces}. {_wild_rule(game)} Player 0 begins; the turn passes in the order "
-        "of the seats. A bid claims that at least a number of all dice on the table, your own and "
-        "those of the others, show a face: 'bid 2 threes' means two or more threes. The first "
-        f"player must bid. After that, make a higher bid or challenge the last one. {_order(game)} "
-        "A bid of more dice than are on the table is not allowed. After a challenge all dice are "
-        "shown. If at least the claimed number is there, the challenger loses; otherwise the "
-        f"bidder loses. {_ending(game)}\n"
-        f"Your action: bid NUMBER FACE | challenge. For example: {example}"
-    )
 
 
 def _wild_rule(game: LiarsDiceBase) -> str:
@@ -78,40 +58,6 @@ def _ending(game: LiarsDiceBase) -> str:
     )
 
 
-def synonyms(game: LiarsDiceBase) -> dict[str, str]:
-    """Return other ways to write bids, such as `3 5s`, `3x5` and `three fives`."""
-    words = dict.fromkeys(("doubt", "liar", "call liar", "dudo", "call bluff"), "challenge")
-    words |= {"raise to": "bid", "raise": "bid"}
-    # A bid is written in many ways; each of them is replaced by the claim of the action.
-    for bid in game.bids:
-        quantity, face = bid.quantity, bid.face
-        # The other number of the face's name, "3 five" and "1 fives", is understood too.
-        other = face_name(face, 2 if quantity == 1 else 1)
-        forms = [f"{quantity} {face}", f"{quantity} {face}s", f"{quantity}x{face}"]
-        forms += [f"{quantity} x {face}", f"{quantity} {other}"]
-        if quantity <= len(NUMBERS):
-            forms += [f"{NUMBERS[quantity - 1]} {face_name(face, n)}" for n in (1, 2)]
-        words |= dict.fromkeys(forms, bid.claim)
-    return words
-
-
-def narrate(game: LiarsDiceBase, event: Event) -> str:
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case RoundStarted(number, dice, first):
-            counts = ", ".join(f"{names[seat]} {n}" for seat, n in enumerate(dice) if n)
-            return f"Round {number}. Dice: {counts}. {names[first]} begins."
-        case DiceRolled(player, dice):
-            return f"{names[player]} rolls {_dice(dice)}."
-        case BidMade(player, quantity, face):
-            return f"{names[player]} bids {DiceBid(quantity, face).claim}."
-        case DiceRevealed():
-            return _narrate_challenge(game, event)
-        case _:
-            raise TypeError(f"{event!r} is not an event of liar's dice")
-
-
 def _narrate_challenge(game: LiarsDiceBase, event: DiceRevealed) -> str:
     names = game.seat_names
     shown = "; ".join(f"{names[s]} {_dice(hand)}" for s, hand in enumerate(event.hands) if hand)
@@ -126,21 +72,6 @@ def _narrate_challenge(game: LiarsDiceBase, event: DiceRevealed) -> str:
 
 def _dice(hand: Hand) -> str:
     return " ".join(map(str, hand))
-
-
-def situation(observation: Observation, level: TextLevel) -> list[str]:
-    """Return the lines after the events: notes, deductions and legal actions."""
-    notes, lines = observation.notes, list[str]()
-    assert isinstance(notes, DiceNotes)
-    # Between rounds, and for a seat that is out, there is nothing to note.
-    if notes.own and not notes.revealed:
-        if level != "events":
-            lines += _notes(notes)
-        if level == "deductions":
-            lines += _deductions(notes)
-    if observation.legal_actions:
-        lines.append(_actions(observation, notes))
-    return lines
 
 
 def _notes(notes: DiceNotes) -> Iterator[str]:
@@ -203,3 +134,80 @@ def _actions(observation: Observation, notes: DiceNotes) -> str:
     if CHALLENGE not in legal:
         return f"Your actions: any bid from {bids[0]} to {bids[-1]}"
     return f"Your actions: challenge | any higher bid, from {bids[0]} to {bids[-1]}"
+
+
+class LiarsDiceText(GameText):
+    """Texts of liar's dice."""
+
+    game: LiarsDiceBase
+
+    def new_notes(self, player: int) -> DiceNotes:
+        return DiceNotes(self.game, player)
+
+    def rules(self) -> str:
+        """Return the rules and the notation."""
+        game = self.game
+        # Complete sentences with the numbers of this game: models read nothing else on the rules.
+        options, highest = game.options, face_name(game.options.faces)
+        dice = "one die" if options.dice == 1 else f"{options.dice} dice"
+        # The example is a bid that is legal with any options: one die of the highest face.
+        example = f"bid {1 if game.total_dice == 1 else 2} {highest}"
+        return (
+            f"Liar's dice, {options.players} players. Each secretly rolls {dice} with the faces "
+            f"1 to {options.faces}. {_wild_rule(game)} Player 0 begins; the turn passes in the "
+            "order of the seats. A bid claims that at least a number of all dice on the table, "
+            "your own and those of the others, show a face: 'bid 2 threes' means two or more "
+            "threes. The first player must bid. After that, make a higher bid or challenge the "
+            f"last one. {_order(game)} A bid of more dice than are on the table is not allowed. "
+            "After a challenge all dice are shown. If at least the claimed number is there, the "
+            f"challenger loses; otherwise the bidder loses. {_ending(game)}\n"
+            f"Your action: bid NUMBER FACE | challenge. For example: {example}"
+        )
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case RoundStarted(number, dice, first):
+                counts = ", ".join(f"{names[seat]} {n}" for seat, n in enumerate(dice) if n)
+                return f"Round {number}. Dice: {counts}. {names[first]} begins."
+            case DiceRolled(player, dice):
+                return f"{names[player]} rolls {_dice(dice)}."
+            case BidMade(player, quantity, face):
+                return f"{names[player]} bids {DiceBid(quantity, face).claim}."
+            case DiceRevealed():
+                return _narrate_challenge(game, event)
+            case _:
+                raise TypeError(f"{event!r} is not an event of liar's dice")
+
+    def situation(self, observation: Observation, level: TextLevel) -> list[str]:
+        """Return the lines after the events: notes, deductions and legal actions."""
+        notes, lines = observation.notes, list[str]()
+        assert isinstance(notes, DiceNotes)
+        # Between rounds, and for a seat that is out, there is nothing to note.
+        if notes.own and not notes.revealed:
+            if level != "events":
+                lines += _notes(notes)
+            if level == "deductions":
+                lines += _deductions(notes)
+        if observation.legal_actions:
+            lines.append(_actions(observation, notes))
+        return lines
+
+    def synonyms(self) -> dict[str, str]:
+        """Return other ways to write bids, such as `3 5s`, `3x5` and `three fives`."""
+        game = self.game
+        words = dict.fromkeys(("doubt", "liar", "call liar", "dudo", "call bluff"), "challenge")
+        words |= {"raise to": "bid", "raise": "bid"}
+        # A bid is written in many ways; each of them is replaced by the claim of the action.
+        for bid in game.bids:
+            quantity, face = bid.quantity, bid.face
+            # The other number of the face's name, "3 five" and "1 fives", is understood too.
+            other = face_name(face, 2 if quantity == 1 else 1)
+            forms = [f"{quantity} {face}", f"{quantity} {face}s", f"{quantity}x{face}"]
+            forms += [f"{quantity} x {face}", f"{quantity} {other}"]
+            if quantity <= len(NUMBERS):
+                forms += [f"{NUMBERS[quantity - 1]} {face_name(face, n)}" for n in (1, 2)]
+            words |= dict.fromkeys(forms, bid.claim)
+        return words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Event, Tabletop, Tile, TileRow
-from arena.core.views.tabletop import Panel
+from arena.core.tabletop import Panel
 from games.liars_dice.base import LiarsDiceBase, face_name
 from games.liars_dice.notes import DiceNotes
 

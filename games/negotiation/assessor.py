@@ -8,10 +8,22 @@ does not change during the game.
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from arena import Assessment, Comment, Event, Outcome, Placement, Ply, WeightedSum
+from arena import (
+    CHANCE,
+    Assessment,
+    Comment,
+    Event,
+    GameAnalysis,
+    Outcome,
+    Placement,
+    Ply,
+    Step,
+    WeightedSum,
+)
 from games.negotiation.bargaining import bargaining_reference
 from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import (
@@ -24,7 +36,8 @@ from games.negotiation.deals import (
     other_values,
     value_vectors,
 )
-from games.negotiation.events import ItemsDealt, ValuesDealt
+from games.negotiation.events import DealItems, ItemsDealt, ValuesDealt
+from games.negotiation.measures import FACTS, MEASURES
 from games.negotiation.state import NegotiationState
 
 
@@ -178,3 +191,40 @@ def comment(assessment: Assessment) -> Comment | None:
     quality = "Pareto-optimal" if facts["optimal"] else "not Pareto-optimal"
     text = f"Player {assessment.player} has {facts['points']} points, {quality}; {nash}."
     return Comment(text, omniscient=True)
+
+
+class NegotiationAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of the negotiation."""
+
+    game: NegotiationBase
+
+    facts = FACTS
+    measures = MEASURES
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the values of the others again, by the rule of the deal; they are never revealed."""
+        steps = list(history)
+        if steps:
+            dealt = steps[0].action
+            assert isinstance(dealt, DealItems)
+            # Offers and talk depend on the counts only, so the rest of the history stays legal.
+            own, players = dealt.values[player], self.game.num_players
+            others = rng.choice(other_values(dealt.counts, own, players))
+            in_order = (own, *others)
+            values = tuple(in_order[(seat - player) % players] for seat in range(players))
+            steps[0] = Step(CHANCE, DealItems(dealt.counts, values))
+        return steps
+
+    def knowledge(self, player: int) -> ValueKnowledge:
+        """Return the exact knowledge of `player` about the values of the others."""
+        return ValueKnowledge(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> NegotiationAssessor:
+        return NegotiationAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        return comment(assessment)

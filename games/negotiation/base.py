@@ -61,8 +61,6 @@ class NegotiationBase(Game, ABC):
     summary = "divide items of private value, by offers and talk"
     Options = NegotiationOptions
     options: NegotiationOptions
-    default_opponent: ClassVar[str | None] = "conceder"
-    default_bot: ClassVar[str | None] = "boulware"
     return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event, Notes
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.negotiation.assessor import ValueKnowledge
 from games.negotiation.base import NegotiationBase
-from games.negotiation.deals import Triple, worth
+from games.negotiation.deals import ITEMS, MOST_OF_A_TYPE, TOTAL_VALUE, Triple, worth
 from games.negotiation.events import (
     DivisionProposed,
     ItemsDealt,
@@ -67,9 +69,9 @@ class NegotiationNotes(Notes):
                 pass
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of `Negotiation.array_specs`."""
+        """Return the arrays of `NegotiationArrays.specs`."""
         arrays = {
-            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.array_specs.items()
+            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.arrays.specs.items()
         }
         if self.own:
             arrays["items"][:] = self.counts
@@ -83,3 +85,32 @@ class NegotiationNotes(Notes):
                 arrays["agreed"][(player - self.player) % self.game.num_players] = 1
         arrays["turn"][0] = self.turn
         return arrays
+
+
+class NegotiationArrays(GameArrays):
+    """Observations of the negotiation as arrays."""
+
+    game: NegotiationBase
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        """Return the specs of the arrays; types are books, hats, balls, and seats count from the
+        observer's own. Talk is not included.
+
+        - `items` (types,): items on the table. `values` (types,): own values.
+        - `offer` (seats, types): the offer on the table; 0 without one.
+        - `agreed` (seats,): 1 for its proposer and those who have accepted it.
+        - `turn` (1,): number of the turn.
+        """
+        players, types = self.game.num_players, len(ITEMS)
+        return {
+            "items": ArraySpec((types,), 0, MOST_OF_A_TYPE),
+            "values": ArraySpec((types,), 0, TOTAL_VALUE),
+            "offer": ArraySpec((players, types), 0, MOST_OF_A_TYPE),
+            "agreed": ArraySpec((players,), 0, 1),
+            "turn": ArraySpec((1,), 0, self.game.options.turns),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
+        return notes.arrays()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from arena import Event, Observation, Say, Spoken, TextLevel
+from arena import Event, GameText, Observation, Say, Spoken, TextLevel
 from arena.core.text import pluralize
 from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
@@ -17,9 +16,7 @@ from games.negotiation.events import (
     ProposeDivision,
     ValuesDealt,
 )
-
-if TYPE_CHECKING:
-    from games.negotiation.notes import NegotiationNotes
+from games.negotiation.notes import NegotiationNotes
 
 
 def items_text(items: Triple) -> str:
@@ -31,45 +28,6 @@ def items_text(items: Triple) -> str:
 def values_text(values: Sequence[float]) -> str:
     """Return the value of one item of each type: `book 9, hat 0, ball 1`."""
     return ", ".join(f"{noun} {value:.3g}" for noun, value in zip(SINGULAR, values, strict=True))
-
-
-def rules(game: NegotiationBase) -> str:
-    """Return the rules for a player who does not know the game."""
-    options, players = game.options, game.num_players
-    if players == 2:
-        offer = "how many books, hats and balls you keep; the other player gets the rest"
-        accepted = "When the other player accepts it"
-    else:
-        offer = (
-            "how many books, hats and balls you keep and how many the next player gets (Player 0 "
-            "comes after Player 2); the third player gets the rest"
-        )
-        accepted = "When both other players, one after the other, have accepted the same offer"
-    lines = [
-        f"Negotiation, {players} players. On the table lie 5 to 7 items: books, hats and balls, at "
-        "least one of each. What one book, hat or ball is worth is different for each player and "
-        f"known to this player only. All items together are worth {TOTAL_VALUE} points to each "
-        "player. Each type is worth something to at least one player, and some type to at least "
-        f"two{'.' if players == 2 else ', and some division gives points to all.'}",
-        "In turn, Player 0 first, a player makes an offer or accepts the offer on the table. An "
-        f"offer says {offer}. A new offer replaces the one before. {accepted}, the game ends and "
-        "each player scores what its items are worth to itself.",
-        f"There are {options.turns} turns in all. An offer can be made only while enough turns are "
-        "left to accept it; after that you accept or reject the last one, and to reject it ends "
-        "the game. Without an agreement everybody scores 0.",
-    ]
-    if options.discount < 1:
-        lines.append(
-            f"With each turn after the second, all points are multiplied by {options.discount:g}."
-        )
-    if options.talk:
-        lines.append(
-            "Once in each of your turns, before your action, you may send a message that all "
-            "players read. Messages bind no player and need not be true."
-        )
-    lines.append("Only your own points count: score as many as you can.")
-    lines.append(_notation(game))
-    return "\n".join(lines)
 
 
 def _notation(game: NegotiationBase) -> str:
@@ -85,63 +43,6 @@ def _notation(game: NegotiationBase) -> str:
         "example, to keep 1 book and 2 balls and to give 1 hat to the next player: keep 1 0 2 give "
         "0 1 0"
     )
-
-
-def narrate(game: NegotiationBase, event: Event) -> str:
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case ItemsDealt(counts):
-            return f"On the table: {items_text(counts)}."
-        case ValuesDealt(player, values):
-            return f"Worth to {names[player]}: {values_text(values)}."
-        case DivisionProposed(player, shares):
-            parts = (f"{n} gets {items_text(s)}" for n, s in zip(names, shares, strict=True))
-            return f"{names[player]} offers: {'; '.join(parts)}."
-        case OfferAccepted(player):
-            return f"{names[player]} accepts."
-        case OfferRejected(player):
-            return f"{names[player]} rejects the last offer."
-        case Spoken():
-            return event.sentence(names)
-        case _:
-            raise TypeError(f"{event!r} is not an event of the negotiation")
-
-
-def summarise(
-    game: NegotiationBase, observation: Observation, level: TextLevel, forget: int
-) -> str:
-    """Return the situation without the first `forget` events; items, values and offer stay."""
-    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
-    lines += [
-        game.narrate(event)
-        for event in observation.events[:forget]
-        if isinstance(event, ItemsDealt | ValuesDealt)
-    ]
-    lines += [game.narrate(event) for event in observation.events_since(forget)]
-    # The notes hold the offer on the table, which may be among the omitted events.
-    lines += situation(game, observation, "notes" if level == "events" else level)
-    return "\n".join(lines)
-
-
-def situation(game: NegotiationBase, observation: Observation, level: TextLevel) -> Iterator[str]:
-    """Yield the table, deductions and the actions."""
-    notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
-    if level != "events" and notes.own:
-        yield from _offer_lines(game, notes)
-    if level == "deductions" and notes.own:
-        yield from _deductions(game, notes)
-    legal = observation.legal_actions
-    if not legal:
-        return
-    # A grammar replaces the list of up to 360 offers.
-    forms = []
-    if legal.of(ProposeDivision):
-        keep = "keep BOOKS HATS BALLS"
-        forms.append(keep if game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
-    forms += [str(action) for action in legal if not isinstance(action, ProposeDivision)]
-    talk = f" Before it, if you like: {Say.notation()}." if legal.speech else ""
-    yield f"Your action: {' | '.join(forms)}.{talk}"
 
 
 def _offer_lines(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
@@ -200,3 +101,117 @@ def _deductions(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]
                 f"- the offer is worth {min(points)} to {max(points)} to {name}, {mean:.1f} on "
                 "average"
             )
+
+
+class NegotiationText(GameText):
+    """Texts of the negotiation."""
+
+    game: NegotiationBase
+
+    def synonyms(self) -> Mapping[str, str]:
+        return {
+            "offer": "keep",
+            "propose": "keep",
+            "i keep": "keep",
+            "agree": "accept",
+            "decline": "reject",
+        }
+
+    def rules(self) -> str:
+        """Return the rules for a player who does not know the game."""
+        game = self.game
+        options, players = game.options, game.num_players
+        if players == 2:
+            offer = "how many books, hats and balls you keep; the other player gets the rest"
+            accepted = "When the other player accepts it"
+        else:
+            offer = (
+                "how many books, hats and balls you keep and how many the next player gets (Player "
+                "0 comes after Player 2); the third player gets the rest"
+            )
+            accepted = "When both other players, one after the other, have accepted the same offer"
+        lines = [
+            f"Negotiation, {players} players. On the table lie 5 to 7 items: books, hats and "
+            "balls, at least one of each. What one book, hat or ball is worth is different for "
+            "each player and known to this player only. All items together are worth "
+            f"{TOTAL_VALUE} points to each player. Each type is worth something to at least one "
+            "player, and some type to at least "
+            f"two{'.' if players == 2 else ', and some division gives points to all.'}",
+            "In turn, Player 0 first, a player makes an offer or accepts the offer on the table. "
+            f"An offer says {offer}. A new offer replaces the one before. {accepted}, the game "
+            "ends and each player scores what its items are worth to itself.",
+            f"There are {options.turns} turns in all. An offer can be made only while enough turns "
+            "are left to accept it; after that you accept or reject the last one, and to reject it "
+            "ends the game. Without an agreement everybody scores 0.",
+        ]
+        if options.discount < 1:
+            lines.append(
+                "With each turn after the second, all points are multiplied by "
+                f"{options.discount:g}."
+            )
+        if options.talk:
+            lines.append(
+                "Once in each of your turns, before your action, you may send a message that all "
+                "players read. Messages bind no player and need not be true."
+            )
+        lines.append("Only your own points count: score as many as you can.")
+        lines.append(_notation(game))
+        return "\n".join(lines)
+
+    def narrate(self, event: Event) -> str:
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case ItemsDealt(counts):
+                return f"On the table: {items_text(counts)}."
+            case ValuesDealt(player, values):
+                return f"Worth to {names[player]}: {values_text(values)}."
+            case DivisionProposed(player, shares):
+                parts = (f"{n} gets {items_text(s)}" for n, s in zip(names, shares, strict=True))
+                return f"{names[player]} offers: {'; '.join(parts)}."
+            case OfferAccepted(player):
+                return f"{names[player]} accepts."
+            case OfferRejected(player):
+                return f"{names[player]} rejects the last offer."
+            case Spoken():
+                return event.sentence(names)
+            case _:
+                raise TypeError(f"{event!r} is not an event of the negotiation")
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the table, deductions and the actions."""
+        game = self.game
+        notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
+        if level != "events" and notes.own:
+            yield from _offer_lines(game, notes)
+        if level == "deductions" and notes.own:
+            yield from _deductions(game, notes)
+        legal = observation.legal_actions
+        if not legal:
+            return
+        # A grammar replaces the list of up to 360 offers.
+        forms = []
+        if legal.of(ProposeDivision):
+            keep = "keep BOOKS HATS BALLS"
+            forms.append(keep if game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
+        forms += [str(action) for action in legal if not isinstance(action, ProposeDivision)]
+        talk = f" Before it, if you like: {Say.notation()}." if legal.speech else ""
+        yield f"Your action: {' | '.join(forms)}.{talk}"
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        """Return the situation without the first `forget` events; items, values and offer stay."""
+        game = self.game
+        lines = [f"You are {game.seat_names[observation.player]}. {self.omission_notice}"]
+        lines += [
+            self.narrate(event)
+            for event in observation.events[:forget]
+            if isinstance(event, ItemsDealt | ValuesDealt)
+        ]
+        lines += [self.narrate(event) for event in observation.events_since(forget)]
+        # The notes hold the offer on the table, which may be among the omitted events.
+        lines += self.situation(observation, "notes" if level == "events" else level)
+        return "\n".join(lines)
+
+    def new_notes(self, player: int) -> NegotiationNotes:
+        return NegotiationNotes(self.game, player)

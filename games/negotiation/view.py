@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Event, Spoken
-from arena.core.views.tabletop import Panel, Tabletop, Tile, TileRow, Tone
+from arena.core.tabletop import Panel, Tabletop, Tile, TileRow, Tone
 from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import ITEMS, Triple, worth
 from games.negotiation.events import (
@@ -44,7 +44,7 @@ class NegotiationView:
                 self._offer = shares
                 self._latest = f"{names[player]} offers."
             case OfferAccepted() | OfferRejected():
-                self._latest = self.game.narrate(event)
+                self._latest = self.game.text.narrate(event)
             case Spoken():
                 # A long message would break the lines of a terminal; the events hold all of it.
                 line = event.sentence(names)

@@ -9,6 +9,5 @@ if TYPE_CHECKING:
 
 
 def register(catalog: Catalog) -> None:
-    """Register the game and its scene."""
+    """Register the game."""
     catalog.add("game", "tictactoe", "games.tictactoe.game:TicTacToe", "three in a row")
-    catalog.add("scene", "tictactoe", "games.tictactoe.view:TicTacToeScene", "the board")

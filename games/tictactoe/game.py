@@ -1,13 +1,12 @@
 """Tic-tac-toe: three in a row wins. Copy this folder to add a game of your own.
 
 A game needs an action (the choice of a player), an event (the visible result), a `Game` (the rules
-with their options, and all renderings of events) and a `State` (a position). It may have a `Scene`
-for the web viewer, see `view.py` and `scene.js`.
+with their options) and a `State` (a position). The other classes are its facets: each is optional.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,16 @@ from arena import (
     ArraySpec,
     Event,
     Game,
+    GameAnalysis,
+    GameArrays,
+    GameText,
     Observation,
+    Panel,
     ReturnScale,
     State,
+    Tabletop,
+    Tile,
+    TileRow,
 )
 
 if TYPE_CHECKING:
@@ -88,6 +94,10 @@ class TicTacToe(Game):
         ['mark 1 1', 'mark 1 2']
     """
 
+    Text = "games.tictactoe.game:TicTacToeText"
+    Analysis = "games.tictactoe.game:TicTacToeAnalysis"
+    Arrays = "games.tictactoe.game:TicTacToeArrays"
+    View = "games.tictactoe.game:TicTacToeView"
     name = "tictactoe"
     summary = "three in a row"
     num_players = 2
@@ -98,51 +108,6 @@ class TicTacToe(Game):
 
     def initial_state(self) -> TicTacToeState:
         return TicTacToeState(self)
-
-    def rules(self) -> str:
-        return (
-            "Tic-tac-toe on a board of three rows and three columns. Player 0 (X) begins. In turn "
-            "each player marks an empty square. Whoever first has three marks in a row, a column "
-            "or a diagonal wins; a full board without them is a draw.\n"
-            "Your action: mark ROW COLUMN, counted from 1 at the top left. For example: mark 2 3"
-        )
-
-    def narrate(self, event: Event) -> str:
-        assert isinstance(event, Marked)
-        return f"{self.seat_names[event.player]} marks {event.row} {event.column}."
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        """Return the exact values of marks if both players mark at random from there on."""
-        assert isinstance(state, TicTacToeState)
-        player = state.to_act[0]
-        own, other = state.marks(player), state.marks(1 - player)
-        values = dict[Action, tuple[float, ...]]()
-        for action in actions:
-            assert isinstance(action, Mark)
-            value = value_at_random(own | {action}, other)
-            values[action] = (value, -value) if player == 0 else (-value, value)
-        return values
-
-    @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        return {"board": ArraySpec(shape=(3, 3), low=-1, high=1)}
-
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return the board: 1 for an own mark, -1 for the other player's, 0 if empty."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        board = np.zeros((3, 3), np.int8)
-        for event in observation.events:
-            assert isinstance(event, Marked)
-            board[event.row - 1, event.column - 1] = 1 if event.player == observation.player else -1
-        return {"board": board}
-
-    def diagram(self, events: Sequence[Event]) -> str:
-        rows = [list(" 123"), list("1..."), list("2..."), list("3...")]
-        for event in events:
-            assert isinstance(event, Marked)
-            rows[event.row][event.column] = "XO"[event.player]
-        return "\n".join(" ".join(row) for row in rows)
 
 
 class TicTacToeState(State):
@@ -185,3 +150,85 @@ class TicTacToeState(State):
         if self.winner is None:
             return "the board is full"
         return f"{self.game.seat_names[self.winner]} has three in a row"
+
+
+SQUARE = {"X": Tile("X", "seat0"), "O": Tile("O", "seat1"), ".": Tile(" ", "hidden", "empty")}
+
+
+class TicTacToeText(GameText):
+    """Texts of tic-tac-toe."""
+
+    def rules(self) -> str:
+        return (
+            "Tic-tac-toe on a board of three rows and three columns. Player 0 (X) begins. In turn "
+            "each player marks an empty square. Whoever first has three marks in a row, a column "
+            "or a diagonal wins; a full board without them is a draw.\n"
+            "Your action: mark ROW COLUMN, counted from 1 at the top left. For example: mark 2 3"
+        )
+
+    def narrate(self, event: Event) -> str:
+        assert isinstance(event, Marked)
+        return f"{self.game.seat_names[event.player]} marks {event.row} {event.column}."
+
+
+class TicTacToeAnalysis(GameAnalysis):
+    """Other worlds and values of tic-tac-toe."""
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        """Return the exact values of marks if both players mark at random from there on."""
+        assert isinstance(state, TicTacToeState)
+        player = state.to_act[0]
+        own, other = state.marks(player), state.marks(1 - player)
+        values = dict[Action, tuple[float, ...]]()
+        for action in actions:
+            assert isinstance(action, Mark)
+            value = value_at_random(own | {action}, other)
+            values[action] = (value, -value) if player == 0 else (-value, value)
+        return values
+
+
+class TicTacToeArrays(GameArrays):
+    """Observations of tic-tac-toe as arrays."""
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        return {"board": ArraySpec(shape=(3, 3), low=-1, high=1)}
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the board: 1 for an own mark, -1 for the other player's, 0 if empty."""
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        board = np.zeros((3, 3), np.int8)
+        for event in observation.events:
+            assert isinstance(event, Marked)
+            board[event.row - 1, event.column - 1] = 1 if event.player == observation.player else -1
+        return {"board": board}
+
+
+class TicTacToeView:
+    """The board, the same for all viewers."""
+
+    def __init__(self, game: TicTacToe, seat: int | None) -> None:
+        self._board: dict[Mark, int] = {}
+
+    def update(self, event: Event) -> None:
+        """Add one event."""
+        assert isinstance(event, Marked)
+        self._board[Mark(event.row, event.column)] = event.player
+
+    def tabletop(self) -> Tabletop:
+        """Return the board now; as text, a dot is an empty square."""
+        signs = [[self._sign(Mark(row, column)) for column in SIDE] for row in SIDE]
+        rows = [
+            TileRow(tuple(map(SQUARE.__getitem__, line)), str(row))
+            for row, line in zip(SIDE, signs, strict=True)
+        ]
+        lines = [
+            "  1 2 3",
+            *(f"{row} {' '.join(line)}" for row, line in zip(SIDE, signs, strict=True)),
+        ]
+        columns = tuple(map(str, SIDE))
+        return Tabletop((Panel("", tuple(rows), columns),), drawing="\n".join(lines))
+
+    def _sign(self, mark: Mark) -> str:
+        return "XO"[self._board[mark]] if mark in self._board else "."

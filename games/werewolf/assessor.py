@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Collection, Mapping
+
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from arena.core.text import per_cent
 from games.hidden_roles.assessor import (
@@ -11,9 +14,12 @@ from games.hidden_roles.assessor import (
     comment_knowledge,
 )
 from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesState
+from games.hidden_roles.rules import HiddenRolesAnalysis, HiddenRolesState
+from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import DayVote
 from games.werewolf.options import PACK, VILLAGE
+from games.werewolf.posterior import WerewolfPosterior
+from games.werewolf.resampling import redraw
 from games.werewolf.state import WerewolfState
 
 MEASURES = (
@@ -39,6 +45,8 @@ MEASURES = (
 
 class WerewolfAssessor(RoleAssessor):
     """Assessor of one game of Werewolf. Wolves are not judged: they know the pack."""
+
+    posterior = WerewolfPosterior
 
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
@@ -73,3 +81,35 @@ def comment(assessment: Assessment) -> Comment:
         f"{per_cent(best)}.",
         mistake=bool(assessment.measurements["cleared_votes"].total) and best != 0,
     )
+
+
+class WerewolfAnalysis(HiddenRolesAnalysis):
+    """Exact knowledge and judgements of Werewolf."""
+
+    game: WerewolfBase
+
+    measures = MEASURES
+
+    def knowledge(self, player: int) -> WerewolfPosterior:
+        return WerewolfPosterior(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> WerewolfAssessor:
+        """Return a new assessor of one game; its kinds are `vote` and `knowledge`."""
+        return WerewolfAssessor(self.game, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment:
+        return comment(assessment)
+
+    def redraw(
+        self,
+        before: HiddenRolesState,
+        other: HiddenRolesState,
+        phase: Mapping[int, Action],
+        player: int,
+        rng: random.Random,
+    ) -> Mapping[int, Action]:
+        """Draw a finished phase again, see `redraw` in `resampling`."""
+        assert isinstance(before, WerewolfState) and isinstance(other, WerewolfState)
+        return redraw(before, other, phase, player, rng)

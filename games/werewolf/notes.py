@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from arena import Event, Spoken
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from arena import ArraySpec, Event, GameArrays, Observation, Spoken
 from games.hidden_roles.notes import RoleNotes
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
+    NO_SEAT,
     DayBegan,
     DayVoted,
     DoctorProtected,
@@ -16,6 +21,9 @@ from games.werewolf.moves import (
     SeerSaw,
 )
 from games.werewolf.posterior import WerewolfPosterior
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class WerewolfNotes(RoleNotes):
@@ -76,3 +84,52 @@ class WerewolfNotes(RoleNotes):
     def living(self) -> tuple[int, ...]:
         """The living players."""
         return tuple(seat for seat in range(self.game.num_players) if seat not in self.dead)
+
+
+class WerewolfArrays(GameArrays):
+    """Observations of Werewolf as arrays."""
+
+    game: WerewolfBase
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        players = self.game.num_players
+        roles = len(self.game.distinct_roles)
+        return {
+            "player": ArraySpec(shape=(players,), low=0, high=1),
+            "role": ArraySpec(shape=(roles,), low=0, high=1),
+            "pack": ArraySpec(shape=(players,), low=0, high=1),
+            "inspected": ArraySpec(shape=(players,), low=-1, high=1),
+            "protected": ArraySpec(shape=(players,), low=0, high=1),
+            "living": ArraySpec(shape=(players,), low=0, high=1),
+            "public_roles": ArraySpec(shape=(players, roles), low=0, high=1),
+            "last_votes": ArraySpec(shape=(players, players), low=0, high=1),
+            "day": ArraySpec(shape=(2,), low=0, high=127),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the arrays; one column per seat.
+
+        `inspected` is 1 for a werewolf and -1 for another role. `last_votes` has a row per voter.
+        `day` is the number of the night, at most 127, and 1 by day.
+        """
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
+        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays["player"][observation.player] = 1
+        if notes.role:
+            arrays["role"][self.game.distinct_roles.index(notes.role)] = 1
+        arrays["pack"][list(notes.pack)] = 1
+        for seat, is_wolf in notes.inspected.items():
+            arrays["inspected"][seat] = 1 if is_wolf else -1
+        if notes.protected is not None:
+            arrays["protected"][notes.protected] = 1
+        arrays["living"][list(notes.living)] = 1
+        for seat, role in notes.roles.items():
+            arrays["public_roles"][seat, self.game.distinct_roles.index(role)] = 1
+        for voter, vote in enumerate(notes.votes[-1].votes if notes.votes else ()):
+            if vote != NO_SEAT:
+                arrays["last_votes"][voter, vote] = 1
+        arrays["day"][:] = min(notes.night, 127), notes.is_day
+        return arrays

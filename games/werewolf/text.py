@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from arena import Event, Observation, Spoken, TextLevel
 from games.hidden_roles.base import RoleDealt, RolesRevealed
-from games.hidden_roles.text import percentages
+from games.hidden_roles.text import HiddenRolesText, percentages
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     NO_SEAT,
@@ -22,45 +21,8 @@ from games.werewolf.moves import (
     PackSeen,
     SeerSaw,
 )
+from games.werewolf.notes import WerewolfNotes
 from games.werewolf.options import PACK, SEER, WOLF
-
-if TYPE_CHECKING:
-    from games.werewolf.notes import WerewolfNotes
-
-
-def rules(game: WerewolfBase) -> str:
-    """Return the rules for a player who does not know the game."""
-    roles = Counter(game.role_list)
-    listed = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
-    options = game.options
-    lines = [
-        f"Werewolf, {game.num_players} players (Player 0 to Player {game.num_players - 1}). Each "
-        f"has a secret role: {listed}. The werewolves know each other and play against all others, "
-        "the village. The village wins when all werewolves are dead; the werewolves win as soon as "
-        "they are at least half of the living players.",
-        "Night: each werewolf votes in secret for a victim, who is no werewolf; the most votes "
-        "count, and in a tie the vote of the werewolf with the lowest number. The seer learns "
-        "whether one other player is a werewolf. The doctor protects one player (the doctor "
-        "included), but not the same one in two nights running; a victim that is protected "
-        "survives.",
-        f"Day: {_talk(options.talk)}all living players vote at the same time for another player, "
-        "or pass, and the votes are published. The player with the most votes is out of the game; "
-        "in a tie no player is.",
-        "The role of a player who dies is published."
-        if options.reveal
-        else "The role of a player who dies stays secret"
-        + (", except the hunter's." if options.hunter else "."),
-    ]
-    if options.hunter:
-        lines.append("The hunter who dies may shoot one living player, who dies too.")
-    lines.append("The dead see what is public, but neither act nor speak.")
-    # A single wolf has no other wolf to talk to.
-    if game.pack_talks:
-        lines.append(
-            "Before the werewolves choose, each may make one statement, which only they hear."
-        )
-    lines.append(f"Your action: {_notation(game)}. For example: vote Player 3")
-    return "\n".join(lines)
 
 
 def _plural(role: str, count: int) -> str:
@@ -85,47 +47,6 @@ def _notation(game: WerewolfBase) -> str:
     if game.options.hunter:
         notation += " | shoot Player NUMBER"
     return f"{notation} | say TEXT" if game.options.talk else notation
-
-
-def narrate(game: WerewolfBase, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case for a kind.
-    """Return one event as a sentence."""
-    names = game.seat_names
-    match event:
-        case RoleDealt(player, role):
-            return f"{names[player]} is dealt the role {role}."
-        case PackSeen(player, seats):
-            return f"{names[player]} knows the other werewolves: {game.names_of(seats)}."
-        case NightBegan(night):
-            return f"Night {night} begins."
-        case PackChose(wolves, votes, victim):
-            pairs = zip(wolves, votes, strict=True)
-            chosen = ", ".join(f"{names[wolf]} for {names[vote]}" for wolf, vote in pairs)
-            return f"The werewolves vote: {chosen}. They attack {names[victim]}."
-        case SeerSaw(player, seat, is_wolf):
-            result = "a werewolf" if is_wolf else "not a werewolf"
-            return f"{names[player]} inspects {names[seat]}: {result}."
-        case DoctorProtected(player, seat):
-            return f"{names[player]} protects {names[seat]}."
-        case NightEnded(night, victim, role):
-            if victim is None:
-                return f"No player died in night {night}."
-            return f"{names[victim]}{_role(role)} died in night {night}."
-        case DayBegan(day, living):
-            return f"Day {day} begins. Living: {game.names_of(living)}."
-        case Spoken():
-            # The audience matters: a wolf must not take it for public.
-            channel = "" if event.to is None else " (to the werewolves)"
-            return f"{event.sentence(names)}{channel}"
-        case DayVoted():
-            return _narrate_votes(game, event)
-        case HunterShot(hunter, seat, role):
-            target = "no player" if seat is None else f"{names[seat]}{_role(role)}"
-            return f"{names[hunter]}, the hunter, shoots {target}."
-        case RolesRevealed(roles):
-            listed = ", ".join(f"{name} {role}" for name, role in zip(names, roles, strict=True))
-            return f"The roles were: {listed}."
-        case _:
-            raise TypeError(f"{event!r} is not an event of Werewolf")
 
 
 def _role(role: str) -> str:
@@ -194,3 +115,103 @@ def _deductions(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
         seer = percentages(game, posterior.probabilities((SEER,)), notes.player)
         lines.append(f"Probability of being the seer: {seer}.")
     return lines
+
+
+class WerewolfText(HiddenRolesText):
+    """Texts of Werewolf."""
+
+    game: WerewolfBase
+
+    def new_notes(self, player: int) -> WerewolfNotes:
+        return WerewolfNotes(self.game, player)
+
+    def rules(self) -> str:
+        """Return the rules for a player who does not know the game."""
+        game = self.game
+        roles = Counter(game.role_list)
+        listed = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
+        options = game.options
+        lines = [
+            f"Werewolf, {game.num_players} players (Player 0 to Player {game.num_players - 1}). "
+            f"Each has a secret role: {listed}. The werewolves know each other and play against "
+            "all others, the village. The village wins when all werewolves are dead; the "
+            "werewolves win as soon as they are at least half of the living players.",
+            "Night: each werewolf votes in secret for a victim, who is no werewolf; the most votes "
+            "count, and in a tie the vote of the werewolf with the lowest number. The seer learns "
+            "whether one other player is a werewolf. The doctor protects one player (the doctor "
+            "included), but not the same one in two nights running; a victim that is protected "
+            "survives.",
+            f"Day: {_talk(options.talk)}all living players vote at the same time for another "
+            "player, or pass, and the votes are published. The player with the most votes is out "
+            "of the game; in a tie no player is.",
+            "The role of a player who dies is published."
+            if options.reveal
+            else "The role of a player who dies stays secret"
+            + (", except the hunter's." if options.hunter else "."),
+        ]
+        if options.hunter:
+            lines.append("The hunter who dies may shoot one living player, who dies too.")
+        lines.append("The dead see what is public, but neither act nor speak.")
+        # A single wolf has no other wolf to talk to.
+        if game.pack_talks:
+            lines.append(
+                "Before the werewolves choose, each may make one statement, which only they hear."
+            )
+        lines.append(f"Your action: {_notation(game)}. For example: vote Player 3")
+        return "\n".join(lines)
+
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case for a kind.
+        """Return one event as a sentence."""
+        game = self.game
+        names = game.seat_names
+        match event:
+            case RoleDealt(player, role):
+                return f"{names[player]} is dealt the role {role}."
+            case PackSeen(player, seats):
+                return f"{names[player]} knows the other werewolves: {game.names_of(seats)}."
+            case NightBegan(night):
+                return f"Night {night} begins."
+            case PackChose(wolves, votes, victim):
+                pairs = zip(wolves, votes, strict=True)
+                chosen = ", ".join(f"{names[wolf]} for {names[vote]}" for wolf, vote in pairs)
+                return f"The werewolves vote: {chosen}. They attack {names[victim]}."
+            case SeerSaw(player, seat, is_wolf):
+                result = "a werewolf" if is_wolf else "not a werewolf"
+                return f"{names[player]} inspects {names[seat]}: {result}."
+            case DoctorProtected(player, seat):
+                return f"{names[player]} protects {names[seat]}."
+            case NightEnded(night, victim, role):
+                if victim is None:
+                    return f"No player died in night {night}."
+                return f"{names[victim]}{_role(role)} died in night {night}."
+            case DayBegan(day, living):
+                return f"Day {day} begins. Living: {game.names_of(living)}."
+            case Spoken():
+                # The audience matters: a wolf must not take it for public.
+                channel = "" if event.to is None else " (to the werewolves)"
+                return f"{event.sentence(names)}{channel}"
+            case DayVoted():
+                return _narrate_votes(game, event)
+            case HunterShot(hunter, seat, role):
+                target = "no player" if seat is None else f"{names[seat]}{_role(role)}"
+                return f"{names[hunter]}, the hunter, shoots {target}."
+            case RolesRevealed(roles):
+                listed = ", ".join(
+                    f"{name} {role}" for name, role in zip(names, roles, strict=True)
+                )
+                return f"The roles were: {listed}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Werewolf")
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the notes of this level and the legal actions."""
+        notes = note_lines(self.game, observation, level)
+        return [*notes, *super().situation(observation, level)]
+
+    def synonyms(self) -> Mapping[str, str]:
+        return {
+            **super().synonyms(),
+            **{"vote for": "vote", "lynch": "vote", "eliminate": "vote", "abstain": "pass"},
+            **{"attack": "kill", "eat": "kill", "investigate": "inspect", "check": "inspect"},
+            **{"save": "protect", "heal": "protect", "guard": "protect", "skip": "pass"},
+        }

@@ -14,7 +14,7 @@ from games.werewolf.options import WOLF
 class WerewolfView:
     """The table as its viewer sees it, made from the events that the viewer has witnessed."""
 
-    def __init__(self, game: WerewolfBase) -> None:
+    def __init__(self, game: WerewolfBase, seat: int | None) -> None:
         self.game = game
         # The public tables of the notes only; the rest of them is about one player.
         self._notes = WerewolfNotes(game, 0)

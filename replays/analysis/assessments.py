@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from arena import CHANCE, Assessment, Comment, Decision, Game, WeightedSum
-from arena.core.assessment import Appraiser, Fact, sum_measurements
+from arena.core.analysis import Appraiser, Fact, sum_measurements
 from replays.analysis.documents import (
     CommentJson,
     MeasureJson,
@@ -120,18 +120,18 @@ class Annotator:
 
 def _assess(timeline: Timeline) -> Iterator[Annotation]:
     game, outcome = timeline.game, timeline.replay.outcome
-    assessor = game.assessor()
+    assessor = game.analysis.assessor()
     if assessor is None:
         return
     # Visible after the ply that completes the assessment, which may be later than the ply it
     # judges.
     for entry in timeline.plies:
         for assessment in assessor.ply(entry.ply):
-            yield Annotation(assessment, game.comment(assessment), entry.ply.number + 1)
+            yield Annotation(assessment, game.analysis.comment(assessment), entry.ply.number + 1)
     # Assessments of the end ("never accused") would be premature while the game is running.
     if outcome is not None:
         for assessment in assessor.end(outcome.outcome):
-            yield Annotation(assessment, game.comment(assessment), timeline.last_position)
+            yield Annotation(assessment, game.analysis.comment(assessment), timeline.last_position)
 
 
 def _measure_values(game: Game, totals: dict[str, WeightedSum]) -> list[MeasureJson]:
@@ -141,7 +141,7 @@ def _measure_values(game: Game, totals: dict[str, WeightedSum]) -> list[MeasureJ
     weight 0, which have no value.
     """
     values: list[MeasureJson] = []
-    for measure in game.measures:
+    for measure in game.analysis.measures:
         total = totals.get(measure.name)
         if total is not None and total.weight and "/" not in measure.name:
             values.append(
@@ -172,7 +172,9 @@ class MoveAnalyst:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._ranked = {name: fact for name, fact in timeline.game.facts.items() if fact.ranks}
+        self._ranked = {
+            name: fact for name, fact in timeline.game.analysis.facts.items() if fact.ranks
+        }
         self._readers: dict[int, _Reader] = {}
         self._lock = Lock()  # Requests to a server run in several threads.
 
@@ -197,7 +199,7 @@ class MoveAnalyst:
         # Most users step forward: the reader of an earlier position goes on from there.
         if reader is None or reader.position > position:
             # No kinds of assessments: only the facts of moves are needed, which is much cheaper.
-            assessor = self._timeline.game.assessor((player,), frozenset())
+            assessor = self._timeline.game.analysis.assessor((player,), frozenset())
             if not isinstance(assessor, Appraiser):
                 return None
             reader = self._readers[player] = _Reader(assessor)

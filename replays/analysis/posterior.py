@@ -21,7 +21,7 @@ def compute_posterior(timeline: Timeline, player: int) -> PosteriorJson | None:
 
     Returns None for a game that does not compute exact knowledge.
     """
-    knowledge = timeline.game.knowledge(player)
+    knowledge = timeline.game.analysis.knowledge(player)
     if knowledge is None:
         return None
     posterior: PosteriorJson = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
-from arena.core.assessment import Appraiser
+from arena.core.analysis import Appraiser
 from arena.plugins.views import scene_factory, scene_name
 from replays.analysis.documents import (
     BranchJson,
@@ -19,10 +19,6 @@ from replays.analysis.documents import (
     TimelineJson,
 )
 from replays.analysis.sanitize import find_seeds, finite_or_zero, redact_text
-
-MAX_DIAGRAM_EVENTS = 500
-"""Longer games have no diagrams. Each diagram is drawn from all events so far, so that the work
-grows with the square of their number. A scene takes its events in one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class Timeline:
     @cached_property
     def narration(self) -> dict[int, str]:
         """The text of each event, by `id(event)`; it is the same for all who witness it."""
-        narrate = self.game.narrate
+        narrate = self.game.text.narrate
         return {id(event): narrate(event) for entry in self.plies for event in entry.ply.events}
 
     def events_seen_by(self, seat: int | None, ply: int) -> Sequence[Event]:
@@ -145,7 +141,7 @@ def timeline_json(
 def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
     header, game = timeline.replay.header, timeline.game
     # All seats have the same kind of knowledge, so seat 0 represents them.
-    knowledge = game.knowledge(0)
+    knowledge = game.analysis.knowledge(0)
     document: GameJson = {
         "name": game.name,
         "title": game_title(game),
@@ -160,7 +156,8 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
         "has_grid": isinstance(knowledge, PlacedKnowledge),
         "has_rankings": ranks_moves(game),
         "facts": {
-            name: {"unit": fact.unit, "about": fact.about} for name, fact in game.facts.items()
+            name: {"unit": fact.unit, "about": fact.about}
+            for name, fact in game.analysis.facts.items()
         },
     }
     if seat is None:
@@ -203,7 +200,7 @@ def _outcome_json(timeline: Timeline) -> OutcomeJson | None:
         "reason": line.reason,
         "returns": [finite_or_zero(value) for value in line.returns],
         "winners": [seat for seat in range(len(line.returns)) if line.outcome.is_winner(seat)],
-        "score": None if timeline.game.has_winner else finite_or_zero(line.returns[0]),
+        "score": None if timeline.game.return_scale.has_winner else finite_or_zero(line.returns[0]),
         "turns": line.turns,
     }
 
@@ -262,17 +259,17 @@ def _event_json(timeline: Timeline, event: Event) -> EventJson:
 
 def ranks_moves(game: Game) -> bool:
     """Return whether the game declares rankings of moves, and can compute them."""
-    declared = any(fact.ranks for fact in game.facts.values())
-    return declared and isinstance(game.assessor((0,), frozenset()), Appraiser)
+    declared = any(fact.ranks for fact in game.analysis.facts.values())
+    return declared and isinstance(game.analysis.assessor((0,), frozenset()), Appraiser)
 
 
 # Scenes
 
 
 def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
-    """Return the scene or diagram of each position; None means unchanged."""
+    """Return the scene of each position; None means unchanged."""
     by_ply = [timeline.events_seen_by(seat, ply) for ply in range(timeline.last_position)]
-    draw = _drawing_of(timeline.game, seat, sum(map(len, by_ply)))
+    draw = _drawing_of(timeline.game, seat)
     last = draw(())
     scenes = [last]
     for events in by_ply:
@@ -283,31 +280,19 @@ def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
     return scenes
 
 
-def _drawing_of(
-    game: Game, seat: int | None, num_events: int
-) -> Callable[[Sequence[Event]], SceneJson]:
+def _drawing_of(game: Game, seat: int | None) -> Callable[[Sequence[Event]], SceneJson]:
     """Return a function that takes the next events and draws the position after them."""
     name = scene_name(game)
-    if name:
-        scene = scene_factory(name)(game, seat)
-
-        def draw_scene(events: Sequence[Event]) -> SceneJson:
-            for event in events:
-                scene.update(event)
-            return scene.to_json()
-
-        return draw_scene
-    has_diagram = type(game).diagram is not Game.diagram
-    # Each diagram is drawn from all events so far, which is quadratic in the length of the game.
-    if not has_diagram or num_events > MAX_DIAGRAM_EVENTS:
+    if name is None:
         return lambda _events: None
-    seen = list[Event]()
+    scene = scene_factory(name)(game, seat)
 
-    def draw_diagram(events: Sequence[Event]) -> SceneJson:
-        seen.extend(events)
-        return game.diagram(seen) or None
+    def draw_scene(events: Sequence[Event]) -> SceneJson:
+        for event in events:
+            scene.update(event)
+        return scene.to_json()
 
-    return draw_diagram
+    return draw_scene
 
 
 def _scenes_from(scenes: Sequence[SceneJson], first: int) -> list[SceneJson]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from arena.core.assessment import Measure
+from arena.core.analysis import Measure
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
 from arena.core.views.number_text import decimal

@@ -161,7 +161,7 @@ def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:
     Forced moves are left out, since the model is not asked for them.
     """
     game = replay.make_game()
-    knowledge = game.knowledge(seat)
+    knowledge = game.analysis.knowledge(seat)
     current: TranscriptLine | None = None
     forced = False
     observed_any = False
@@ -175,7 +175,7 @@ def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:
         if knowledge:
             for event in observed:
                 knowledge.update(event)
-        heard = [_shortened(game.narrate(event)) for event in observed]
+        heard = [_shortened(game.text.narrate(event)) for event in observed]
         if decides:
             if current:
                 yield current

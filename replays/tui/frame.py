@@ -58,10 +58,10 @@ class Snapshot:
         return self.log[: self.num_events]
 
     @staticmethod
-    def of(state: State) -> Snapshot:
+    def of(game: Game, state: State) -> Snapshot:
         """Return a snapshot of a state that is being played."""
         events = state.log.events
-        return Snapshot(state.game, state.turn, state.to_act, events, len(events))
+        return Snapshot(game, state.turn, state.to_act, events, len(events))
 
 
 def take_snapshots(replay: Replay) -> list[Snapshot]:
@@ -79,7 +79,7 @@ class EntropyTracker:
     """Entropy of each seat's posterior, updated event by event in the order of play."""
 
     def __init__(self, game: Game) -> None:
-        self._knowledge = [game.knowledge(seat) for seat in range(game.num_players)]
+        self._knowledge = [game.analysis.knowledge(seat) for seat in range(game.num_players)]
         self._events_read = [0] * game.num_players
 
     def bits(self, seat: int, snapshot: Snapshot) -> float | None:

@@ -166,7 +166,7 @@ def _print_events(replay: Replay, seat: int | None) -> None:
     for walked in replay.walk():
         for event in walked.ply.events:
             if event.shown_to(seat):
-                print(game.narrate(event))
+                print(game.text.narrate(event))
     if replay.outcome:
         print(f"{replay.outcome.status}: {replay.outcome.reason}")
 

@@ -11,8 +11,8 @@ from random_games import walk
 
 from arena.agents.chat import AnswerForm, Chat, ChatOptions, opening
 from arena.agents.reply.reader import read_reply
+from arena.core.observation import CombinedMove
 from arena.core.ply import Ply
-from arena.core.prompting import CombinedMove
 from arena.episodes.match import Match, play
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
@@ -26,8 +26,8 @@ ACCUSATION = "accuse Mrs White, Rope, Hall"
 
 
 def combined_move() -> CombinedMove:
-    assert CLUEDO.combined_move is not None
-    return CLUEDO.combined_move
+    assert CLUEDO.text.combined_move is not None
+    return CLUEDO.text.combined_move
 
 
 def played(announcement: str, seed: int) -> tuple[Sequence[Ply], ScriptedBackend]:
@@ -124,7 +124,7 @@ def test_examples_are_legal_answers_in_the_form_that_is_asked_for(
     answers: AnswerForm, variant: str
 ) -> None:
     game = make_game("cluedo", variant=variant, players=4)
-    examples = game.examples()
+    examples = game.text.examples()
     kinds = [type(example.action).__name__ for example in examples]
     assert kinds[:3] == ["Suggest", "Show", "Accuse"] and len(set(kinds)) == len(kinds)
     messages = opening(game, ChatOptions(examples=3, answers=answers), "deductions", 300)

@@ -25,7 +25,7 @@ def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
     assert reason.startswith(usual) and "step by step" in reason
     assert ("thoughts" in reason.removeprefix(usual)) == (answers != "text")
     brief = system_prompt("brief", game, answers)
-    assert len(brief) < len(usual) and game.rules() not in brief
+    assert len(brief) < len(usual) and game.text.rules() not in brief
     assert ("JSON" in brief) == (answers == "json")
     assert ("function" in brief) == (answers == "tools")
 

@@ -20,6 +20,7 @@ from arena.core.action import CHANCE, Say
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import Spoken
 from arena.core.observation import Observation
+from arena.core.tabletop import diagram
 from arena.core.text import one_line
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
@@ -178,7 +179,7 @@ def test_a_whisper_reaches_its_audience_and_the_replay(tmp_path: Path) -> None:
 def test_the_view_is_drawn_as_text_and_in_a_terminal() -> None:
     game = Whispers()
     events = (Spoken(0, "[b]hi[/b]", (1,)),)
-    assert game.diagram(events) == (
+    assert diagram(game, events) == (
         "Table:\nCoin  ?  only Player 0 sees it\nWhispers:\n0: [b]hi[/b]"
     )
     assert scene_name(game) == "tabletop"

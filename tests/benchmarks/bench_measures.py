@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 from arena.agents.agent import Agent, Seat
-from arena.core.assessment import Measurements, sum_measurements
+from arena.core.analysis import Measurements, sum_measurements
 from arena.core.seeds import stream
 from arena.episodes.executors import available_cores
 from arena.episodes.match import Match, play
+from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
@@ -58,7 +59,7 @@ def measured(table: Table, seed: int) -> Measurements:
         for number in range(PLAYERS)
     ]
     episode = asyncio.run(play(Match(game, (), seed, max_turns=60), agents))
-    assessor = game.assessor((tested,))
+    assessor = CluedoAssessor(game, (tested,))
     found = [each for ply in episode.plies for each in assessor.ply(ply)]
     found += assessor.end(episode.outcome)
     return sum_measurements(each.measurements for each in found)

@@ -66,7 +66,7 @@ def test_all_games_address_the_reader(spec: str) -> None:
             state.apply(player, state.sample_chance(rng))
         else:
             state.apply(player, rng.choice(state.legal_actions(player).actions))
-    sentences = [game.narrate(event) for event in state.log.events]
+    sentences = [game.text.narrate(event) for event in state.log.events]
     assert any("Player 0" in sentence for sentence in sentences)
     for seat, own in enumerate(game.seat_names):
         for sentence in sentences:

@@ -333,7 +333,7 @@ def test_the_flat_wrapper_plays_the_same_game(name: str, options: dict[str, Any]
         masks = flat.action_masks()
         assert masks.dtype == bool and (masks == seen["action_mask"]).all()
         assert vector.dtype == np.float32 and vector in flat.observation_space
-        joined = [seen["observation"][key].ravel() for key in game.array_specs]
+        joined = [seen["observation"][key].ravel() for key in game.arrays.specs]
         assert (vector == np.concatenate(joined)).all()
         action = int(rng.choice(np.flatnonzero(masks)))
         seen, reward, terminated, truncated, info = inner.step(action)
@@ -479,7 +479,7 @@ def test_pettingzoo_observations_join_the_arrays_in_order() -> None:
     env = to_pettingzoo(game)
     env.reset(seed=0)
     arrays = env.infos["player_0"]["observation"].arrays()
-    joined = np.concatenate([arrays[name].ravel() for name in game.array_specs])
+    joined = np.concatenate([arrays[name].ravel() for name in game.arrays.specs])
     assert (env.observe("player_0")["observation"] == joined).all()
     assert env.render() == env.infos["player_0"]["observation"].text()
 

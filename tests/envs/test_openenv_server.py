@@ -490,7 +490,7 @@ def test_nothing_that_is_served_depends_on_what_is_hidden(name: str) -> None:
             if any(p != CHANCE and state.legal_actions(p).is_forced for p in state.to_act):
                 continue
             # At the end the reward is served too, and the game may show it no other way.
-            other = game.resample(position.history, seat, rng)
+            other = game.analysis.resample(position.history, seat, rng)
             if other is None or state.is_terminal or other == list(position.history):
                 continue
             mine = served_in(game, position.history, seat)

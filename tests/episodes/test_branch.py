@@ -345,7 +345,7 @@ def test_facts_of_moves_are_those_of_the_game(parents: dict[str, Replay]) -> Non
     for name in ("cards", "classic"):
         parent, game = parents[name], GAMES[name][0]
         _, found = comparisons_of(parent, "bot:random", seats=range(3))
-        assessor = game.assessor()
+        assessor = game.analysis.assessor()
         assert assessor is not None
         told = {
             each.ply: each.facts

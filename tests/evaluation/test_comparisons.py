@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.game import Game
-from arena.core.outcome import ReturnScale
+from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
 from arena.evaluation.analysis import AnalysisAggregator, GroupedAnalyses, stored_games
 from arena.evaluation.formatting import Grid
@@ -265,7 +266,7 @@ def test_the_sentence_about_games_needed_has_a_range() -> None:
 class OfTeams(type(GAME)):  # type: ignore[misc]
     """Two teams of a game for three: a game may declare its own par."""
 
-    par = 0.5
+    return_scale = replace(WIN_RATE, par=0.5)
 
 
 @pytest.mark.parametrize(("game", "par"), [(GAME, "33 %"), (OfTeams(players=3), "50 %")])

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import LOOKAHEAD
 from arena.episodes.match import Match

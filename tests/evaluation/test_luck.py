@@ -25,6 +25,7 @@ from arena import (
     play,
 )
 from arena.agents.agent import RandomBot, act_now, uniform
+from arena.core.analysis import GameAnalysis
 from arena.core.ply import Ply
 from arena.episodes.match import outcome_of
 from arena.episodes.record import Episode, Header
@@ -184,11 +185,15 @@ def test_a_game_without_values_has_no_luck() -> None:
     assert luck_of(game, episode, 0) == Luck()
 
 
+class UnusableValues(GameAnalysis):
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
+        return dict.fromkeys(actions, (0.0, math.nan))
+
+
 class WithoutValues(KuhnPoker):
     """Kuhn poker whose estimates are unusable."""
 
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        return dict.fromkeys(actions, (0.0, math.nan))
+    Analysis = "test_luck:UnusableValues"
 
 
 def test_the_conformance_kit_checks_the_values() -> None:
@@ -230,7 +235,7 @@ def test_values_of_cluedo_follow_the_answers() -> None:
     episode = asyncio.run(play(Match(game, ("bot:novice",) * 3, seed=2)))
     state, sums = game.initial_state(), set()
     for ply in episode.plies:
-        values = game.action_values(state, [ply.decision.action])
+        values = game.analysis.action_values(state, [ply.decision.action])
         for seats in values.values() if values else ():
             sums.add(round(sum(seats), 9))
             assert min(seats) >= 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.errors import UsageError
 from arena.evaluation.records import TEAM, GameResult, SeatResult, Slot
 from arena.evaluation.report_parts import Interval

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.spec import redacted
 from arena.core.version import __version__

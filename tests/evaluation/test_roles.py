@@ -58,7 +58,7 @@ def test_an_evaluation_reports_the_return_in_each_role() -> None:
 
 def test_named_teams_are_reported_too() -> None:
     class Named(Whispers):
-        team_names = ("friends",)
+        return_scale = replace(Whispers.return_scale, team_names=("friends",))
 
     game = Named()
     state = game.initial_state()

@@ -15,6 +15,7 @@ from arena import CHANCE, Say, Seat, Step, TextLevel
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
+from games.avalon.assessor import AvalonAssessor
 from games.avalon.bots import AvalonDeducer
 from games.avalon.game import Avalon
 from games.avalon.moves import (
@@ -30,6 +31,7 @@ from games.avalon.moves import (
     TeamVoted,
 )
 from games.avalon.options import TEAM_SIZES
+from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
 from games.hidden_roles.base import PASS, DealRoles
 
@@ -152,7 +154,7 @@ def test_only_evil_may_fail_and_votes_are_sealed() -> None:
     state.apply(3, FAIL)
     assert not any(isinstance(event, MissionEnded) for event in state.log.events)
     state.apply(0, SUCCESS)
-    assert not any("played" in state.game.narrate(e) for e in state.log.witnessed[1])
+    assert not any("played" in state.game.text.narrate(e) for e in state.log.witnessed[1])
 
 
 @pytest.mark.parametrize(
@@ -308,7 +310,7 @@ def test_truth_is_always_possible(players: int, seed: int) -> None:
     truth = tuple(state.game.distinct_roles.index(role) for role in state.roles())
     assert isinstance(state.game, Avalon)
     for player in range(players):
-        known = state.game.knowledge(player)
+        known = AvalonPosterior(state.game, player)
         for event in state.log.witnessed[player][:-1]:
             known.update(event)
             assert known.entropy() >= 0
@@ -334,7 +336,7 @@ def test_assessor_judges_good_players_only() -> None:
 
     game = Avalon(talk=0)
     _, history = played(game, 5)
-    assessor, state, judged = game.assessor(), game.initial_state(), []
+    assessor, state, judged = AvalonAssessor(game), game.initial_state(), []
     for number, step in enumerate(history):
         seen = len(state.log.events)
         state.apply(step.player, step.action)
@@ -372,7 +374,7 @@ def test_resample_changes_roles_and_cards() -> None:
     deal = Step(CHANCE, DealRoles(FIVE))
     history = [deal, Step(0, Propose((0, 3))), *(Step(n, APPROVE) for n in range(5))]
     history += [Step(0, SUCCESS), Step(3, FAIL)]
-    worlds = [state.game.resample(history, 2, random.Random(n)) for n in range(30)]
+    worlds = [state.game.analysis.resample(history, 2, random.Random(n)) for n in range(30)]
     assert len({str(world[0].action) for world in worlds if world}) > 10
     assert {str(world[-2].action) for world in worlds if world} == {"success", "fail"}
 
@@ -394,5 +396,5 @@ def test_a_summary_has_the_notes_in_place_of_the_omitted_events(level: TextLevel
     run_mission(state, (0, 1))
     seen = state.observe(0)
     lines = seen.text(level, forget=seen.num_events - 1).splitlines()
-    assert lines[0] == f"You are Player 0. {state.game.omission_notice}"
+    assert lines[0] == f"You are Player 0. {state.game.text.omission_notice}"
     assert lines[2].startswith("Your role is Merlin (good). You see who is evil: Player 3, ")

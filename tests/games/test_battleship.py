@@ -254,12 +254,16 @@ def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
 
 def test_size_limit_of_exact_knowledge() -> None:
     usual = Battleship(width=10, height=10, ships="5,4,3,3,2")
-    assert not is_countable(usual) and usual.knowledge(0) is None and usual.assessor() is None
+    assert (
+        not is_countable(usual)
+        and usual.analysis.knowledge(0) is None
+        and usual.analysis.assessor() is None
+    )
     default = Battleship()
     long, short = default.board.ships[3], default.board.ships[2]
     beside = [[ship for ship in short if not ship.mask & each.mask] for each in long]
     fleets = sum(is_fleet(pair) for ships in beside for pair in combinations(ships, 2))
-    knowledge = default.knowledge(0)
+    knowledge = default.analysis.knowledge(0)
     assert knowledge is not None
     assert knowledge.world_count() == fleets == 56_824 <= fleet_bound(default)
 
@@ -310,7 +314,7 @@ def test_density_prefers_squares_beside_a_hit() -> None:
 def test_bits_of_all_shots_add_up() -> None:
     match = Match(make_game("battleship", **SMALL), ["bot:gunner", "bot:random"], seed=5)
     episode = asyncio.run(play(match, match.seat()))
-    assessor = match.game.assessor()
+    assessor = match.game.analysis.assessor()
     assert assessor is not None
     judged = list(assessments(assessor, episode))
     for player in (0, 1):
@@ -323,7 +327,7 @@ def test_bits_of_all_shots_add_up() -> None:
             expected, best = shot.facts["expected"], shot.facts["best"]
             assert isinstance(expected, float) and isinstance(best, float)
             assert 0 <= expected <= best
-            comment = match.game.comment(shot)
+            comment = match.game.analysis.comment(shot)
             assert comment is not None and "%" in comment.text
     # The gunner always takes the likeliest square.
     for assessment in judged:

@@ -15,7 +15,7 @@ from known_deal import ENVELOPE, HANDS
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action
-from arena.core.assessment import Assessment, WeightedSum, sum_measurements
+from arena.core.analysis import Assessment, WeightedSum, sum_measurements
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
 from arena.episodes.files import ReplayWriter
@@ -371,7 +371,7 @@ def test_what_holds_in_any_game(seed: int) -> None:
 def test_the_measures_are_declared_once() -> None:
     names = [measure.name for measure in MEASURES]
     assert len(names) == len(set(names))
-    assert Cluedo.measures is MEASURES
+    assert Cluedo().analysis.measures is MEASURES
 
 
 def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
@@ -461,7 +461,7 @@ def test_a_narrow_judge_says_the_same_of_what_it_judges(
     for seed in range(3):
         game, rng = Cluedo(players=3, suspects=3, weapons=3, rooms=4), random.Random(seed)
         moves, outcome = random_plies(game, rng, moves=40), Outcome("truncated", "", (0.0,) * 3)
-        narrow = game.assessor(players, kinds)
+        narrow = CluedoAssessor(game, players, kinds)
         found = [each for ply in moves for each in narrow.ply(ply)] + narrow.end(outcome)
         assert found == [
             each
@@ -483,7 +483,7 @@ def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counts(*kinds: str) -> int:
         counted.clear()
-        assessor = game.assessor((0,), kinds)
+        assessor = CluedoAssessor(game, (0,), kinds)
         for ply in moves:
             assessor.ply(ply)
         assessor.end(Outcome("terminated", "", (0.0,) * 4))

@@ -64,7 +64,7 @@ def perfect(observation: Observation) -> dict[str, Any]:
 
 def score(answer: object, observation: Observation) -> dict[str, Any]:
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    return observation.game.score_beliefs(text, observation)
+    return observation.game.text.score_beliefs(text, observation)
 
 
 def read(answer: str, game: Cluedo = UK) -> StatedBeliefs:
@@ -84,14 +84,16 @@ def counts(scores: dict[str, Any]) -> dict[str, int]:
 
 def test_the_question_is_put_where_an_accusation_may_be_made() -> None:
     state = dealt()
-    question = UK.belief_question(state.observe(0))
+    question = UK.text.belief_question(state.observe(0))
     assert question is not None and '"sure"' in question and '"envelope"' in question
     assert '"Player 1"' in question and len(question) < 600
-    assert UK.belief_question(state.observe(1)) is None, "it is not player 1's turn"
+    assert UK.text.belief_question(state.observe(1)) is None, "it is not player 1's turn"
     state.apply(0, Suggest("Reverend Green", "Revolver", "Hall"))
-    assert UK.belief_question(state.observe(1)) is None, "it has a card to show"
+    assert UK.text.belief_question(state.observe(1)) is None, "it has a card to show"
     state.apply(1, Show("Revolver"))
-    assert UK.belief_question(state.observe(0)) is not None, "it may accuse after its suggestion"
+    assert UK.text.belief_question(state.observe(0)) is not None, (
+        "it may accuse after its suggestion"
+    )
 
 
 def test_no_question_while_walking() -> None:
@@ -99,15 +101,15 @@ def test_no_question_while_walking() -> None:
     state = game.initial_state()
     rng = random.Random(1)
     state.apply(CHANCE, state.sample_chance(rng))
-    assert game.belief_question(state.observe(0)) is not None, "it may accuse before the throw"
+    assert game.text.belief_question(state.observe(0)) is not None, "it may accuse before the throw"
     state.apply(0, Roll())
     state.apply(CHANCE, state.sample_chance(rng))
     assert not state.observe(0).legal_actions.of(Accuse)
-    assert game.belief_question(state.observe(0)) is None
+    assert game.text.belief_question(state.observe(0)) is None
 
 
 def test_the_form_that_the_question_shows_can_be_read() -> None:
-    question = UK.belief_question(dealt().observe(0)) or ""
+    question = UK.text.belief_question(dealt().observe(0)) or ""
     beliefs = read(question.replace("CARD", "Rope"))
     assert beliefs.sure == {"Rope": 1} and beliefs.envelope == {"Rope": 1.0}
 
@@ -292,7 +294,7 @@ def test_a_perfect_answer_is_perfect_all_game_long(game: Cluedo) -> None:
             state.apply(CHANCE, state.sample_chance(rng))
             continue
         observation = state.observe(player)
-        if game.belief_question(observation):
+        if game.text.belief_question(observation):
             check_perfect(observation)
             asked += 1
         calm = [a for a in observation.legal_actions if not isinstance(a, Accuse)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from arena.core.assessment import Assessment, Comment
+from arena.core.analysis import Assessment, Comment
 from games.cluedo.game import Cluedo
 
 GAME = Cluedo(players=3)
@@ -13,7 +13,7 @@ QUESTION: list[JsonValue] = ["Miss Scarlett", "Rope", "Hall"]
 
 
 def commented(kind: str, **facts: JsonValue) -> Comment:
-    comment = GAME.comment(Assessment(7, 1, kind, facts))
+    comment = GAME.analysis.comment(Assessment(7, 1, kind, facts))
     assert comment is not None
     return comment
 
@@ -21,7 +21,7 @@ def commented(kind: str, **facts: JsonValue) -> Comment:
 def answered(gained: float, expected: float) -> Comment | None:
     facts = {"gained": gained, "expected": expected}
     before = {"entropy_before": 5.0, "entropy_after": 5.0 - gained}
-    return GAME.comment(Assessment(7, 1, "answer", facts | before))
+    return GAME.analysis.comment(Assessment(7, 1, "answer", facts | before))
 
 
 def answer_text(gained: float, expected: float) -> str:
@@ -153,4 +153,4 @@ def test_bits_are_never_negative() -> None:
 
 @pytest.mark.parametrize("kind", ["turn", "knowledge", "beliefs", "something new"])
 def test_kinds_without_words(kind: str) -> None:
-    assert GAME.comment(Assessment(7, 1, kind)) is None
+    assert GAME.analysis.comment(Assessment(7, 1, kind)) is None

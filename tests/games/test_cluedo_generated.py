@@ -125,7 +125,7 @@ def test_a_large_deck_is_played_to_its_end_with_exact_knowledge() -> None:
     assert episode.outcome.winner is not None
     state = game.initial_state()
     state.apply(CHANCE, state.sample_chance(random.Random(0)))
-    knowledge = game.knowledge(0)
+    knowledge = CluedoKnowledge(game, 0)
     for event in state.log.witnessed[0]:
         knowledge.update(event)
     # Column sums are the sizes of the hands and of the envelope.

@@ -16,15 +16,17 @@ from pydantic import JsonValue
 from arena.agents.agent import Agent, Seat
 from arena.core.action import Action
 from arena.core.action_set import ActionSet
-from arena.core.assessment import Assessment, WeightedSum, sum_measurements
+from arena.core.analysis import Assessment, WeightedSum, sum_measurements
 from arena.core.seeds import stream
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
+from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.judgements import SeenCards
 from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
+from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import END_TURN, Suggest
 
@@ -78,7 +80,11 @@ def judged(
     found = []
     for seed in range(deals):
         game, episode = Cluedo(players=PLAYERS, **DECK), table(bot, others, seed)
-        assessor, state, turns = game.assessor((seed % PLAYERS,), kinds), game.initial_state(), []
+        assessor, state, turns = (
+            CluedoAssessor(game, (seed % PLAYERS,), kinds),
+            game.initial_state(),
+            [],
+        )
         assessments = list[Assessment]()
         for ply in episode.plies:
             turns.append(state.turn)
@@ -168,7 +174,7 @@ def test_questions_that_are_not_asked_count() -> None:
 def test_evaluation_takes_comparable_measures_only() -> None:
     game, episode = Cluedo(players=PLAYERS, **DECK), table(Detective, Novice, 1)
     names = {name for seat in measure_seats(game, episode) for name in seat}
-    compared = {measure.name for measure in game.measures if measure.comparable}
+    compared = {measure.name for measure in game.analysis.measures if measure.comparable}
     assert {"leak_ratio", EFFICIENCY[0]} <= names <= compared
     assert not {
         "luck",
@@ -206,7 +212,7 @@ def test_seen_cards_are_those_of_a_novice(options: dict[str, JsonValue]) -> None
         assert seen.name_envelope == (novice.accusation(True) is not None)
         if ply.number == 0:
             assert seen.entropy_dealt == pytest.approx(
-                game.knowledge(0).after(game, 0, state.log.witnessed[0]).entropy()
+                CluedoKnowledge(game, 0).after(game, 0, state.log.witnessed[0]).entropy()
             )
         named += seen.name_envelope
     assert seen.holders

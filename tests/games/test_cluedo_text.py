@@ -114,7 +114,7 @@ def test_open_cards_are_placed() -> None:
 
 @pytest.mark.parametrize("may_suggest", [True, False])
 def test_the_rule_of_the_summons_is_given_where_it_holds(may_suggest: bool) -> None:
-    rules = Cluedo(variant="classic", summoned_may_suggest=may_suggest).rules()
+    rules = Cluedo(variant="classic", summoned_may_suggest=may_suggest).text.rules()
     assert ("may suggest without moving" in rules) == may_suggest
     assert "are brought there" in rules
 

@@ -15,7 +15,7 @@ from arena.agents.agent import act_now
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.core.views.tabletop import draw_tabletop
+from arena.core.tabletop import diagram, draw_tabletop
 from arena.testing import check_game
 from games.codenames.associations import ASSOCIATIONS, WORDS
 from games.codenames.bots import AssociativeBot
@@ -211,7 +211,7 @@ def test_own_words_allow_one_guess_more_than_the_number() -> None:
 def test_another_word_ends_the_turn(word: str) -> None:
     state = after("clue animal 5", f"guess {word}")
     assert state.to_act == (1,)
-    assert "all" not in state.game.narrate(state.log.events[-1])
+    assert "all" not in state.game.text.narrate(state.log.events[-1])
     assert not any(state.returns())
 
 
@@ -296,10 +296,10 @@ def test_resample_keeps_what_a_guesser_saw() -> None:
     history = [Step(CHANCE, DealWords(TABLE)), Step(CHANCE, DealKey(KEY))]
     history += [Step(seat, move) for seat, move in zip((0, 2, 2), moves, strict=True)]
     game, rng = small(), random.Random(0)
-    assert game.resample(history, 1, rng) == history
+    assert game.analysis.resample(history, 1, rng) == history
     keys = set()
     for _ in range(30):
-        world = game.resample(history, 3, rng)
+        world = game.analysis.resample(history, 3, rng)
         assert world is not None
         deal = world[1].action
         assert isinstance(deal, DealKey)
@@ -344,7 +344,7 @@ def test_longest_words_fit() -> None:
     longest = sorted(WORDS, key=len)[-25:]
     state.apply(CHANCE, DealWords(tuple(longest)))
     state.apply(CHANCE, state.sample_chance(random.Random(0)))
-    lines = state.game.diagram(state.log.events).splitlines()
+    lines = diagram(state.game, state.log.events).splitlines()
     assert max(map(len, lines)) <= 78
     assert len(lines) <= 14
 
@@ -448,7 +448,7 @@ def test_bot_copes_with_a_partner_that_lacks_associations() -> None:
 def measured(*moves: str, end: str = "terminated") -> dict[str, list[tuple[float, float]]]:
     """Totals and weights by measure, in the order of the assessments."""
     game, sums = small(), dict[str, list[tuple[float, float]]]()
-    state, assessor = game.initial_state(), game.assessor()
+    state, assessor = game.initial_state(), game.analysis.assessor()
     assert assessor is not None
     actions: list[Action] = [DealWords(TABLE), DealKey(KEY)]
     assessments = []

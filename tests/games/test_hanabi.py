@@ -13,6 +13,7 @@ from hanabi_positions import SMALL, deal, move, random_history
 from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.core.tabletop import diagram
 from arena.testing import check_game
 from games.hanabi.arrays import array_specs
 from games.hanabi.cards import HanabiDeck
@@ -80,7 +81,7 @@ def test_complete_firework_recovers_a_token() -> None:
     assert state.tokens == 2
     played = state.log.events[-1]
     assert isinstance(played, CardPlayed) and played.tokens == 2
-    assert state.game.narrate(played) == (
+    assert state.game.text.narrate(played) == (
         "Player 0 plays slot 1, R3: it fits and completes the red firework. 2 hint tokens left."
     )
 
@@ -103,7 +104,7 @@ def test_each_player_has_one_turn_after_the_last_card() -> None:
     move(state, "play slot 1", "draw R1", "hint Player 0 rank 1", "play slot 1", "draw R2")
     move(state, "discard slot 1", "draw R3")
     assert not any(state.deck)
-    assert "The deck is empty" in game.narrate(state.log.events[-1])
+    assert "The deck is empty" in game.text.narrate(state.log.events[-1])
     # Player 0 has drawn the last card, and moves once more itself.
     move(state, "hint Player 0 rank 3", "hint Player 0 red")
     assert state.to_act == (0,)
@@ -175,7 +176,7 @@ def test_all_seats_are_one_team() -> None:
     game = Hanabi(players=4)
     assert game.hand_size == 4
     assert game.initial_state().teams() == (0, 0, 0, 0)
-    assert not game.has_winner
+    assert not game.return_scale.has_winner
     assert game.return_scale.bounds == (0, 25)
 
 
@@ -214,22 +215,22 @@ def test_text_levels() -> None:
 def test_view_shows_hints_and_hides_the_own_hand() -> None:
     game = Hanabi(**SMALL)
     state = move(deal(game, "R1 R3", "R2 Y1"), "hint Player 1 red", "hint Player 0 rank 1")
-    assert game.diagram(state.observe(0).events) == (
+    assert diagram(game, state.observe(0).events) == (
         "Fireworks:\nred     0\nyellow  0\n"
         "Hands:\nPlayer 0  ?1  ??\nPlayer 1  R2(R?)  Y1\n"
         "score 0 of 6; hint tokens 1 of 3; lives 3 of 3; cards in the deck 8"
     )
     move(state, "play slot 1", "draw Y2")
     # A viewer of everything witnesses both events of a draw, which add one card.
-    assert "Player 0  R3  Y2\n" in game.diagram(state.log.events)
-    assert "Player 0  ??  ??\n" in game.diagram(state.observe(0).events)
+    assert "Player 0  R3  Y2\n" in diagram(game, state.log.events)
+    assert "Player 0  ??  ??\n" in diagram(game, state.observe(0).events)
 
 
 def test_view_of_a_full_table_is_small() -> None:
     game = Hanabi(players=5)
     state, _ = random_history(game, random.Random(2), 90)
     for player in range(5):
-        lines = game.diagram(state.observe(player).events).splitlines()
+        lines = diagram(game, state.observe(player).events).splitlines()
         assert len(lines) <= 14 and max(map(len, lines)) <= 78
 
 

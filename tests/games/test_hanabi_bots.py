@@ -103,7 +103,7 @@ def test_bot_depends_on_its_observation_only() -> None:
     for bot in ("careful", "conventions"):
         chosen = set()
         for _ in range(4):
-            world = game.resample(history, player, rng)
+            world = game.analysis.resample(history, player, rng)
             assert world is not None
             other = game.initial_state()
             for step in world:

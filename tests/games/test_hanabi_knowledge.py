@@ -74,7 +74,7 @@ def test_knowledge_equals_replaying_every_hand(seed: int) -> None:
     game = Hanabi(**SMALL, players=2 + seed % 2)
     state, history = random_history(game, random.Random(seed), 8 + seed)
     for player in range(game.num_players):
-        mine, knowledge = state.observe(player), game.knowledge(player)
+        mine, knowledge = state.observe(player), HanabiKnowledge(game, player)
         for event in mine.events:
             knowledge.update(event)
         unseen, hands = knowledge.table.unseen, dict[tuple[int, ...], int]()
@@ -102,7 +102,7 @@ def fits(game: Hanabi, steps: list[Step], player: int, events: tuple[object, ...
 def test_knowledge_of_a_known_position() -> None:
     game = Hanabi(colours=1, ranks=3, hand_size=2)  # R1 x 3, R2 x 2, R3.
     state = deal(game, "R1 R3", "R1 R1")
-    knowledge = game.knowledge(1)
+    knowledge = HanabiKnowledge(game, 1)
     for event in state.log.witnessed[1]:
         knowledge.update(event)
     # Unseen by Player 1: R1 R1 R2 R2, so 12 hands of physical cards; of kinds 4.
@@ -119,7 +119,7 @@ def test_knowledge_of_a_known_position() -> None:
 def test_placement_says_whether_a_card_fits() -> None:
     game = Hanabi(colours=1, ranks=3, hand_size=2)
     state = move(deal(game, "R1 R3", "R1 R2"), "play slot 1", "draw R2")
-    knowledge = game.knowledge(1)
+    knowledge = HanabiKnowledge(game, 1)
     for event in state.log.witnessed[1]:
         knowledge.update(event)
     # Unseen by Player 1: R1 R1 R2. R1 is played, so that R2 fits.
@@ -131,7 +131,7 @@ def test_placement_says_whether_a_card_fits() -> None:
 def test_resample_changes_the_own_hand_only() -> None:
     game, rng = Hanabi(**SMALL), random.Random(1)
     state, history = random_history(game, random.Random(3), 9)
-    worlds = [game.resample(history, 0, rng) for _ in range(20)]
+    worlds = [game.analysis.resample(history, 0, rng) for _ in range(20)]
     hands = set()
     for world in worlds:
         assert world is not None
@@ -142,7 +142,7 @@ def test_resample_changes_the_own_hand_only() -> None:
         assert other.observe(0) == state.observe(0)
         hands.add(other.hands[0])
     assert len(hands) > 1
-    assert game.resample([], 0, rng) == []
+    assert game.analysis.resample([], 0, rng) == []
 
 
 # Assessment
@@ -156,7 +156,7 @@ def assessed(game: Hanabi, specs: list[str], seed: int) -> tuple[Episode, Hanabi
 
 def test_assessor_judges_plays_discards_and_hints() -> None:
     game = Hanabi(colours=1, ranks=3, hand_size=2, hint_tokens=2)
-    state, assessor = game.initial_state(), game.assessor()
+    state, assessor = game.initial_state(), HanabiAssessor(game)
     made = []
     for number, text in enumerate(
         ("deal R1 R3 | R1 R1", "hint Player 1 rank 1", "play slot 1", "draw R2", "discard slot 2")
@@ -175,7 +175,7 @@ def test_assessor_judges_plays_discards_and_hints() -> None:
     assert risky.kind == "discard"
     assert risky.facts["useless"] == pytest.approx(1 / 3)
     assert risky.facts["risk"] == pytest.approx(1 / 3)
-    assert game.comment(risky) is not None
+    assert game.analysis.comment(risky) is not None
 
 
 def ply(number: int, player: int, action: Action, events: list[Any]) -> Any:

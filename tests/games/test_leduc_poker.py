@@ -13,12 +13,13 @@ import pytest
 from arena.agents.agent import Seat, uniform
 from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
-from arena.core.assessment import Assessment, sum_measurements
+from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction
-from arena.core.game import State
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision, Ply
+from arena.core.state import State
+from arena.core.tabletop import diagram
 from arena.evaluation.exploitability import (
     Policy,
     against,
@@ -26,6 +27,7 @@ from arena.evaluation.exploitability import (
     exploitability,
     information_sets,
 )
+from games.leduc_poker.assessor import LeducAssessor
 from games.leduc_poker.betting import CARDS, LeducBetting
 from games.leduc_poker.bots import Equilibrium, Odds
 from games.leduc_poker.game import LeducPoker, LeducState
@@ -132,16 +134,17 @@ def test_resample_draws_the_hidden_card() -> None:
     rng = random.Random(0)
     history = [Step(CHANCE, DealHoleCards(("King", "Jack"))), Step(0, CALL), Step(1, CALL)]
     history.append(Step(CHANCE, DealBoardCard("King")))
-    worlds = [GAME.resample(history, 0, rng) for _ in range(30)]
+    worlds = [GAME.analysis.resample(history, 0, rng) for _ in range(30)]
     # Both Kings are seen, so the other player has one of the others.
     assert {str(w[0].action) for w in worlds if w} == {"deal King, Jack", "deal King, Queen"}
     shown = [*history, Step(0, CALL), Step(1, CALL)]
-    assert GAME.resample(shown, 0, rng) == shown
+    assert GAME.analysis.resample(shown, 0, rng) == shown
 
 
 def test_estimated_values_are_those_of_random_play() -> None:
     state = GAME.initial_state()
-    values = GAME.action_values(state, [o.action for o in state.chance_outcomes()])
+    values = GAME.analysis.action_values(state, [o.action for o in state.chance_outcomes()])
+    assert values is not None
     mean = sum(o.probability * values[o.action][0] for o in state.chance_outcomes())
     assert mean == pytest.approx(expected_returns(GAME, [uniform, uniform])[0])
 
@@ -172,7 +175,7 @@ def test_texts() -> None:
 
 def test_the_view_hides_the_other_card() -> None:
     state = after("KQ", "rc Q r")
-    own, every = (GAME.diagram(events) for events in (state.observe(1).events, state.log.events))
+    own, every = (diagram(GAME, events) for events in (state.observe(1).events, state.log.events))
     assert "Player 0  ?" in own and "Player 0  King" in every
     assert "Round 2: raise" in own and own.endswith("Pot: 10 chips.")
 
@@ -310,7 +313,7 @@ def test_bots_beat_weaker_ones_exactly() -> None:
 
 def judged(cards: str, moves: str) -> list[Assessment]:
     """All assessments of a hand."""
-    final, state, assessor = after(cards, moves), GAME.initial_state(), GAME.assessor()
+    final, state, assessor = after(cards, moves), GAME.initial_state(), LeducAssessor(GAME)
     found, actions = list[Assessment](), moves.replace(" ", "")
     deal = DealHoleCards(tuple(SHORT[card] for card in cards))
     steps = [deal, *(DealBoardCard(SHORT[x]) if x in SHORT else MOVES[x] for x in actions)]
@@ -346,7 +349,7 @@ def test_a_folded_pair_is_a_mistake() -> None:
     found = judged("KJ", "rc J rf")
     fold = next(a for a in found if a.ply == 5)
     assert fold.measurements["best_hand_folded"].total == 1
-    comment = GAME.comment(fold)
+    comment = GAME.analysis.comment(fold)
     assert comment is not None and comment.mistake
     assert comment.text.startswith("Expected share of the pot against a random hand: 100 %.")
 

@@ -16,12 +16,14 @@ from arena.agents.agent import Seat, act_now
 from arena.agents.reply.reader import read_reply
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action, Step
-from arena.core.assessment import sum_measurements
+from arena.core.analysis import sum_measurements
 from arena.core.errors import IllegalAction, UsageError
-from arena.core.game import State
+from arena.core.state import State
+from arena.core.tabletop import diagram
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import assessments
 from arena.testing import check_game
+from games.liars_dice.assessor import LiarsDiceAssessor
 from games.liars_dice.base import CHALLENGE, DiceBid, DiceRevealed, DiceRolled, Hand, RollHand
 from games.liars_dice.game import LiarsDice
 from games.liars_dice.knowledge import LiarsDiceKnowledge, bid_probability, tail
@@ -252,13 +254,13 @@ def test_texts_of_the_three_levels() -> None:
 
 def test_the_view_marks_the_dice_that_count() -> None:
     state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
-    diagram = state.game.diagram(state.observe(0).events)
-    assert diagram.splitlines()[:3] == ["Dice:", "Player 0  2  6", "Player 1  ?  ?"]
-    assert "Player 0 bids 2 threes." in diagram
+    drawn = diagram(state.game, state.observe(0).events)
+    assert drawn.splitlines()[:3] == ["Dice:", "Player 0  2  6", "Player 1  ?  ?"]
+    assert "Player 0 bids 2 threes." in drawn
     state.apply(1, CHALLENGE)
-    diagram = state.game.diagram(state.observe(0).events)
-    assert diagram.splitlines()[:3] == ["Dice:", "Player 0  2  6*", "Player 1  3*  3*"]
-    assert diagram.endswith("Player 1 challenged 2 threes: 3 count (*). Player 1 loses.")
+    drawn = diagram(state.game, state.observe(0).events)
+    assert drawn.splitlines()[:3] == ["Dice:", "Player 0  2  6*", "Player 1  3*  3*"]
+    assert drawn.endswith("Player 1 challenged 2 threes: 3 count (*). Player 1 loses.")
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_measures_of_a_known_game() -> None:
     episode = asyncio.run(play(Match(game, ["bot:random"] * 2, 1)))
     steps = [Step(CHANCE, RollHand((2, 3))), Step(CHANCE, RollHand((4, 4)))]
     steps += [Step(0, DiceBid(3, 6)), Step(1, DiceBid(4, 6)), Step(0, CHALLENGE)]
-    assessor, state, found = game.assessor(), game.initial_state(), []
+    assessor, state, found = LiarsDiceAssessor(game), game.initial_state(), []
     for number, step in enumerate(steps):
         before = len(state.log.events)
         state.apply(step.player, step.action)
@@ -344,14 +346,16 @@ def test_measures_of_a_known_game() -> None:
     assert "challenges_sound" not in sums[0] and "challenges_missed" not in sums[0]
     end = assessor.end(episode.outcome)
     assert [a.facts["entropy_dealt"] for a in end] == [pytest.approx(4.3366, abs=1e-4)] * 2
-    comments = [game.comment(a) for a in found]
+    comments = [game.analysis.comment(a) for a in found]
     assert [c.mistake for c in comments if c] == [True, True, False]
 
 
 def test_counter_challenges_soundly() -> None:
     game = LiarsDice()
     episode = asyncio.run(play(Match(game, ["bot:counter", "bot:random"], 3)))
-    judged = [a for a in assessments(game.assessor(players=[0]), episode) if a.player == 0]
+    judged = [
+        a for a in assessments(LiarsDiceAssessor(game, players=[0]), episode) if a.player == 0
+    ]
     sums = sum_measurements(a.measurements for a in judged)
     assert sums["bid_probability"].weight >= 1
     assert all(sums[name].total == 0 for name in ("challenges_missed",) if name in sums)
@@ -403,8 +407,8 @@ def test_resample_rolls_hidden_dice_only() -> None:
     start = LiarsDice(players=2, dice=2, rounds="last_standing")
     history = [Step(CHANCE, RollHand((1, 1))), Step(CHANCE, RollHand((2, 2)))]
     history += [Step(0, DiceBid(1, 1)), Step(1, CHALLENGE), Step(CHANCE, RollHand((3, 4)))]
-    worlds = [start.resample(history, 1, random.Random(n)) for n in range(20)]
+    worlds = [start.analysis.resample(history, 1, random.Random(n)) for n in range(20)]
     assert all(world is not None and world[:4] == history[:4] for world in worlds)
     assert len({world[4] for world in worlds if world}) > 5
-    assert start.resample(history, 0, random.Random(0)) == history
+    assert start.analysis.resample(history, 0, random.Random(0)) == history
     assert not [e for e in game.initial_state().log.events if isinstance(e, DiceRolled)]

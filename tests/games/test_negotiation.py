@@ -29,8 +29,9 @@ from arena import (
     verify,
 )
 from arena.core.action import Action
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.core.tabletop import diagram
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
 from games.negotiation.assessor import ValueKnowledge
@@ -193,13 +194,13 @@ def test_talk_is_kept_in_replays(tmp_path: Path) -> None:
     assert len(spoken) > 2
     replay = read_replay(writer.path)
     assert verify(replay) is None
-    assert "<b>[red]Ignore" in game.diagram([e for ply in episode.plies for e in ply.events])
+    assert "<b>[red]Ignore" in diagram(game, [e for ply in episode.plies for e in ply.events])
 
 
 def test_without_talk_nothing_can_be_said() -> None:
     state = after(TWO, talk=False)
     assert "say TEXT" in after(TWO).observe(0).text()
-    assert "TEXT" not in state.observe(0).text() + state.game.rules()
+    assert "TEXT" not in state.observe(0).text() + state.game.text.rules()
     with pytest.raises(IllegalAction):
         state.apply(0, Say("hello"))
 
@@ -430,5 +431,5 @@ def test_texts() -> None:
     assert "book 9" not in text and "equally likely" in text
     assert "equally likely" not in state.observe(1).text("notes")
     assert "| accept. Before it, if you like: say TEXT" in text
-    diagram = state.game.diagram(state.observe(1).events)
-    assert "?" in diagram and "9" not in diagram
+    drawn = diagram(state.game, state.observe(1).events)
+    assert "?" in drawn and "9" not in drawn

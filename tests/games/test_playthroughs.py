@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from arena.core.action import CHANCE
+from arena.core.tabletop import diagram
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.plugins.loader import make_game
@@ -84,7 +85,7 @@ def written_out(episode: Episode) -> str:
     """Return every ply and, at each decision, the text since the player's previous one."""
     game = make_game(episode.header.game, **episode.header.options)
     state = game.initial_state()
-    lines = [game.rules(), ""]
+    lines = [game.text.rules(), ""]
     read = [0] * game.num_players
     for ply in episode.plies:
         if ply.player != CHANCE:
@@ -98,7 +99,7 @@ def written_out(episode: Episode) -> str:
         )
         state.apply(ply.player, ply.decision.action)
     lines += [f"=== {episode.outcome.reason}; returns {episode.outcome.returns}", ""]
-    lines += [game.diagram(state.log.events), ""]
+    lines += [diagram(game, state.log.events), ""]
     return "\n".join(lines)
 
 

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction, UsageError
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.observation import Observation
+from arena.core.state import State
+from arena.core.tabletop import diagram
 from arena.testing import check_game
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, GoofspielState, TurnUp
 from games.kuhn_poker.game import BET, CARDS, PASS, DealHands, KuhnPoker, Showdown
@@ -41,7 +43,7 @@ def seen(observation: Observation) -> tuple[object, ...]:
         observation.events,
         tuple(observation.legal_actions),
         tuple(observation.legal_actions.mask.tolist()),
-        observation.game.diagram(observation.events),
+        diagram(observation.game, observation.events),
         json.dumps(arrays),
     )
 
@@ -111,8 +113,8 @@ def test_tictactoe_is_drawn_from_the_observers_side() -> None:
     own, other = (state.observe(player).arrays()["board"] for player in (0, 1))
     assert own.tolist() == [[0, 0, -1], [0, 1, 0], [0, 0, 0]]
     assert np.array_equal(own, -other)
-    diagram = state.game.diagram(state.observe(0).events)
-    assert diagram == "  1 2 3\n1 . . O\n2 . X .\n3 . . ."
+    drawn = diagram(state.game, state.observe(0).events)
+    assert drawn == "  1 2 3\n1 . . O\n2 . X .\n3 . . ."
 
 
 def test_tictactoe_perft() -> None:
@@ -463,25 +465,25 @@ def test_random_play_is_zero_sum(game: Game, rng: random.Random) -> None:
         action = state.sample_chance(rng) if chance else rng.choice(state.legal_actions(player))
         state.apply(player, action)
     assert sum(state.returns()) == pytest.approx(0)
-    assert all(game.narrate(event) for event in state.log.events)
+    assert all(game.text.narrate(event) for event in state.log.events)
 
 
 def test_resample_varies_what_is_hidden_and_nothing_else() -> None:
     """Otherwise the check of non-interference would compare a world with itself."""
     rng = random.Random(0)
     deal, passes, bets = Step(CHANCE, DealHands(("King", "Jack"))), Step(0, PASS), Step(1, BET)
-    poker = [KuhnPoker().resample([deal, passes, bets], 0, rng) for _ in range(20)]
+    poker = [KuhnPoker().analysis.resample([deal, passes, bets], 0, rng) for _ in range(20)]
     cards = {str(world[0].action) for world in poker if world}
     assert cards == {"deal King, Jack", "deal King, Queen"}
     shown = [deal, passes, bets, Step(0, BET)]
-    assert KuhnPoker().resample(shown, 0, rng) == shown
+    assert KuhnPoker().analysis.resample(shown, 0, rng) == shown
 
     history = [Step(CHANCE, TurnUp(2)), Step(0, Bid(1))]
-    bids = [Goofspiel(cards=3).resample(history, 1, rng) for _ in range(20)]
+    bids = [Goofspiel(cards=3).analysis.resample(history, 1, rng) for _ in range(20)]
     assert {str(world[1].action) for world in bids if world} == {"bid 1", "bid 2", "bid 3"}
-    assert Goofspiel(cards=3).resample(history, 0, rng) == history
+    assert Goofspiel(cards=3).analysis.resample(history, 0, rng) == history
     revealed = [*history, Step(1, Bid(3))]
-    assert Goofspiel(cards=3).resample(revealed, 1, rng) == revealed
+    assert Goofspiel(cards=3).analysis.resample(revealed, 1, rng) == revealed
 
 
 def test_goofspiel_clone_keeps_sealed_bids_apart() -> None:

@@ -17,6 +17,7 @@ from arena.core.errors import ActionError, IllegalAction, UsageError
 from arena.core.event import Spoken
 from arena.testing import check_game
 from games.hidden_roles.base import PASS
+from games.werewolf.assessor import WerewolfAssessor
 from games.werewolf.bots import WerewolfDeducer
 from games.werewolf.game import Werewolf
 from games.werewolf.moves import (
@@ -34,6 +35,7 @@ from games.werewolf.moves import (
     SeerSaw,
     ShootPlayer,
 )
+from games.werewolf.posterior import WerewolfPosterior
 from games.werewolf.state import WerewolfState, pack_choice
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
@@ -220,7 +222,7 @@ def test_dead_wolf_hears_its_pack_no_more() -> None:
     vote_out(state, 0)
     act(state, p1=Say("Alone now."))
     heard = [
-        any("Alone" in state.game.narrate(event) for event in state.log.witnessed[seat])
+        any("Alone" in state.game.text.narrate(event) for event in state.log.witnessed[seat])
         for seat in range(7)
     ]
     assert heard == [False, True, *[False] * 5]
@@ -290,7 +292,7 @@ def test_truth_is_always_possible(players: int, hunter: bool, reveal: bool, seed
     state, _ = played(game, seed)
     truth = tuple(game.distinct_roles.index(role) for role in state.roles())
     for player in range(players):
-        known = game.knowledge(player)
+        known = WerewolfPosterior(game, player)
         for event in state.log.witnessed[player][:-1]:
             known.update(event)
         assert truth in set(map(tuple, known.worlds.T.tolist()))
@@ -300,7 +302,7 @@ def test_truth_is_always_possible(players: int, hunter: bool, reveal: bool, seed
 def test_assessor_judges_votes_of_the_village() -> None:
     game = Werewolf(talk=0)
     state, history = played(game, 3)
-    assessor, replayed, judged = game.assessor(), game.initial_state(), []
+    assessor, replayed, judged = WerewolfAssessor(game), game.initial_state(), []
     for number, step in enumerate(history):
         seen = len(replayed.log.events)
         replayed.apply(step.player, step.action)
@@ -339,7 +341,7 @@ def test_resample_always_gives_the_same_view(players: int, reveal: bool, seed: i
         state.apply(step.player, step.action)
     for player in range(players):
         other = game.initial_state()
-        for step in game.resample(history[:cut], player, rng) or ():
+        for step in game.analysis.resample(history[:cut], player, rng) or ():
             other.apply(step.player, step.action)
         assert other.log.witnessed[player] == state.log.witnessed[player]
         assert other.legal_actions(player) == state.legal_actions(player)

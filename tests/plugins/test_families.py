@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -145,7 +146,8 @@ def test_a_game_is_checked_by_the_doctor(
     assert run(["doctor", "kuhn_poker"]) == 0
     assert "✗" not in capsys.readouterr().out
     # Declares another sum than its returns have.
-    monkeypatch.setattr(Goofspiel, "declared_sum", 1.0)
+    scale = replace(Goofspiel.return_scale, total=1.0)
+    monkeypatch.setattr(Goofspiel, "return_scale", scale)
     assert run(["doctor", "goofspiel:cards=3"]) == 1
     assert "✗ sum of returns: declared 1, 50 of 50 games differ" in capsys.readouterr().out
 

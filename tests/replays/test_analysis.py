@@ -59,7 +59,7 @@ def other_worlds(game: Game, seed: int) -> Iterator[tuple[ReplayAnalysis, Replay
     last = list(random_positions(game, seed))[-1]
     for position in (*sampled_positions(game, seed, 1), last):
         for seat in range(game.num_players):
-            other = game.resample(position.history, seat, rng)
+            other = game.analysis.resample(position.history, seat, rng)
             assert other is not None
             mine, theirs = World(1, "here", seat), World(2, "elsewhere", seat)
             yield (

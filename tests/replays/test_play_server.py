@@ -92,11 +92,11 @@ def test_nobody_receives_the_events_of_another_seat(server: PlayProcess, game: s
     events = [event for walked in replay.walk() for event in walked.ply.events]
     for seat, person in enumerate(seats):
         name = made.seat_names[seat]
-        seen = [second_person(made.narrate(e), name) for e in events if e.seen_by(seat)]
+        seen = [second_person(made.text.narrate(e), name) for e in events if e.seen_by(seat)]
         assert person.events == seen
         # Without news there is no message: not even the number of moves is there.
         assert all(each.keys() - {"now"} for each in map(json.loads, person.sent))
-    public = [made.narrate(event) for event in events if event.audience is None]
+    public = [made.text.narrate(event) for event in events if event.audience is None]
     spectator.wait("over")
     assert spectator.events == public
     assert str(replay.header.seed) not in "".join(

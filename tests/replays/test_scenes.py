@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import PATIENCE, browsing, missing
+from games.kuhn_poker.view import KuhnPokerScene
+from games.tictactoe.view import TicTacToeScene
 from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
 from arena.core.event import Event
-from arena.core.game import Game, State
+from arena.core.game import Game
 from arena.core.seeds import stream
+from arena.core.state import State
 from arena.core.views.scene import Scene
 from arena.plugins.loader import catalog, make_game
 from arena.testing.positions import random_positions
@@ -39,9 +42,7 @@ from games.cluedo.text.comments import MUCH, POOR
 from games.cluedo.views.marks import Marks
 from games.cluedo.views.scene import CluedoScene
 from games.kuhn_poker.game import BET, PASS, DealHands, KuhnPoker, KuhnPokerState
-from games.kuhn_poker.view import KuhnPokerScene
 from games.tictactoe.game import Mark, TicTacToe
-from games.tictactoe.view import TicTacToeScene
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -339,6 +340,7 @@ def show(
 ) -> str:
     """Draw a position; all its words, labels of figures included."""
     game = state.game
+    assert isinstance(game, Game)
     context = {
         "game": game.name,
         "options": game.options.model_dump(),

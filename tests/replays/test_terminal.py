@@ -109,7 +109,7 @@ def test_long_events_are_wrapped(tmp_path: Path) -> None:
         assert len(lines) <= 24 and max(map(len, lines)) <= 80
         events = viewer.snapshots[viewer.position].events
         if events:
-            assert "".join(game.narrate(events[-1]).split()) in "".join("".join(lines).split())
+            assert "".join(game.text.narrate(events[-1]).split()) in "".join("".join(lines).split())
 
 
 def test_a_draw_is_told_once_with_everything_open(

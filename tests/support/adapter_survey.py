@@ -101,7 +101,7 @@ def _has_texts(game: Game, seed: int) -> bool:
     state = game.initial_state()
     act_out(state, random.Random(seed), plies=400)  # Far enough for each seat to see something.
     for player in range(game.num_players):
-        lines = [game.narrate(event) for event in state.log.witnessed[player]]
+        lines = [game.text.narrate(event) for event in state.log.witnessed[player]]
         if not any(line.strip() for line in lines):
             return False
     return True

@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator
 
 from arena.core.action import CHANCE
-from arena.core.game import Game, State
+from arena.core.game import Game
+from arena.core.state import State
 
 
 def walk(game: Game, seed: int) -> Iterator[State]:

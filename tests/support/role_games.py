@@ -32,7 +32,7 @@ def deal_roles(game: RoleGame[S], deal: tuple[str, ...]) -> S:
 
 def posterior(state: HiddenRolesState, player: int) -> RolePosterior:
     """What a seat knows about the roles."""
-    known = state.game.knowledge(player)
+    known = state.game.analysis.knowledge(player)
     assert isinstance(known, RolePosterior)
     for event in state.log.witnessed[player]:
         known.update(event)

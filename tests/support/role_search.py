@@ -10,15 +10,15 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import permutations, product
 
 from arena.core.action import CHANCE, Action, Step
-from games.hidden_roles.base import DealRoles
-from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.base import DealRoles, HiddenRolesBase
+from games.hidden_roles.rules import HiddenRolesState
 
 Key = Callable[[HiddenRolesState], Hashable]
 """Whatever of the hidden part of a state matters later: equal keys are searched once."""
 
 
 def possible_roles(
-    game: HiddenRolesGame, history: Sequence[Step], player: int, hidden: str, key: Key
+    game: HiddenRolesBase, history: Sequence[Step], player: int, hidden: str, key: Key
 ) -> set[tuple[str, ...]]:
     """Return all assignments that `player` cannot exclude; `hidden` names the sealed phase.
 
@@ -32,7 +32,7 @@ def possible_roles(
 
 
 def _is_possible(
-    game: HiddenRolesGame,
+    game: HiddenRolesBase,
     history: Sequence[Step],
     player: int,
     roles: tuple[str, ...],
@@ -40,7 +40,8 @@ def _is_possible(
     key: Key,
 ) -> bool:
     true, position = game.initial_state(), 0
-    worlds: list[HiddenRolesState] = [game.initial_state()]
+    assert isinstance(true, HiddenRolesState)
+    worlds = [true.clone()]
     while position < len(history) and worlds:
         size, is_hidden = len(true.to_act), true.phase == hidden
         phase = {step.player: step.action for step in history[position : position + size]}

@@ -23,10 +23,11 @@ from arena import (
     State,
     Step,
     Tabletop,
-    TableView,
     Tile,
     TileRow,
 )
+from arena.core.analysis import GameAnalysis
+from arena.core.observation import GameText
 
 PLAYERS = 3
 
@@ -71,6 +72,9 @@ class Whispers(Game):
     summary = "whisper, then call a coin"
     num_players = PLAYERS
     return_scale = ReturnScale("return", "share", 0.0, 1.0)
+    Text = "whispers:WhispersText"
+    Analysis = "whispers:WhispersAnalysis"
+    View = "whispers:WhispersView"
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 
     def _all_actions(self) -> Iterable[Action]:
@@ -79,14 +83,18 @@ class Whispers(Game):
     def initial_state(self) -> WhispersState:
         return WhispersState(self)
 
+
+class WhispersText(GameText):
     def rules(self) -> str:
         return "Player 0 sees a coin. Whisper to the next player, then call the coin."
 
     def narrate(self, event: Event) -> str:
         if isinstance(event, Spoken):
-            return event.sentence(self.seat_names)
+            return event.sentence(self.game.seat_names)
         return f"The coin shows {'heads' if event.heads else 'tails'}."  # type: ignore[attr-defined]
 
+
+class WhispersAnalysis(GameAnalysis):
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
@@ -99,16 +107,13 @@ class Whispers(Game):
                 steps[number] = Step(step.player, Say(rng.choice(("yes", "no"))))
         return steps
 
-    def new_view(self, seat: int | None) -> TableView:
-        return WhispersView()
-
 
 def heard_by(player: int) -> int:
     return (player + 1) % PLAYERS
 
 
 class WhispersView:
-    def __init__(self) -> None:
+    def __init__(self, game: Game, seat: int | None) -> None:
         self._coin = Tile("?", "hidden")
         self._lines: tuple[str, ...] = ()
 

@@ -15,12 +15,12 @@ import pytest
 
 from arena.core.action import CHANCE, Action
 from arena.core.action_set import ActionSet
-from arena.core.assessment import Measure, WeightedSum
+from arena.core.analysis import GameAnalysis, Measure, WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.event import Event
-from arena.core.game import ChanceOutcome
-from arena.core.observation import Observation
+from arena.core.observation import GameText, Observation
 from arena.core.seeds import stream
+from arena.core.state import ChanceOutcome
 from arena.envs.multi_agent import MultiAgentEnv
 from arena.episodes.match import act_out
 from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures, measure_seats
@@ -33,6 +33,7 @@ from arena.testing.rules import check_clone, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
+from games.cluedo.text.facet import CluedoText
 from games.cluedo.text.notebook import Notebook
 from games.kuhn_poker.game import KuhnPoker, KuhnPokerState
 
@@ -99,12 +100,16 @@ class LoudState(CluedoState):
             self.log.append(Whispered(tuple(sorted(self.hands[0]))))
 
 
-class Loud(Cluedo):
-    def initial_state(self) -> CluedoState:
-        return LoudState(self)
-
+class LoudText(CluedoText):
     def narrate(self, event: Event) -> str:
         return "" if isinstance(event, Whispered) else super().narrate(event)
+
+
+class Loud(Cluedo):
+    Text = "test_conformance:LoudText"
+
+    def initial_state(self) -> CluedoState:
+        return LoudState(self)
 
 
 class OverfullState(CluedoState):
@@ -129,10 +134,14 @@ def test_the_kit_finds_leaks(leaky: type[Cluedo], variant: str) -> None:
             check_non_interference(leaky(players=3, variant=variant), seed, samples=30)
 
 
+class IdleAnalysis(GameAnalysis):
+    def resample(self, history: Any, player: int, rng: Any) -> Any:
+        return list(history)
+
+
 def test_the_kit_wants_other_worlds_that_are_others() -> None:
     class Idle(Cluedo):
-        def resample(self, history: Any, player: int, rng: Any) -> Any:
-            return list(history)
+        Analysis = "test_conformance:IdleAnalysis"
 
     with pytest.raises(AssertionError, match="never changes anything"):
         check_non_interference(Idle(players=3), 0)
@@ -159,12 +168,16 @@ class SharedState(KuhnPokerState):
         self.turn = len(self.shared)
 
 
-class Shared(KuhnPoker):
-    def initial_state(self) -> KuhnPokerState:
-        return SharedState(self)
-
+class SilentText(GameText):
     def describe(self, observation: Observation, level: Any, since: int = 0) -> str:
         return ""
+
+
+class Shared(KuhnPoker):
+    Text = "test_conformance:SilentText"
+
+    def initial_state(self) -> KuhnPokerState:
+        return SharedState(self)
 
 
 def test_the_kit_finds_clones_that_share() -> None:
@@ -238,7 +251,9 @@ def test_the_kit_finds_wrong_probabilities(probabilities: tuple[float, ...], mes
         check_random_play(Game(), 0)
 
 
-def test_an_event_is_taken_in_once_however_long_the_game() -> None:
+def test_an_event_is_taken_in_once_however_long_the_game(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The cost of a decision does not grow with the game: no history is read twice."""
     taken = 0
 
@@ -248,11 +263,11 @@ def test_an_event_is_taken_in_once_however_long_the_game() -> None:
             taken += 1
             super().update(event)
 
-    class Counted(Cluedo):
-        def new_notes(self, player: int) -> Notebook:
-            return Counting(self, player)
+    def new_notes(text: CluedoText, player: int) -> Notebook:
+        return Counting(text.game, player)
 
-    env = MultiAgentEnv(Counted(players=4))
+    monkeypatch.setattr(CluedoText, "new_notes", new_notes)
+    env = MultiAgentEnv(Cluedo(players=4))
     rng = stream(1, "long")
     _, infos = env.reset(seed=1)
     while env.agents and env.state.turn < 100:

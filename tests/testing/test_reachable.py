@@ -14,14 +14,14 @@ import pytest
 
 from arena.core.action_set import ActionSet
 from arena.core.event import Event
-from arena.core.game import State
 from arena.core.observation import Notes
+from arena.core.state import State
 from arena.testing.non_interference import check_non_interference, check_reachable
 from arena.testing.reachable import first_difference, reachable
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Show
 from games.cluedo.rules.state import CluedoState, TurnPhase
-from games.kuhn_poker.game import KuhnPoker, KuhnPokerState
+from games.kuhn_poker.game import KuhnPoker, KuhnPokerState, KuhnText
 
 
 class CachingState(CluedoState):
@@ -68,21 +68,26 @@ class Table:
     cards: Any = None
 
 
+class LeakyText(KuhnText):
+    game: LeakyGame
+
+    def new_notes(self, player: int) -> Notes:
+        notes = Notes(self.game, player)
+        notes.__dict__["table"] = self.game.hidden
+        return notes
+
+    def narrate(self, event: Event) -> str:
+        return "" if isinstance(event, Glanced) else super().narrate(event)
+
+
 class LeakyGame(KuhnPoker):
+    Text = "test_reachable:LeakyText"
     hidden: Any = None
     shared: ClassVar[dict[str, Any]] = {}
     leak: ClassVar[Callable[[Any, State], None]]
 
     def initial_state(self) -> KuhnPokerState:
         return LeakyState(self)
-
-    def new_notes(self, player: int) -> Notes:
-        notes = Notes(self, player)
-        notes.__dict__["table"] = self.hidden
-        return notes
-
-    def narrate(self, event: Event) -> str:
-        return "" if isinstance(event, Glanced) else super().narrate(event)
 
 
 class LeakyState(KuhnPokerState):
@@ -170,22 +175,27 @@ def test_hidden_information_is_found_wherever_it_is(leak: Callable[[Any, State],
             check_reachable(leaky(), seed)
 
 
+class Remembering(Notes):
+    """Notes that another player's events reach too."""
+
+    cards: tuple[str, ...] = ()
+
+
+class RememberingText(LeakyText):
+    def new_notes(self, player: int) -> Notes:
+        notes = Remembering(self.game, player)
+        notes.cards = self.game.__dict__.pop("dealt", ())
+        return notes
+
+
 def test_notes_that_hold_hidden_information_are_found() -> None:
-    class Remembering(Notes):
-        """Notes that another player's events reach too."""
-
-        cards: tuple[str, ...] = ()
-
     class Leaky(LeakyGame):
-        def new_notes(self, player: int) -> Notes:
-            notes = Remembering(self, player)
-            notes.cards = self.__dict__.pop("dealt", ())
-            return notes
+        Text = "test_reachable:RememberingText"
 
     def leak(game: Any, state: Any) -> None:
         for player in range(2):
             game.dealt = state.cards
-            state.observe(player)
+            assert state.observe(player).notes
 
     Leaky.leak = staticmethod(leak)
     with pytest.raises(AssertionError, match=r"at observation\._witnessed\._notes\.cards\[\d\]"):

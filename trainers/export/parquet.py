@@ -98,7 +98,7 @@ class SeatGains:
     def of(cls, replies: SeatReplies) -> SeatGains:
         """Compute the gains."""
         seat_episode = replies.seat_episode
-        if seat_episode.game.assessor((seat_episode.seat,), ("knowledge",)) is None:
+        if seat_episode.game.analysis.assessor((seat_episode.seat,), ("knowledge",)) is None:
             return cls(replies, None)
         plies = sorted({reply.ply.number for reply in replies.replies})
         # The first gain precedes the first decision, so it belongs to no reply.

@@ -56,7 +56,7 @@ def information_gains(
         UsageError: the game has no exact knowledge.
     """
     game, seat = seat_episode.game, seat_episode.seat
-    assessor = game.assessor((seat,), ("knowledge",))
+    assessor = game.analysis.assessor((seat,), ("knowledge",))
     if assessor is None:
         raise UsageError(
             f"{game.name} has no exact knowledge, so its information gains cannot be computed"

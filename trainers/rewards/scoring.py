@@ -146,7 +146,7 @@ class Rewards:
         """Return the seat's assessments of the needed kinds, in the order of the game."""
         if self.kinds is not None and not self.kinds:
             return []
-        assessor = self.game.assessor((seat_episode.seat,), self.kinds)
+        assessor = self.game.analysis.assessor((seat_episode.seat,), self.kinds)
         assert assessor is not None, "a term that needs an assessor is not available without one"
         # In the order of play, then those of the end: `entropy_removed` reads the last one.
         return list(assessments(assessor, seat_episode.episode))
@@ -242,7 +242,7 @@ def _find_term(
 
 
 def _find_measure(name: str, game: Game) -> RewardTerm:
-    measures = {measure.name: measure for measure in game.measures}
+    measures = {measure.name: measure for measure in game.analysis.measures}
     if name not in measures:
         # NAME/NUMBER is one point of a series; a list of all of them would be too long.
         known = ", ".join(each for each in measures if "/" not in each) or "none"

@@ -114,7 +114,7 @@ class TrainingRun:
     def par(self) -> float | None:
         """Win rate of equal players in the run's game; None if its plugin is not installed."""
         game = self.make_game()
-        return game.par if game else None
+        return game.return_scale.par_of(game.num_players) if game else None
 
     def make_game(self) -> Game | None:
         """Return the run's game; None if its plugin is not installed."""

@@ -137,7 +137,7 @@ class Phrasebook:
         # A filler that occurs in an action ("play", "card") counts in this game.
         self.fillers = (FILLERS | self.fields) - used
         self._index_parts()
-        self._index_phrases(game.synonyms(), used)
+        self._index_phrases(game.text.synonyms(), used)
         self._index_fields()
 
     def _index_parts(self) -> None:

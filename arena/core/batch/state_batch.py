@@ -62,7 +62,7 @@ class StateBatch(ABC):
     def arrays(self, rows: Rows, players: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the observation of one player in each of these games, as fresh arrays.
 
-        Shapes (rows, *shape) by the names of `game.array_specs`.
+        Shapes (rows, *shape) by the names of `game.arrays.specs`.
         """
 
     @abstractmethod

@@ -16,7 +16,8 @@ from arena.core.action import CHANCE
 from arena.core.batch.chance_streams import ChanceStreams, cumulative
 from arena.core.batch.state_batch import NO_PLAYER, Rows, StateBatch
 from arena.core.errors import UsageError
-from arena.core.game import Game, State
+from arena.core.game import Game
+from arena.core.state import State
 
 MOST_POSITIONS = 20_000
 """Positions of the largest game that is tabulated: a few seconds of work."""
@@ -100,7 +101,7 @@ def _observations(game: Game, states: Sequence[State]) -> dict[str, NDArray[Any]
     ]
     return {
         name: np.array([[arrays[name] for arrays in players] for players in seen], spec.dtype)
-        for name, spec in game.array_specs.items()
+        for name, spec in game.arrays.specs.items()
     }
 
 

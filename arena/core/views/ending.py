@@ -32,7 +32,7 @@ def _result(game: Game, outcome: Outcome, seat: int | None) -> str:
     """Return "You lost", "Player 2 won", "Draw" and the like."""
     if outcome.status == "truncated":
         return "No result"
-    if not game.has_winner:
+    if not game.return_scale.has_winner:
         return "The game is over"
     seats = range(len(outcome.returns))
     winners = list(filter(outcome.is_winner, seats))
@@ -58,7 +58,7 @@ def _each(game: Game, outcome: Outcome) -> Iterator[str]:
     # A scale that begins at 0 or above counts what is earned; others have gains and losses.
     signed = scale.low is None or scale.low < 0
     values = set(outcome.returns)
-    if len(values) == 1 and not game.has_winner:
+    if len(values) == 1 and not game.return_scale.has_winner:
         value = values.pop()
         yield f"{_amount(value, scale.unit, signed)} for all"
         return

@@ -18,7 +18,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from arena.core.views.tabletop import Panel, Tabletop, TileRow
+from arena.core.tabletop import Panel, Tabletop, TileRow
 
 _NUMBERED = re.compile(r"Player \d+")
 _QUOTED = re.compile(r'("[^"]*")')

@@ -269,7 +269,7 @@ class GameEnvironment(Environment):
         """Return the rules, and their details as a last paragraph, like a system message."""
         game = self._host.game
         details = rule_details(game, game.turn_limit(self._host.max_turns))
-        return f"{game.rules()}\n{DETAILS}{details}" if details else game.rules()
+        return f"{game.text.rules()}\n{DETAILS}{details}" if details else game.text.rules()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._own_loop is None:

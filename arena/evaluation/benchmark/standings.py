@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from arena.core.assessment import Measure
+from arena.core.analysis import Measure
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.seeds import stream

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.observation import Observation
@@ -116,7 +116,7 @@ def _setting_faults(suite: Suite, card: SubmissionCard, played: PlayedTask) -> I
     if (experiment.kind, experiment.game) != ("eval", task.game):
         yield f"it is a {experiment.kind} of {shorten(experiment.game, 60)}, not of {task.game}"
     options = game.options.model_dump(mode="json")
-    if game.completed(experiment.options) != options:
+    if game.options.completed(experiment.options) != options:
         yield f"its options are not {json.dumps(task.options)}"
     if chat_options(settings.get("models")) != card.chat:
         yield "its models were asked in another way than the card says"
@@ -223,7 +223,7 @@ def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: G
     limit = game.turn_limit(setup.task.max_turns)
     expected: list[tuple[str, object, object]] = [
         ("game", header.game, game.name),
-        ("options", game.completed(header.options), game.options.model_dump(mode="json")),
+        ("options", game.options.completed(header.options), game.options.model_dump(mode="json")),
         ("seed", header.seed, result.slot.seed),
         ("players", header.players, result.slot.specs),
         ("text level", header.text_level, setup.text_level),

@@ -21,7 +21,7 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.evaluation.records import GameResult, Role, Slot

@@ -21,7 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
-from arena.core.assessment import WeightedSum
+from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.spec import redacted
 from arena.core.version import __version__

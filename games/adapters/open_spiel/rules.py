@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from arena import Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
-from games.adapters.library_game import LibraryGame
+from games.adapters.library_game import LibraryGame, LibraryText
 from games.adapters.moves import (
     NO_ARRAY,
     LibraryMove,
@@ -37,6 +37,7 @@ SECRET_CHANCE = frozenset(["python_hangman"])
 class OpenSpielRules(LibraryGame):
     """A game of OpenSpiel without its positions: options, moves, texts and arrays."""
 
+    Text = "games.adapters.open_spiel.rules:OpenSpielText"
     kind: ClassVar[Any]
     """The `pyspiel.GameType` under which the game is registered."""
 
@@ -71,12 +72,11 @@ class OpenSpielRules(LibraryGame):
         low, high = self.spiel.min_utility(), self.spiel.max_utility()
         # A game that is cut off counts with its returns so far, which begin at 0.
         ends = [end if math.isfinite(end) else None for end in (min(low, 0.0), max(high, 0.0))]
-        return ReturnScale("return", "", *ends) if low < high else ReturnScale()
-
-    @property
-    def declared_sum(self) -> float | None:
         utility = library.pyspiel().GameType.Utility
-        return 0.0 if self.spiel.get_type().utility == utility.ZERO_SUM else None
+        total = 0.0 if self.spiel.get_type().utility == utility.ZERO_SUM else None
+        if low < high:
+            return ReturnScale("return", "", ends[0], ends[1], total)
+        return ReturnScale(total=total)
 
     def _choose_views(self, loaded: Any) -> None:
         """Choose the text and the tensor that seats get.
@@ -192,12 +192,19 @@ class OpenSpielRules(LibraryGame):
         options = {**self.options.model_dump(), names[0]: seed}
         return library.load(self.short_name, options).new_initial_state()
 
+
+class OpenSpielText(LibraryText):
+    """Rules of a game of OpenSpiel."""
+
+    game: OpenSpielRules
+
     def rules(self) -> str:
-        scale = self.return_scale.range_text or "unknown"
-        information = "some information is hidden" if self.hides else "nothing is hidden"
-        example = self.moves[0][0]
+        game = self.game
+        scale = game.return_scale.range_text or "unknown"
+        information = "some information is hidden" if game.hides else "nothing is hidden"
+        example = game.moves[0][0]
         return (
-            f"{self.kind.long_name} ({self.name}), {self.num_players} players, as OpenSpiel "
+            f"{game.kind.long_name} ({game.name}), {game.num_players} players, as OpenSpiel "
             f"implements it; {information}. Returns: {scale}. Your view of the game is OpenSpiel's "
             "own text.\n"
             "Your action: one of those listed at your turn, written exactly like there. For "

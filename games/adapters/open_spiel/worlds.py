@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from arena import CHANCE, Action, Step
+from arena import CHANCE, Action, GameAnalysis, Step
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.rules import OpenSpielRules
 from games.adapters.open_spiel.state import OpenSpielState
@@ -20,6 +20,20 @@ NATIVE = frozenset(
     ["bargaining", "bridge", "euchre", "gin_rummy", "hearts", "leduc_poker", "oh_hell"]
 )
 """Games whose states have `resample_from_infostate`."""
+
+
+class OpenSpielAnalysis(GameAnalysis):
+    """Other histories of a game of OpenSpiel."""
+
+    game: OpenSpielRules
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw another history with the same information state, by OpenSpiel or by search."""
+        if not self.game.hides or self.game.is_sampled:
+            return None
+        return other_world(self.game, history, player, rng)
 
 
 def other_world(

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from arena import Action, ActionSet
 from arena.core.errors import UsageError
 from arena.core.text import shorten
-from games.adapters.library_game import LibraryGame
+from games.adapters.library_game import LibraryGame, LibraryText
 from games.adapters.moves import (
     NO_ARRAY,
     LibraryMove,
@@ -29,12 +29,13 @@ VIEW_PARAMETERS = ("render_mode", "screen_height", "screen_scaling")
 class PettingZooGame(LibraryGame):
     """A classic environment, with the parameters of its constructor as options."""
 
+    Text = "games.adapters.pettingzoo.game:PettingZooText"
     module: ClassVar[Any]
     """The module of the environment, with `env` and `raw_env`."""
 
     def __init__(self, /, **options: JsonValue) -> None:
         super().__init__(**options)
-        self.board: BoardText = BOARDS[self._plain_name]
+        self.board: BoardText = BOARDS[self.plain_name]
         self.hides = self.board.hides
         env = self.new_env()
         env.reset(seed=0)
@@ -47,7 +48,8 @@ class PettingZooGame(LibraryGame):
         self.array_size = math.prod(_values(env.observe(first)).shape)
 
     @property
-    def _plain_name(self) -> str:
+    def plain_name(self) -> str:
+        """The name without the family and the version."""
         return self.name.partition("/")[2].rpartition("_v")[0]
 
     @property
@@ -68,13 +70,20 @@ class PettingZooGame(LibraryGame):
     def initial_state(self) -> PettingZooState:
         return PettingZooState(self)
 
+
+class PettingZooText(LibraryText):
+    """Rules of a game of PettingZoo."""
+
+    game: PettingZooGame
+
     def rules(self) -> str:
-        hidden = "some information is hidden" if self.hides else "nothing is hidden"
+        game = self.game
+        hidden = "some information is hidden" if game.hides else "nothing is hidden"
         return (
-            f"{self._plain_name.replace('_', ' ')} ({self.name}), {self._players} players, as "
+            f"{game.plain_name.replace('_', ' ')} ({game.name}), {game.num_players} players, as "
             f"PettingZoo implements it; {hidden}.\n"
             "Your action: one of those listed at your turn, written exactly like there. For "
-            f"example: {self.moves[0]}"
+            f"example: {game.moves[0]}"
         )
 
 

@@ -16,7 +16,7 @@ from arena.core.errors import UsageError
 from arena.core.game import GameOptions
 from arena.core.observation import TextLevel
 from arena.core.text import one_line, shorten
-from games.adapters.library_game import LibraryGame
+from games.adapters.library_game import LibraryGame, LibraryText
 from games.adapters.moves import LibraryMove, clean_lines
 from games.adapters.seeded_state import SeededState
 from games.adapters.textarena import library
@@ -76,8 +76,9 @@ class TextArenaGame(LibraryGame):
     """An environment of TextArena; texts and rules are its own."""
 
     Options = TextArenaOptions
+    Text = "games.adapters.textarena.game:TextArenaText"
     options: TextArenaOptions
-    default_bot = "quoting"
+    default_bots = ("quoting",)
     speech: ClassVar[tuple[type[Speech], ...]] = (TextArenaSpeech,)
 
     def __init__(self, /, **options: JsonValue) -> None:
@@ -117,11 +118,17 @@ class TextArenaGame(LibraryGame):
     def initial_state(self) -> TextArenaState:
         return TextArenaState(self)
 
+
+class TextArenaText(LibraryText):
+    """Rules of a game of TextArena."""
+
+    game: TextArenaGame
+
     def rules(self) -> str:
         return (
-            f"{self.env_id} of TextArena, {self.num_players} players. The game explains its rules "
-            "in its first message. Where it asks for a move in square brackets, say it with them.\n"
-            f"Your action: {TextArenaSpeech.notation()}. For example: say [bet]"
+            f"{self.game.env_id} of TextArena, {self.game.num_players} players. The game explains "
+            "its rules in its first message. Where it asks for a move in square brackets, say it "
+            f"with them.\nYour action: {TextArenaSpeech.notation()}. For example: say [bet]"
         )
 
     def narrate(self, event: Event) -> str:
@@ -129,10 +136,10 @@ class TextArenaGame(LibraryGame):
             return super().narrate(event)
         if event.sender < 0:
             return event.text
-        return f"{self.seat_names[event.sender]}: {event.text}"
+        return f"{self.game.seat_names[event.sender]}: {event.text}"
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        lines = [] if since else [f"You are {self.seat_names[observation.player]}."]
+        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
         lines += [self.narrate(event) for event in observation.events_since(since)]
         if observation.legal_actions:
             lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))

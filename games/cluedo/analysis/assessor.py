@@ -70,7 +70,7 @@ class CluedoAssessor:
         >>> state = game.initial_state()
         >>> deal = state.sample_chance(random.Random(0))
         >>> state.apply(CHANCE, deal)
-        >>> assessor = game.assessor(kinds={"knowledge"})
+        >>> assessor = game.analysis.assessor(kinds={"knowledge"})
         >>> assessor.ply(Ply(0, CHANCE, Decision(deal), tuple(state.log.events)))
         []
         >>> cut_off = Outcome("truncated", "turn limit", (0.0, 0.0, 0.0))

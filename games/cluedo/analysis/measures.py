@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from arena import Measure
-from arena.core.assessment import Fact
+from arena.core.analysis import Fact
 
 TURNS = range(1, 21)
 """Own turns for which the entropy is recorded."""

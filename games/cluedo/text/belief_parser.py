@@ -71,7 +71,7 @@ def read_beliefs(game: CluedoBase, player: int, answer: str) -> StatedBeliefs | 
     """Return the beliefs that `answer` states; None if no JSON object in it states beliefs.
 
     - The last object with both "sure" and "envelope" counts, else the last one with either.
-    - Cards may have the names of both editions and of `game.synonyms()`, in any case.
+    - Cards may have the names of both editions and of `game.text.synonyms()`, in any case.
     - Holders are "Player 2", "P2", "2" or 2, "envelope" or "me".
     - Probabilities are numbers, "40%" or "1/6".
     - Entries may be one level deeper, in one object per category.
@@ -160,7 +160,7 @@ def _parse_entries(
 def _card_names(game: CluedoBase) -> dict[str, str]:
     """Return all names of cards, normalised -> the name in this deck."""
     cards = game.deck.index
-    names = {normalise(phrase): own for phrase, own in game.synonyms().items() if own in cards}
+    names = {normalise(phrase): own for phrase, own in game.text.synonyms().items() if own in cards}
     # The right operand wins: a card's own name outweighs a synonym.
     return names | {normalise(card): card for card in cards}
 

@@ -5,7 +5,7 @@ Models read these texts. Trained checkpoints depend on the exact wording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,6 @@ from games.cluedo.rules.events import (
     WeaponMoved,
 )
 from games.cluedo.text.action_prompts import action_prompt, describe_place
-from games.cluedo.views.marks import Marks
 
 if TYPE_CHECKING:
     from games.cluedo.base import CluedoBase
@@ -99,9 +98,9 @@ def summarise(game: CluedoBase, observation: Observation, level: TextLevel, forg
 
     Events that a notebook does not contain are kept: deal, own hand, accusations, envelope.
     """
-    lines = [f"You are {game.seat_names[observation.player]}. {game.omission_notice}"]
+    lines = [f"You are {game.seat_names[observation.player]}. {game.text.omission_notice}"]
     lines += [
-        game.narrate(event)
+        game.text.narrate(event)
         for event in observation.events[:forget]
         if isinstance(event, Dealt | HandDealt | Accused | EnvelopeSeen)
     ]
@@ -131,7 +130,7 @@ def _narration(game: CluedoBase, observation: Observation, since: int) -> Iterat
     for event in observation.events_since(since):
         if isinstance(event, Refuted) and observation.player in (event.player, event.suggester):
             continue
-        yield game.narrate(event)
+        yield game.text.narrate(event)
 
 
 def _notebook(
@@ -243,15 +242,3 @@ def _envelope_line(game: CluedoBase, possible: Possible) -> str:
         left = [card for card in cards if possible[deck.index[card], -1]]
         parts.append(f"{kind} {'is ' if len(left) == 1 else 'one of '}{', '.join(left)}")
     return f"- envelope: {'; '.join(parts)}"
-
-
-def diagram(game: CluedoBase, events: Sequence[Event]) -> str:
-    """Return a card grid from witnessed events: X has the card, - does not have it, . unknown."""
-    marks = Marks(game, events)
-    width = max(map(len, game.deck.cards))
-    holders = range(game.num_players + 1)
-    rows = [" " * width + "".join(f"  P{seat}" for seat in holders[:-1]) + "  envelope"]
-    for card in game.deck.cards:
-        signs = [marks.sign(card, holder) for holder in holders]
-        rows.append(f"{card:<{width}}   " + "   ".join(signs))
-    return "\n".join(rows)

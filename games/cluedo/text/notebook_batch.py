@@ -28,7 +28,7 @@ class CluedoNotebooks(CluedoBatch):
 
     def __init__(self, game: CluedoBase, size: int) -> None:
         super().__init__(game, size)
-        players, width = self.players, game.array_specs["suggestions"].shape[1]
+        players, width = self.players, game.arrays.specs["suggestions"].shape[1]
         self._books = np.zeros((size, players, self.cards, players + 1), np.int8)
         """The notebook of each observer; its columns count seats from the observer."""
         self._past = np.zeros((size, players, PAST, width), np.int8)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from arena import Action, Observation, Seat
 from arena.agents.agent import act_now
 from arena.core.action import CHANCE
-from arena.core.prompting import CombinedMove, PromptExample
+from arena.core.observation import CombinedMove, PromptExample
 from arena.core.seeds import stream
 from games.cluedo.base import CluedoBase
 from games.cluedo.rules.events import END_TURN, Accuse, Refuted, Suggest, Suggested

@@ -173,7 +173,7 @@ def _offered(name: str) -> OfferedGameJson:
         "bots": [f"bot:{bot}" for bot in bot_names(name)],
         "usual": default_bot(game),
         "options": [_option(each, field) for each, field in fields.items()],
-        "has_posterior": game.knowledge(0) is not None,
+        "has_posterior": game.analysis.knowledge(0) is not None,
     }
 
 

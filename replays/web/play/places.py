@@ -6,9 +6,9 @@ import asyncio
 import secrets
 from dataclasses import dataclass, field
 
+from arena.core.analysis import PlacedKnowledge
 from arena.core.game import Game
-from arena.core.knowledge import PlacedKnowledge
-from arena.core.observation import ObservedGame
+from arena.core.observation import GameText
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match
 from arena.episodes.record import Position
@@ -80,7 +80,7 @@ def new_link(game: Game, seat: int | None) -> Link:
 def table_facts(setup: TableSetup) -> TableGameJson:
     """Return what each page of a table is sent first."""
     match = setup.match
-    game, knowledge = match.game, match.game.knowledge(0)
+    game, knowledge = match.game, match.game.analysis.knowledge(0)
     return {
         "name": game.name,
         "title": game_title(game),
@@ -91,7 +91,7 @@ def table_facts(setup: TableSetup) -> TableGameJson:
         "scene": scene_name(game),
         "has_posterior": knowledge is not None,
         "has_grid": isinstance(knowledge, PlacedKnowledge),
-        "rules": game.rules(),
+        "rules": game.text.rules(),
         "offered_help": offered_help(setup),
     }
 
@@ -100,10 +100,10 @@ def offered_help(setup: TableSetup) -> list[Help]:
     """Return the levels of help that a table allows and its game has."""
     game = setup.match.game
     missing = set[Help]()
-    if game.knowledge(0) is None:
+    if game.analysis.knowledge(0) is None:
         missing.add("posterior")
-    kind = type(game)
-    if (kind.describe, kind.situation) == (ObservedGame.describe, ObservedGame.situation):
+    kind = type(game.text)
+    if (kind.describe, kind.situation) == (GameText.describe, GameText.situation):
         missing |= {"notes", "deductions"}
     most = HELP_LEVELS.index(setup.most_help)
     return [level for level in HELP_LEVELS[: most + 1] if level not in missing]

@@ -10,7 +10,7 @@ from arena import Event, Game, Observation, PlacedKnowledge
 from arena.agents.reply.phrasebook import field_names
 from arena.agents.typed_action import usual_action
 from arena.core.action import Action
-from arena.core.knowledge import Knowledge
+from arena.core.analysis import Knowledge
 from arena.core.observation import TextLevel
 from arena.core.views.scene import Scene
 from arena.core.views.second_person import second_person
@@ -28,8 +28,6 @@ from replays.web.play.documents import (
     TurnJson,
 )
 
-MAX_DIAGRAM_EVENTS = 500
-"""Longer games have no diagrams, each of which is drawn from all events so far."""
 MAX_LISTED = 2_000
 """Actions in one form; negotiation may have tens of thousands."""
 
@@ -97,19 +95,14 @@ class SeatView:
         return event.audience is None if self.seat is None else event.seen_by(self.seat)
 
     def _seen(self, event: Event) -> SeenEventJson:
-        text = self._game.narrate(event)
+        text = self._game.text.narrate(event)
         return {
             "text": second_person(text, self._name) if self._name else text,
             "private": event.audience is not None,
         }
 
     def _draw(self) -> SceneJson:
-        if self._scene is not None:
-            return self._scene.to_json()
-        if len(self._witnessed) > MAX_DIAGRAM_EVENTS:
-            return None
-        diagram = self._game.diagram(self._witnessed)
-        return second_person(diagram, self._name) if diagram and self._name else diagram or None
+        return None if self._scene is None else self._scene.to_json()
 
     def _notes(self, observation: Observation | None) -> str:
         """Return the notes of the chosen level, without events and actions; a grid says more."""
@@ -128,7 +121,7 @@ class SeatView:
     def _exact(self) -> Knowledge | None:
         """Return the exact knowledge of the seat; it is not kept up to date."""
         if self._knowledge is None and self.seat is not None:
-            self._knowledge = self._game.knowledge(self.seat)
+            self._knowledge = self._game.analysis.knowledge(self.seat)
         return self._knowledge
 
     def _posterior(self) -> PosteriorNowJson | None:

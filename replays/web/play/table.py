@@ -12,10 +12,10 @@ from pydantic import JsonValue
 from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
-from arena.core.game import State
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
+from arena.core.state import State
 from arena.core.text import shorten
 from arena.core.views.ending import ending
 from arena.core.views.number_text import decimal
@@ -294,7 +294,7 @@ class PlayTable:
 
     def _over(self, outcome: Outcome, seat: int | None) -> OverJson:
         won = None
-        if seat is not None and self.game.has_winner:
+        if seat is not None and self.game.return_scale.has_winner:
             won = outcome.is_winner(seat)
         returns = [decimal(each, 0 if each == round(each) else 2) for each in outcome.returns]
         text = ending(self.game, outcome, seat)

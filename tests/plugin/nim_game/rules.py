@@ -22,7 +22,9 @@ from arena import (
     Decision,
     Event,
     Game,
+    GameArrays,
     GameOptions,
+    GameText,
     Observation,
     Seat,
     State,
@@ -57,6 +59,8 @@ class Nim(Game):
     Options = NimOptions
     options: NimOptions
     num_players = 2
+    Text = "nim_game.rules:NimText"
+    Arrays = "nim_game.rules:NimArrays"
 
     def _all_actions(self) -> Iterable[Action]:
         for heap in range(self.options.heaps):
@@ -65,19 +69,27 @@ class Nim(Game):
     def initial_state(self) -> NimState:
         return NimState(self)
 
+
+class NimText(GameText):
     def rules(self) -> str:
         return "Take any number of sticks from one heap. Whoever takes the last stick wins."
 
     def narrate(self, event: Event) -> str:
         assert isinstance(event, Taken)
-        return f"{self.seat_names[event.player]} takes {event.sticks} from heap {event.heap}."
+        name = self.game.seat_names[event.player]
+        return f"{name} takes {event.sticks} from heap {event.heap}."
+
+
+class NimArrays(GameArrays):
+    game: Nim
 
     @property
-    def array_specs(self) -> Mapping[str, ArraySpec]:
-        return {"heaps": ArraySpec((self.options.heaps,), 0, self.options.heaps)}
+    def specs(self) -> Mapping[str, ArraySpec]:
+        heaps = self.game.options.heaps
+        return {"heaps": ArraySpec((heaps,), 0, heaps)}
 
-    def arrays(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        return {"heaps": np.array(heaps_after(self, observation.events), dtype=np.int8)}
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        return {"heaps": np.array(heaps_after(self.game, observation.events), dtype=np.int8)}
 
 
 def heaps_after(game: Nim, events: Sequence[Event]) -> list[int]:

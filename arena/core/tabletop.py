@@ -1,7 +1,7 @@
 """The table of a game as one description, drawn as text, in a terminal and in a browser.
 
-A game implements `Game.new_view(seat)`, which returns a `TableView`. It is fed with the events that
-the viewer has witnessed and describes the table by panels with rows of tiles:
+A game names its `View`, a `TableView`. It is fed with the events that the viewer has witnessed and
+describes the table by panels with rows of tiles:
 
     Tabletop((Panel("Hands", (TileRow((Tile("K"), Tile("?", "hidden")), "Player 0"),)),))
 
@@ -72,9 +72,13 @@ class Tabletop:
 
     panels: tuple[Panel, ...]
     caption: str = ""
+    drawing: str = ""
+    """The table by characters, where they show it better than the labels of the tiles would."""
 
     def text(self) -> str:
         """Return the table as plain text."""
+        if self.drawing:
+            return self.drawing
         parts = ["\n".join(_panel_lines(panel)) for panel in self.panels]
         return "\n".join(filter(None, (*parts, self.caption)))
 
@@ -124,6 +128,13 @@ def draw_tabletop(game: ViewedGame, events: Sequence[Event], seat: int | None) -
     for event in events:
         view.update(event)
     return view.tabletop()
+
+
+def diagram(game: ViewedGame, events: Sequence[Event]) -> str:
+    """Return the table as plain text, from the events that its viewer has witnessed."""
+    # For the text it makes no difference which seat looks: the view knows these events only.
+    table = draw_tabletop(game, events, None)
+    return table.text() if table else ""
 
 
 def _panel_json(panel: Panel) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Judgements of play by exact knowledge: the interface between a game's analysis and its readers.
+"""Exact knowledge and judgements of play: the interface between a game's analysis and its readers.
 
 A game that can compute the knowledge of a perfect reasoner provides an `Assessor`. It reads a game
 ply by ply, with all hidden information (hands, shown cards), and judges each seat by what that
@@ -8,16 +8,53 @@ seat could know. Evaluation sums the measurements of its assessments; a viewer s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-if TYPE_CHECKING:
-    from arena.core.action import Action
-    from arena.core.outcome import Outcome
-    from arena.core.ply import Ply
+from arena.core.action import Action, ActionValues, Step
+from arena.core.event import Event
+from arena.core.observation import ObservedGame
+from arena.core.outcome import Outcome
+from arena.core.ply import Ply
+from arena.core.state import State
+
+
+class Knowledge(Protocol):
+    """Everything that follows from one player's events, computed exactly."""
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the player witnessed."""
+
+    def entropy(self) -> float:
+        """Return the uncertainty about the hidden information, in bits."""
+
+    def world_count(self) -> int:
+        """Return the number of hidden worlds that are consistent with the player's events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Probabilities of the places of hidden things: one row per thing, one column per place."""
+
+    things: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """The heading of each thing."""
+    places: tuple[str, ...]
+    # Each other row adds up to 1.
+    probabilities: tuple[tuple[float, ...], ...]
+    """Exact. The row of a thing that all players can see is all zeros."""
+
+
+@runtime_checkable
+class PlacedKnowledge(Knowledge, Protocol):
+    """Knowledge of a game that hides things in places, for example cards in hands."""
+
+    def placement(self) -> Placement:
+        """Return the probability of each place of each thing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +194,61 @@ def sum_measurements(parts: Iterable[Measurements]) -> dict[str, WeightedSum]:
             # Sums of totals and of weights stay separate; the ratio is taken only once, at the end.
             total[name] = total[name] + value if name in total else value
     return total
+
+
+class GameAnalysis:
+    """Facet of a game: what a perfect reasoner knows, and judgements of play by it.
+
+    Each method has a default for a game that does not implement it.
+    """
+
+    facts: ClassVar[Mapping[str, Fact]] = {}
+    """Descriptions of the facts of its assessments, by name."""
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    """Measures of the `assessor`, beyond wins and returns."""
+    game: ObservedGame
+
+    def __init__(self, game: ObservedGame) -> None:
+        self.game = game
+
+    def knowledge(self, player: int) -> Knowledge | None:
+        """Return exact knowledge of `player` before the first event; None if not implemented."""
+        return None
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw another history that `player` cannot distinguish from this one.
+
+        The default, None, means that the game hides nothing. A game with hidden information
+        implements it from its rules, so that the conformance kit can search for leaks.
+        """
+        return None
+
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues | None:
+        """Estimate the returns after actions of the first of `state.to_act`; None: no estimate.
+
+        Evaluation takes luck out with it: any fixed function of the whole position is valid.
+        """
+        return None
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> Assessor | None:
+        """Return a new assessor of one game by exact knowledge; None if not implemented.
+
+        It computes only what these players and kinds of assessments need, so that a reward is
+        cheap; None means all. Its `end` changes nothing and may be called before the game is over.
+        The kind `knowledge`, for each player at the end, has the facts `entropy_dealt` and
+        `entropy_end`: the player's uncertainty about the hidden information, in bits, after the
+        deal and at its last decision.
+        """
+        return None
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return an assessment as text for a viewer; None if there is nothing to report.
+
+        The default lists the kind and the facts, for viewers that see everything only.
+        """
+        facts = ", ".join(f"{name} {value}" for name, value in assessment.facts.items())
+        return Comment(f"{assessment.kind}: {facts}" if facts else assessment.kind, omniscient=True)

@@ -1,7 +1,7 @@
 """Measurement of a finished game: wins, replies of models, and measures of play.
 
-The measures that all games share are about models; a game adds its own (`GameAnalysis.measures`), and
-plugins add more (`arena.episodes.measurement`).
+The measures that all games share are about models; a game adds its own (`GameAnalysis.measures`),
+and plugins add more (`arena.episodes.measurement`).
 
 One of them is the luck of a game: the part of each return that known probabilities explain, by
 AIVAT. At a move whose probabilities pi are known (of chance, or of a bot that states them), the

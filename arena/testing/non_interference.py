@@ -19,8 +19,8 @@ RENDERED = 3
 def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
     """Check that observations do not depend on what is hidden from their player.
 
-    `GameAnalysis.resample` draws another world, in which the player has seen the same. Both are played from
-    the start. Texts, arrays, actions, order and sizes must be equal.
+    `GameAnalysis.resample` draws another world, in which the player has seen the same.
+    Both are played from the start. Texts, arrays, actions, order and sizes must be equal.
     """
     assert not game.initial_state().log.events, "events before the first move reach no replay"
     rng, secrets, changed = stream(seed, "worlds"), False, False

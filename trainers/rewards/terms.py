@@ -1,6 +1,7 @@
 """Generic reward terms: return, information and legal replies.
 
-A term declares the kinds of assessments that it reads (`GameAnalysis.assessor`); no others are computed.
+A term declares the kinds of assessments that it reads (`GameAnalysis.assessor`); no others
+are computed.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ In all of them:
   opened in the prompt begins with the reply.
 - Case, punctuation, markdown and little joining words do not matter ("with the", "in the", "I"...).
   Neither does the order of names that commas part: "suggest Kitchen, Rope, Green".
-- A game's synonyms count as its own words (`GameText.synonyms`): in Cluedo the names of both editions,
-  "Mustard" alone, "reveal" for "show".
+- A game's synonyms count as its own words (`GameText.synonyms`): in Cluedo the names of both
+  editions, "Mustard" alone, "reveal" for "show".
 - Speech, such as `say TEXT`, is read where an action may stand: in JSON, behind a mark or as the
   last or first line. It is never taken from prose.
 - A short text may leave out what is obvious: "Candlestick" where a card must be shown, or a

@@ -197,7 +197,7 @@ def _draw_events(game: Game, events: Sequence[Event], most: int) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     for event in events[-most:]:
         private = event.audience is not None
-        text = Text(game.narrate(event), style="dim" if private else "")
+        text = Text(game.text.narrate(event), style="dim" if private else "")
         table.add_row(Text("·" if private else " ", "dim"), text)
     return table
 

@@ -64,7 +64,7 @@ class LiveView:
             self._draw(f"{self._failures} moves failed" if self._failures else "")
             return
         for event in filter(lambda event: event.shown_to(None), ply.events):
-            print(self.game.narrate(event))
+            print(self.game.text.narrate(event))
         if ply.decision.failure:
             print(f"! player {ply.player}: {ply.decision.failure}; a fallback was played for it")
         sys.stdout.flush()
@@ -84,7 +84,7 @@ class LiveView:
 
     def _draw(self, status: str) -> None:
         assert self._live and self._state and self._header
-        snapshot, console = Snapshot.of(self._state), self._console
+        snapshot, console = Snapshot.of(self.game, self._state), self._console
         title = format_title(self._header, None, (f"turn {snapshot.turn}", status))
         size = Size(console.width, min(console.height - 3, MAX_HEIGHT))
         frame = draw_frame(snapshot, self.specs, self._entropy.bits, None, size)

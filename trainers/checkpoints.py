@@ -13,8 +13,7 @@ from trainers.hosts.host import TrainingHost
 from trainers.opponents import policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.runs.records import HeldOutResult
-from trainers.runs.run_log import RunLog, evenly, kept_steps
-from trainers.runs.view import TrainingView
+from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps
 from trainers.seeds import FINAL, PERIODIC
 
 

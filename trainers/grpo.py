@@ -65,9 +65,7 @@ from trainers.rollouts.rollouts import Rollouts
 from trainers.rollouts.step_games import StepGames
 from trainers.runs.health import Health
 from trainers.runs.records import RunState, StepRecord
-from trainers.runs.run_log import RunLog, reason_of
-from trainers.runs.view import ReportWriter, TrainingView
-from trainers.runs.wandb_log import WandbLog
+from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, WandbLog, reason_of
 from trainers.setup import make_base, make_host, rollout_setting, starts_from_scratch
 from trainers.step_metrics import (
     RolloutCounts,

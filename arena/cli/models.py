@@ -52,10 +52,10 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
 
 
 def _table(found: Sequence[LocalModel]) -> Grid:
+    from arena.core.text import short_count, size_text
     from arena.core.views.number_text import UNKNOWN
     from arena.evaluation.formatting import Grid
     from backends.models import family_title
-    from trainers.runs.quantities import short_count, size_text
 
     headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
     rows = []

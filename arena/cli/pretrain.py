@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from arena.core.observation import TextLevel
     from trainers.pretrain.imitation_run import ImitationSettings
-    from trainers.pretrain.loop import CurvePoint
+    from trainers.pretrain.recipe import CurvePoint
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")

@@ -110,8 +110,7 @@ def compare_command(
 ) -> int:
     """Compare runs: different settings, learning curves and costs."""
     from trainers.runs.records import as_json
-    from trainers.runs.settings_table import differing_settings
-    from trainers.runs.tables import comparison
+    from trainers.runs.tables import comparison, differing_settings
 
     if len(names) < 2:
         raise UsageError(f"compare {names[0]}: name at least two runs")

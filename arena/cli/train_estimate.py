@@ -17,7 +17,7 @@ from trainers.hosts.host import HostRequest
 from trainers.rewards import Rewards, TermSummary
 from trainers.runs.records import as_json
 from trainers.runs.run_files import free_name
-from trainers.runs.settings_table import flat_settings
+from trainers.runs.tables import flat_settings
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

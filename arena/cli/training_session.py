@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from trainers.config.config import TrainConfig
     from trainers.runs.records import RunFiles, RunState, StepRecord
+    from trainers.runs.run_log import TrainingView
     from trainers.runs.training_run import TrainingRun
-    from trainers.runs.view import TrainingView
 
 
 def let_threads_sleep() -> None:

@@ -38,7 +38,7 @@ from trainers.runs.figures import (
     time_split,
     training_rate,
 )
-from trainers.runs.settings_table import SettingRow, settings_of
+from trainers.runs.tables import SettingRow, settings_of
 from trainers.runs.training_run import TrainingRun
 
 MAX_ROWS = 400

@@ -12,12 +12,11 @@ from rich.control import Control
 from rich.live import Live
 from rich.text import Text
 
-from arena.core.text import printable
+from arena.core.text import clock, printable, short_count
 from arena.core.views.number_text import decimal, percentage
 from trainers.config.config import TrainConfig
 from trainers.runs import figures
 from trainers.runs.figures import Figure, Unit, finite, time_split
-from trainers.runs.quantities import clock, short_count
 from trainers.runs.records import StepRecord
 from trainers.runs.sentences import value_only
 

@@ -22,10 +22,10 @@ from replays.html_report.training_report import render, write_training_report
 from replays.html_report.transcripts import transcript_pairs
 from trainers.config.config import TrainConfig
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
+from trainers.runs.run_log import ReportWriter
 from trainers.runs.sentences import headline
 from trainers.runs.tables import pages
 from trainers.runs.training_run import TrainingRun
-from trainers.runs.view import ReportWriter
 
 FINISHED = RunState(
     step=60,

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from training_rows import CONFIG, rows
 
+from arena.core.text import clock, short_count
 from arena.evaluation.report_parts import Interval
 from replays.tui.training import TrainingLive, sparkline
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import sampling_rate, time_split
-from trainers.runs.quantities import clock, short_count
 from trainers.runs.records import GroupCounts, StepRecord, TermMean
 
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 20), (40, 8), (10, 3)]

@@ -34,8 +34,8 @@ from arena.plugins.loader import catalog, make_game
 from backends.embedded import SamplerBackend
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.sequences import token_sequences
-from trainers.export.art import read_groups
 from trainers.export.exporter import ExportResult, export_replays
+from trainers.export.json_lines import read_groups
 from trainers.hosts.art.classes import TrainableModel, Trajectory, TrajectoryGroup
 from trainers.hosts.art.convert import from_art, to_art
 from trainers.hosts.art.embedded_backend import EmbeddedBackend

@@ -19,11 +19,15 @@ from preloaded import arena_command
 from arena.agents.chat import HOW_TO_ANSWER
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
-from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
-from trainers.pretrain.examples import PaddedBatch, batches, encode
-from trainers.pretrain.pretrain import pretrain, tokenizer_for
+from trainers.pretrain.corpus import (
+    SHORT_INSTRUCTION,
+    Demonstration,
+    Mixture,
+    demonstrations,
+    make_tokenizer,
+)
+from trainers.pretrain.pretrain import PaddedBatch, batches, encode, pretrain, tokenizer_for
 from trainers.pretrain.recipe import Recipe, make_recipe
-from trainers.pretrain.tokenizer import SHORT_INSTRUCTION, make_tokenizer
 from trainers.prompts import system_prompt
 
 SMALL = Recipe(

@@ -15,8 +15,7 @@ from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from trainers.config.config import TrainConfig
 from trainers.runs.records import GroupCounts, RunState, StepRecord, TermMean, read_records
-from trainers.runs.run_log import RunLog, evenly, kept_steps, reason_of
-from trainers.runs.wandb_log import metrics_of
+from trainers.runs.run_log import RunLog, evenly, kept_steps, metrics_of, reason_of
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
 

@@ -33,11 +33,9 @@ from backends.scripted import ScriptedBackend
 from trainers.algorithms.imitation import imitate, mean_cross_entropy
 from trainers.algorithms.learner import ADAPTER, OPTIMIZER, Learner, UpdateOptions
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
-from trainers.pretrain.demonstration_tokens import DemonstrationEncoder
-from trainers.pretrain.imitation import teach
+from trainers.pretrain.imitation import DemonstrationEncoder, teach
 from trainers.pretrain.imitation_run import ImitationSettings, ImitationState
-from trainers.pretrain.loop import CurvePoint
-from trainers.pretrain.recipe import imitated_bots
+from trainers.pretrain.recipe import CurvePoint, imitated_bots
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

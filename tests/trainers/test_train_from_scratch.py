@@ -26,9 +26,8 @@ from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
 from trainers.policy_table import PolicyTable, tabulate
-from trainers.pretrain.corpus import Mixture, demonstrations
+from trainers.pretrain.corpus import Mixture, demonstrations, names_of
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
-from trainers.pretrain.tokenizer import names_of
 
 KUHN = KuhnPoker()
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from trainers.algorithms.checkpoint_files import recover
-from trainers.pretrain.loop import CurvePoint
+from trainers.pretrain.recipe import CurvePoint
 
 STATE = "training.json"
 CHANGEABLE = frozenset({"device", "gradient_checkpointing", "save_every", "tokens_per_batch"})

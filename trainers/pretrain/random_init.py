@@ -19,10 +19,15 @@ from arena.agents.seating import make_agent
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.ply import Decision
-from trainers.pretrain.corpus import Demonstration, MakeAgent, Mixture, demonstrations
+from trainers.pretrain.corpus import (
+    MAX_WHOLE_ACTIONS,
+    Demonstration,
+    MakeAgent,
+    Mixture,
+    demonstrations,
+)
 from trainers.pretrain.pretrain import pretrain
 from trainers.pretrain.recipe import Recipe
-from trainers.pretrain.tokenizer import MAX_WHOLE_ACTIONS
 from trainers.seeds import first_deal
 
 DECISIONS = 6_000

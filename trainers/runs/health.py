@@ -19,8 +19,8 @@ from pathlib import Path
 
 import psutil
 
+from arena.core.text import duration_in_words, size_text
 from trainers.config.config import TrainConfig
-from trainers.runs.quantities import duration_in_words, size_text
 
 GB = 1e9
 MOST_FILES = 10_000

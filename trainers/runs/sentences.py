@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from arena.agents.seating import default_opponent
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.core.text import pluralize, printable
+from arena.core.text import duration_in_words, pluralize, printable
 from arena.core.views.number_text import percentage
 from arena.evaluation.formatting import amount, number, percent
 from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.rewards.scoring import default_reward
 from trainers.runs.figures import finite
-from trainers.runs.quantities import duration_in_words
 from trainers.runs.records import HeldOutResult, StepRecord
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 

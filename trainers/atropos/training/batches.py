@@ -18,8 +18,7 @@ from trainers.atropos.client import (
 )
 from trainers.atropos.training.inbox import BatchInbox
 from trainers.atropos.wire import ScoredData, TrainerRegistration
-from trainers.runs.run_log import reason_of
-from trainers.runs.view import TrainingView
+from trainers.runs.run_log import TrainingView, reason_of
 
 POLL_SECONDS = 0.25
 SILENCE = 60.0

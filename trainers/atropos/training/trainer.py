@@ -30,8 +30,7 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.runs.records import GroupCounts, RunState
-from trainers.runs.run_log import RunLog, kept_steps, reason_of
-from trainers.runs.view import TrainingView
+from trainers.runs.run_log import RunLog, TrainingView, kept_steps, reason_of
 from trainers.step_metrics import (
     RolloutCounts,
     RolloutResult,

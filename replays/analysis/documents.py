@@ -97,7 +97,7 @@ class PlyJson(TypedDict):
     to_act: list[int]
     """The players who must act after it, as far as the perspective may know."""
     has_requests: bool
-    """A model was asked, so the decision document has content."""
+    """There is a request to a model, so the decision document has content."""
     failure: str | None
     """Reason for the fallback, if one was played."""
     seconds: float | None

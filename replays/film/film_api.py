@@ -25,8 +25,8 @@ from replays.web.replay_directory import ReplayDirectory
 MEDIA_TYPES: dict[FilmFormat, str] = {"gif": "image/gif", "mp4": "video/mp4"}
 
 
-class WantedFilm(ReplayForm):
-    """A wish for the film of a game."""
+class FilmRequest(ReplayForm):
+    """Request for the film of a game."""
 
     format: FilmFormat
     seat: Annotated[int, Field(ge=0, lt=64)] | None = None
@@ -54,7 +54,7 @@ class FilmApi:
 
     async def film(self, request: Request) -> Response:
         """Return the film of a game, after the time that the browser needs for its positions."""
-        wanted = await read_form(request, WantedFilm)
+        wanted = await read_form(request, FilmRequest)
         try:
             return await to_thread.run_sync(self._film, wanted, abandon_on_cancel=True)
         except asyncio.CancelledError:
@@ -66,7 +66,7 @@ class FilmApi:
         if self._stops.is_set():
             raise HttpError(503, "the server stops")
 
-    def _film(self, wanted: WantedFilm) -> Response:
+    def _film(self, wanted: FilmRequest) -> Response:
         file, replay = finished_replay(self._directory, wanted.path, wanted.key)
         if wanted.seat is not None and wanted.seat >= len(replay.header.players):
             raise HttpError(404, f"this game has no seat {wanted.seat}")

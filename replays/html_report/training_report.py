@@ -140,7 +140,7 @@ class ReportSection:
 
 
 def sections_of(run: TrainingRun) -> list[ReportSection]:
-    """Return all charts of a run: first those that tell how it went, then all others.
+    """Return all charts of a run, the most important ones first.
 
     Sections without any known value are left out.
     """

@@ -158,7 +158,7 @@ def _result(replay: Replay, seat: int) -> str:
 def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:
     """Yield each decision with the events until the next decision or the end of the turn.
 
-    Forced moves are left out, since the model is not asked for them.
+    Forced moves are left out, because the model does not make them.
     """
     game = replay.make_game()
     knowledge = game.analysis.knowledge(seat)

@@ -56,9 +56,9 @@ class PublishedStudy:
     share: Interval
     """Of solved games."""
     needed_for_double: int
-    """Games that tell its share from twice that share."""
+    """Games that show a difference between its share and twice that share."""
     needed_for_half_more: int
-    """Games that tell its share from one and a half times that share."""
+    """Games that show a difference between its share and 1.5 times that share."""
 
 
 @dataclass(frozen=True, slots=True)

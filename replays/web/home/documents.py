@@ -126,7 +126,7 @@ def section(
     tables: Iterable[Grid] = (),
     small: bool = False,
 ) -> SectionJson:
-    """Return a section; three small charts stand in a row."""
+    """Return a section; three small charts are in a row."""
     return {
         "title": title,
         "about": about,

@@ -229,7 +229,7 @@ def run_view(files: FileSet) -> ViewJson:
     """Return the view of one run. Raises ArenaError if it cannot be read."""
     run = read_run(files)
     running = run.status == "running"
-    # The first section tells how the run went; the charts of the others are small.
+    # The first section is the most important one; the charts of the others are small.
     charts = [_charts(part, small=at > 0) for at, part in enumerate(sections_of(run))]
     options = options_in_words(run.config.options) if run.config else []
     return {

@@ -27,8 +27,8 @@ MAX_DEALS = 10_000
 AgainstFlag = Annotated[
     list[str],
     Flag(
-        help="SPEC[,SPEC…] of the other seats. Fewer SPECs take several seats each; of more, "
-        "each deal draws some; 'self' is the player under test. Default: the game's default "
+        help="SPEC[,SPEC…] of the other seats. Too few are repeated; from too many, a random "
+        "subset is drawn per deal. 'self' is the player under test. Default: the game's default "
         "opponent."
     ),
 ]
@@ -36,7 +36,7 @@ UntilFlag = Annotated[
     float | None,
     Flag(
         min=0.0,
-        help="Play until the interval is narrower than ± this, in units of the return (win rate "
+        help="Play until the 95 % half-width is below this, in units of the return (win rate "
         "0.03: about 3,000 deals), at most --games (10,000) deals.",
     ),
 ]

@@ -1,8 +1,8 @@
 """Flags of the commands: parameters, and the typed settings of groups of flags.
 
-A parameter of a command that is annotated with a `Config` stands for its fields: each is a flag, or
-a key of the general flag `--set KEY=VALUE`. A value comes from the command line, else from the
-environment (`ARENA_PLAY_TOP_P`), else from the command's table in arena.toml, else it is the
+A parameter of a command that is annotated with a `Config` is replaced by its fields: each is a
+flag, or a key of the general flag `--set KEY=VALUE`. A value comes from the command line, else from
+the environment (`ARENA_PLAY_TOP_P`), else from the command's table in arena.toml, else it is the
 default of the field.
 """
 
@@ -272,7 +272,7 @@ def flag_groups(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _fields_of(hint: Any) -> FieldsOf | None:
-    """Return the fields that a parameter stands for; None if it is no config."""
+    """Return the fields that replace a parameter; None if it is no config."""
     if inspect.isclass(hint) and issubclass(hint, Config):
         return FieldsOf(hint)
     return next((each for each in get_args(hint) if isinstance(each, FieldsOf)), None)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import SecretStr
 
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.model_flags import ModelFlags, has_models
-from arena.core.errors import ArenaError
-from arena.core.text import pluralize
-from arena.envs.openenv.app import make_app
-from arena.envs.openenv.host import HostedGame
-from arena.http.access import AccessControl, BodyLimit
-from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
-from arena.llm.service import LLMService
 
 if TYPE_CHECKING:
     from arena.core.game import Game
-    from arena.envs.openenv.host import Scoring
+    from arena.envs.openenv.host import HostedGame, Scoring
     from arena.episodes.match import Match, Watcher
+    from arena.llm.service import LLMService
 
 
 app = typer.Typer(
     help="Serve games as environments of OpenEnv 0.10.0.",
     no_args_is_help=True,
 )
+
+
+DRAIN_SECONDS = 5.0
+"""Time for running calls after the first signal; a client may play on elsewhere."""
+BODIES = 64
+"""Bodies of the largest size that may be in progress at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,8 @@ class HostFlags:
     opponents: Annotated[
         list[str],
         Flag(
-            help="SPEC[,SPEC…] of the other seats; fewer SPECs take several seats each. Default: "
-            "the game's default bot."
+            help="SPEC[,SPEC…] of the other seats; too few are repeated. Default: the game's "
+            "default bot."
         ),
     ] = field(default_factory=list)
     reward: Annotated[
@@ -78,9 +76,21 @@ class HostFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFlags:
-    """Limits of the sessions of a server."""
+class ServerFlags:
+    """Address of a server, and limits of its sessions."""
 
+    host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
+        ("127.0.0.1"),
+    )
+    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = (8000,)
+    token: Annotated[
+        str,
+        Flag(
+            envvar="ARENA_API_KEY",
+            help="Bearer token that clients must send. Others on this machine can read the flag; "
+            "the variable ARENA_API_KEY, also in .env, keeps it from them.",
+        ),
+    ] = ("",)
     max_sessions: Annotated[
         int, Flag(min=1, help="Sessions at the same time; one more is refused.")
     ] = 64
@@ -106,26 +116,13 @@ def serve_command(
     game_flags: GameFlags,
     hosting: HostFlags,
     model_flags: ModelFlags,
-    limits: SessionFlags,
-    host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8000,
-    token: Annotated[
-        str,
-        Flag(
-            envvar="ARENA_API_KEY",
-            help="Bearer token that clients must send. Others on this machine can read the flag; "
-            "the variable ARENA_API_KEY, also in .env, keeps it from them.",
-        ),
-    ] = "",
+    server: ServerFlags,
     out: Annotated[Path | None, Flag(help="Folder for replays. Default: none are kept.")] = None,
 ) -> int:
     """Serve a game: a client plays one seat, the opponents the others."""
     from arena.plugins.extras import require
 
     require("arena openenv", ("openenv",), "openenv")
-    from arena.cli.openenv import ServedGame, serve_game
     from arena.envs.openenv.host import HostedGame
     from arena.episodes.files import ReplayWriter, game_stem
 
@@ -145,21 +142,10 @@ def serve_command(
         llm,
         hosting.scoring(played),
         watchers,
-        limits.turn_seconds,
-        limits.join_seconds,
+        server.turn_seconds,
+        server.join_seconds,
     )
-    return serve_game(
-        ServedGame(
-            hosted,
-            host,
-            port,
-            token,
-            limits.max_sessions,
-            limits.session_timeout,
-            limits.max_message_bytes,
-        ),
-        llm,
-    )
+    return serve_game(hosted, server, llm)
 
 
 @app.command("package", cls=ArenaCommand)
@@ -243,44 +229,32 @@ def validate_command(
     return 0 if report.passed else 1
 
 
-DRAIN_SECONDS = 5.0
-"""Time for running calls after the first signal; a client may play on elsewhere."""
-BODIES = 64
-"""Bodies of the largest size that may be in progress at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServedGame:
-    """A hosted game, its address and its limits."""
-
-    hosted: HostedGame
-    host: str
-    port: int
-    token: str
-    """Bearer token; empty for the variable ARENA_API_KEY."""
-    max_sessions: int
-    session_timeout: float
-    max_message_bytes: int
-
-
-def serve_game(served: ServedGame, llm: LLMService | None) -> int:
+def serve_game(hosted: HostedGame, flags: ServerFlags, llm: LLMService | None) -> int:
     """Serve until a signal, close the service and return the exit code.
 
     Raises ArenaError if the address cannot be used, UsageError for a public one without a token.
     """
-    address = resolve_address(served.host)
-    key = SecretStr(served.token) if served.token else server_key(served.host, address)
-    app = make_app(
-        served.hosted, max_sessions=served.max_sessions, session_timeout=served.session_timeout
-    )
-    guarded = AccessControl(BodyLimit(app, BODIES * served.max_message_bytes), key)
-    with bind_socket(address, served.port) as listener:
+    # FastAPI and uvicorn are in the extra `openenv`.
+    import asyncio
+
+    from pydantic import SecretStr
+
+    from arena.core.errors import ArenaError
+    from arena.core.text import pluralize
+    from arena.envs.openenv.app import make_app
+    from arena.http.access import AccessControl, BodyLimit
+    from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
+
+    ip = resolve_address(flags.host)
+    key = SecretStr(flags.token) if flags.token else server_key(flags.host, ip)
+    app = make_app(hosted, max_sessions=flags.max_sessions, session_timeout=flags.session_timeout)
+    guarded = AccessControl(BodyLimit(app, BODIES * flags.max_message_bytes), key)
+    with bind_socket(ip, flags.port) as listener:
         url = server_url(listener)
-        game = served.hosted.game
-        others = ", ".join(served.hosted.specs) if game.num_players > 1 else "none"
+        others = ", ".join(hosted.specs) if hosted.game.num_players > 1 else "none"
         greeting = (
-            f"Serving {game.name} on {url} ({pluralize(game.num_players, 'seat')}; opponents: "
-            f"{others}; at most {pluralize(served.max_sessions, 'session')})"
+            f"Serving {hosted.game.name} on {url} ({pluralize(hosted.game.num_players, 'seat')}; "
+            f"opponents: {others}; at most {pluralize(flags.max_sessions, 'session')})"
         )
 
         async def serve() -> None:
@@ -291,7 +265,7 @@ def serve_game(served: ServedGame, llm: LLMService | None) -> int:
                     greeting,
                     drain_seconds=DRAIN_SECONDS,
                     announce_drain=False,
-                    websocket_bytes=served.max_message_bytes,
+                    websocket_bytes=flags.max_message_bytes,
                 )
             finally:
                 if llm is not None:

@@ -123,7 +123,7 @@ def verify_replay(call: Call) -> int:
 
 
 SUFFIXES = frozenset({".jsonl", ".json", ".parquet", ".csv", ".html", ".txt"})
-"""Names that promise something; a file of another kind would mislead whoever reads it."""
+"""Suffixes with a known meaning; a file of another format must not have one of them."""
 NAMED = 10
 """Files that were left out and are named; the rest is counted. --json names all."""
 

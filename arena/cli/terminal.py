@@ -40,7 +40,7 @@ def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
 def echo(text: str = "", file: TextIO | None = None, indent: str = "") -> None:
     """Print text for people. On a terminal its lines are broken between words only.
 
-    `indent` stands before the continued part of a broken line. On a pipe nothing is changed.
+    `indent` precedes the continued part of a broken line. On a pipe nothing is changed.
     """
     stream = sys.stdout if file is None else file
     if stream.isatty():

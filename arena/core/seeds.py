@@ -24,7 +24,7 @@ def check_seed(seed: object, name: str = "seed") -> int:
 def stream(seed: int, purpose: str) -> random.Random:
     """Return a generator for one purpose, independent of those for other purposes.
 
-    The deal of a seed is the same whoever plays: that is what makes paired comparisons possible.
+    The deal of a seed does not depend on the players, so that comparisons can be paired.
     """
     # A string seed is hashed with SHA-512, so streams of neighbouring seeds are not correlated, and
     # the result does not depend on PYTHONHASHSEED.

@@ -147,7 +147,7 @@ class _SequentialEnv(_Seats, AECEnv):  # type: ignore[misc]
             self._was_dead_step(action)
             return
         if action is None:
-            raise IllegalAction(f"{agent} must act: None is for agents that are done")
+            raise IllegalAction(f"{agent} must act: only terminated agents accept None")
         player = self._player[agent]
         self.arena.action(player, action)  # Raises IllegalAction.
         # Kept until all have committed: applied earlier, it could be seen by those who still

@@ -127,7 +127,7 @@ class GameSession:
         return SeatTurn(external.asked, last, is_over=True)
 
     def observe(self, seat: int) -> Observation:
-        """Return what a seat knows now, without actions, whoever must act."""
+        """Return the observation of a seat without its actions, also if another seat must act."""
         return self._position.observe(seat)
 
     def act(

@@ -89,7 +89,7 @@ class GameResult:
     def ending(self, seat: int, scale: ReturnScale) -> Ending:
         """Return how the game ended for a seat.
 
-        A truncated game has no winner, whoever leads. A finished game in which the highest return
+        A truncated game has no winner. A finished game in which the highest return
         is the least of the scale has none either: all its seats have lost, as in Cluedo after only
         false accusations. Otherwise seats that share the highest return have drawn.
         """

@@ -109,7 +109,7 @@ def test_several_games(tmp_path: Path) -> None:
         ("play cluedo --out /proc/nowhere", 1, "cannot write"),
         ("replay missing.jsonl", 1, "No such file"),
         ("replay FILE", 1, "this is not a replay"),
-        ("replay", 2, "which replay?"),
+        ("replay", 2, "missing argument: FILE"),
         ("games chess", 2, "there is no game 'chess'"),
     ],
 )
@@ -157,7 +157,7 @@ def test_games_in_workers_are_those_of_one_process(tmp_path: Path) -> None:
 
 def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
     for flags, reason in {
-        "--executor cluster": "--executor 'cluster': choose local, processes, ray",
+        "--executor cluster": "--executor cluster: input should be 'local', 'processes' or 'ray'",
         "--executor local --workers 2": "--workers 2: --executor local has one worker",
         "--set address=HOST": "address=HOST needs --executor ray",
         "--workers 2 --watch": "games in workers cannot be watched",

@@ -276,7 +276,7 @@ def test_hostile_connections(server: PlayProcess) -> None:
     [
         ({"game": "chess", "seats": ["human"]}, "chess"),
         ({"game": "kuhn_poker", "seats": ["human"]}, "has 2 here, and 1"),
-        ({"game": "kuhn_poker", "seats": ["bot:random", "bot:random"]}, "no seat is a person's"),
+        ({"game": "kuhn_poker", "seats": ["bot:random", "bot:random"]}, "needs a human seat"),
         ({"game": "kuhn_poker", "seats": ["human", "bot:nope"]}, "no bot 'nope'"),
         ({"game": "kuhn_poker", "seats": ["human", "openai:gpt-4o"]}, "may not play here"),
         ({"game": "kuhn_poker", "seats": ["human", ":"]}, "may not play here"),

@@ -126,7 +126,7 @@ class Parts:
 
 
 class Phrasebook:
-    """The ways to say the actions of one game; see the module."""
+    """The phrases for the actions of one game; see the module."""
 
     def __init__(self, game: ObservedGame) -> None:
         self.by_text = {str(action): action for action in game.actions}

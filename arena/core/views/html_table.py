@@ -26,7 +26,7 @@ def html_table(
 
     Numbers are aligned to the right, texts to the left.
     """
-    # A heading stands where the cells of its column stand.
+    # Align headings with their cells.
     below = rows[0] if rows else headings
     head = "".join(_cell("th", place, text, below[place]) for place, text in enumerate(headings))
     body = "".join(

@@ -154,7 +154,7 @@ def _values(
     bounds: tuple[float, float],
     evidence: Evidence,
 ) -> dict[str, str]:
-    """Return what stands for each placeholder of the templates."""
+    """Return the value of each placeholder of the templates."""
     game, tools = hosted.game, action_tools(hosted.game)
     functions = [*map(_function_name, tools), "reply"]
     import_line, scoring = options.scoring

@@ -126,6 +126,6 @@ def _warnings(address: str) -> list[str]:
     if is_local or os.environ.get("RAY_AUTH_MODE") == "token":
         return []
     return [
-        f"the cluster listens at {address} without authentication: whoever reaches it can run "
+        f"the cluster listens at {address} without authentication: anyone who reaches it can run "
         "programs on it; set RAY_AUTH_MODE=token on all nodes, or keep it in a private network"
     ]

@@ -46,7 +46,7 @@ TABLES: dict[str, str] = {
   arena TEXT NOT NULL -- The version that made the file.
 )""",
     "players": """CREATE TABLE players (
-  -- Whoever sits at a table, by SPEC. A password in a URL is left out.
+  -- Players, by SPEC. A password in a URL is left out.
   id INTEGER PRIMARY KEY,
   spec TEXT NOT NULL UNIQUE
 )""",

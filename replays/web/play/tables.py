@@ -65,7 +65,7 @@ class PlayTables:
             UsageError: No seat is a person's, or there are too many tables.
         """
         if not setup.persons:
-            raise UsageError("no seat is a person's: give one of them the player 'human'")
+            raise UsageError("a game needs a human seat: give one of them the player 'human'")
         if len(self._tables) >= MAX_TABLES:
             raise UsageError(f"{MAX_TABLES} tables are open: end one of the games, or try later")
         table = PlayTable(setup, self._out, stem, self.llm, self._served_as)

@@ -62,7 +62,7 @@ class RemoteTrainer(EmbeddedTrainer, ABC):
         servers: list[tuple[str, str, OwnServer | None]]
         if request.config.server in OWNED_SERVERS:
             if key is None and request.config.places_servers:
-                # Whoever reaches the node could use the server, or change its weights.
+                # Anyone who reaches the node could use the server, or change its weights.
                 key = SecretStr(secrets.token_urlsafe(32))
             device = f"{self.sampler.device}"
             own = own_servers(request, self._adapters, device, self.context_length, key)

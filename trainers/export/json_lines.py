@@ -1,4 +1,4 @@
-"""JSON lines: conversations for supervised fine-tuning, OpenEnv's traces, ART's groups.
+"""JSON lines: conversations for supervised fine-tuning, and OpenEnv's traces.
 
 `chat` is TRL's `messages` format. A row is a seat's whole chat of one game, with the replies that
 were corrected and the corrections: training must show the same context that the model read before
@@ -17,24 +17,12 @@ A column has the same type in all rows, so that `datasets.load_dataset("json", â
 
 A turn is one reply of the model with the tokens that were read and sampled; all sampled tokens
 count for the loss. The schema has no place for the reward, so each turn's `metadata` holds it.
-
-`art` is a trajectory group of ART in each line: the trajectories of one seat in the games of one
-deal, played by the same weights at the same table, as a step of `arena train` would have made them.
-Branches of one position are a group too. The mean reward of a group is GRPO's baseline, so training
-learns nothing from a group of one game.
-
-    from trainers.export.json_lines import read_groups
-
-    result = await backend.train(model, list(read_groups("replays-art.jsonl")))
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
@@ -44,22 +32,8 @@ from arena.episodes.record import dump
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import (
-    NO_TOKENS,
-    GroupKey,
-    ModelReply,
-    ReplyReader,
-    SeatReplies,
-    StartPosition,
-    has_tokens,
-)
-from trainers.hosts.art.classes import Choice, History
-from trainers.hosts.art.classes import Trajectory as ArtTrajectory
-from trainers.hosts.art.classes import TrajectoryGroup as ArtGroup
-from trainers.hosts.art.convert import to_art
+from trainers.export.seat_replies import NO_TOKENS, ModelReply, ReplyReader, SeatReplies, has_tokens
 from trainers.rollouts.attempts import sampling_logprob
-from trainers.rollouts.trajectories import trajectory_of
-from trainers.trajectory import Trajectory, TrajectoryGroup
 
 
 class ChatExport(Exporter[list[bytes]]):
@@ -195,98 +169,3 @@ def _turns(seat: SeatReplies, terms: Sequence[str]) -> Iterator[JsonValue]:
                 "policy_version": attempt.policy_version,
             },
         }
-
-
-@dataclass(frozen=True, slots=True)
-class SeatTrajectory:
-    """The trajectory of one seat, and the group that it belongs to."""
-
-    start: StartPosition
-    key: GroupKey
-    trajectory: Trajectory
-
-
-class ArtExport(Exporter[list[SeatTrajectory]]):
-    """Exporter with one line per group."""
-
-    suffix: ClassVar[str] = "art.jsonl"
-    requirement: ClassVar[str] = "a finished game that can be trained on"
-
-    def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
-        self._file = file
-        self._reader = ReplyReader(games, reward)
-        self._start: StartPosition | None = None
-        self._groups: dict[GroupKey, list[Trajectory]] = {}
-        self._rows = self._without_variance = 0
-
-    def prepare(self, replay: Replay) -> list[SeatTrajectory]:
-        seats = [seat for seat in self._reader.seats(replay) if has_tokens(seat)]
-        if not seats:
-            raise ReplayError(f"{replay.path}: {NO_TOKENS}")
-        return [_seat_trajectory(seat) for seat in seats]
-
-    def write(self, prepared: list[SeatTrajectory]) -> None:
-        for item in prepared:
-            if item.start != self._start:
-                self._flush()
-                self._start = item.start
-            self._groups.setdefault(item.key, []).append(item.trajectory)
-
-    def finish(self) -> int:
-        self._flush()
-        return self._rows
-
-    def notes(self) -> list[str]:
-        if not self._without_variance:
-            return []
-        return [
-            f"{self._without_variance} of {self._rows} groups have equal rewards, or one game "
-            "only: nothing is learned from them; a group needs several games of the same deal"
-        ]
-
-    def _flush(self) -> None:
-        """Write the groups of the current start position."""
-        for key, trajectories in self._groups.items():
-            assert self._start is not None, "groups are collected for a start position"
-            metadata = self._start.metadata | {"seat": key.seat}
-            group = to_art(TrajectoryGroup(tuple(trajectories), metadata=metadata))
-            self._file.write(group.model_dump_json().encode() + b"\n")
-            rewards = {trajectory.reward for trajectory in trajectories}
-            self._without_variance += len(rewards) == 1
-        self._rows += len(self._groups)
-        self._groups = {}
-
-
-def _seat_trajectory(seat: SeatReplies) -> SeatTrajectory:
-    facts, key = seat.facts(()), GroupKey.of(seat)
-    metadata = {name: facts[name] for name in ("replay", "game", "seed", "seat", "spec")}
-    trajectory = replace(
-        trajectory_of(seat.own, seat.seat), metrics=dict(seat.breakdown.terms), metadata=metadata
-    )
-    trajectory = trajectory.with_reward(seat.breakdown.reward)
-    return SeatTrajectory(StartPosition.of(seat), key, trajectory)
-
-
-def read_groups(path: Path | str) -> Iterator[ArtGroup]:
-    """Yield the groups of an exported file, equal to those that were written."""
-    # ART's own `model_validate` returns groups without trajectories, and choices as dicts.
-    with Path(path).open(encoding="utf-8") as file:
-        for text in file:
-            group = json.loads(text)
-            trajectories = [_trajectory(raw) for raw in group["trajectories"]]
-            yield ArtGroup(trajectories, metadata=group["metadata"])
-
-
-def _trajectory(raw: dict[str, Any]) -> ArtTrajectory:
-    histories = [
-        History(messages_and_choices=_items(history["messages_and_choices"]))
-        for history in raw["additional_histories"]
-    ]
-    items = _items(raw["messages_and_choices"])
-    return ArtTrajectory.model_validate(
-        {**raw, "messages_and_choices": items, "additional_histories": histories}
-    )
-
-
-def _items(raw: Sequence[dict[str, Any]]) -> list[Any]:
-    return [Choice.model_validate(item) if "message" in item else item for item in raw]

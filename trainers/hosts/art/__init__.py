@@ -6,6 +6,7 @@ embedded_backend.py   `art.Backend` on the embedded trainer, for scripts that us
 art_host.py           what the next two hosts share: training, ART's log, errors in one line
 local.py              ART's LocalBackend: vLLM and unsloth on a GPU
 serverless.py         ART's ServerlessBackend: W&B trains
+export.py             replays as JSON lines of ART's trajectory groups
 
 ART has one reward per trajectory, the sum of its turns' rewards, and computes advantages itself:
 advantages of turns have no effect on these hosts.

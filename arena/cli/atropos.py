@@ -53,9 +53,14 @@ def api_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from trainers.atropos.server import TrajectoryServerOptions, serve_trajectories
+    from arena.plugins.extras import require
 
-    return serve_trajectories(TrajectoryServerOptions(host, port, data, max_groups, max_body_bytes))
+    require("arena atropos api", ("starlette", "uvicorn"), "serve")
+    from trainers.atropos.app import serve_trajectories
+
+    return serve_trajectories(
+        host, port, data, max_groups=max_groups, max_body_bytes=max_body_bytes
+    )
 
 
 @app.command("serve", cls=ArenaCommand)

@@ -74,7 +74,7 @@ class OpenAIFlags:
 
         require("arena atropos", ("httpx",), "models")
         from backends.openai_http import HTTPBackend, check_url
-        from trainers.atropos.newest_model import NewestModel
+        from trainers.atropos.group_player import NewestModel
         from trainers.opponents import NEWEST
 
         # A game has one request in flight at most.
@@ -243,15 +243,8 @@ def make_player(
     games = group_flags.group_size * group_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
     from trainers.atropos.group_player import GroupPlayer
-    from trainers.atropos.rows import RowOptions
 
-    player = GroupPlayer(
-        config,
-        the_game,
-        llm,
-        RowOptions(config.temperature, with_messages),
-        keep_equal=keep_equal,
-    )
+    player = GroupPlayer(config, the_game, llm, with_messages=with_messages, keep_equal=keep_equal)
     return player, llm
 
 

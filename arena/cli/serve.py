@@ -2,99 +2,139 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import asyncio
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.flags import Flag, flag_groups
+from arena.cli.flags import flag_groups
+from arena.core.errors import UsageError
+from arena.plugins.extras import require
+from backends.embedded import find_checkpoint
+from backends.server import DEFAULT_PORT, ServeOptions
 
+if TYPE_CHECKING:
+    from pydantic import SecretStr
 
-@dataclass(frozen=True, slots=True)
-class ServerLimitFlags:
-    """Flags for what clients may use of the server."""
+    from backends.embedded.sampler import Sampler
+    from backends.server.metrics import RequestLog
 
-    max_queue: Annotated[
-        int, Flag(min=1, help="Requests that may wait for a slot; more get status 429.")
-    ] = 1024
-    max_body_bytes: Annotated[
-        int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
-    ] = 2_000_000
-    max_queue_bytes: Annotated[
-        int, Flag(min=1, help="Bytes of all requests in progress; beyond it they get status 503.")
-    ] = 64_000_000
-    max_connections: Annotated[
-        int, Flag(min=1, help="Above half of it, new connections replace stalled ones.")
-    ] = 4096
-    max_adapters: Annotated[
-        int | None, Flag(min=1, help="Loading one more unloads the oldest. Default: keep all.")
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLogFlags:
-    """Flags for what the server writes about requests and itself."""
-
-    log_requests: Annotated[
-        bool, Flag("--log-requests", help="Write a line of JSON per request to standard error.")
-    ] = False
-    log_file: Annotated[
-        Path | None, Flag(help="Request log in this file, of at most twice 50 MB.")
-    ] = None
-    log_bodies: Annotated[
-        bool, Flag("--log-bodies", help="Request log with the requests' bodies: the prompts.")
-    ] = False
-    verbose: Annotated[bool, Flag("--verbose", help="Log what the server does.")] = False
+REQUIRED_PACKAGES = (
+    "jinja2", "safetensors", "tokenizers", "torch",
+    "prometheus_client", "starlette", "uvicorn",
+)  # fmt: skip
+"""Checked without an import: importing takes seconds, and the port may be in use."""
 
 
 @flag_groups
 def serve_command(
-    limits: ServerLimitFlags,
-    logs: ServerLogFlags,
+    options: ServeOptions,
     model: Annotated[
         str, typer.Argument(help="clue-tiny, or a model's folder in the Hugging Face format.")
     ] = "clue-tiny",
-    host: Annotated[
-        str, Flag(help="Where to listen. Beyond this machine ARENA_API_KEY must be set.")
-    ] = "127.0.0.1",
-    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 5001,
-    lora_root: Annotated[
-        Path | None, Flag(help="Let clients load LoRA adapters from below this folder.")
-    ] = None,
-    context: Annotated[
-        int | None, Flag(min=1, help="Tokens of prompt and answer. Default: the model's.")
-    ] = None,
-    slots: Annotated[int, Flag(min=1, help="Answers sampled at once.")] = 32,
-    device: Annotated[str, Flag(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int | None, Flag(min=1, help="Default: one per CPU, at most 4.")] = None,
-    drain_seconds: Annotated[
-        float, Flag(min=0, help="After SIGTERM, how long running requests may take.")
-    ] = 30.0,
-    tokens_as_ids: Annotated[
-        bool,
-        Flag("--return-tokens-as-token-ids", help="Spell logprobs' tokens 'token_id:ID', for ART."),
-    ] = False,
 ) -> int:
     """Serve a model to OpenAI-compatible clients, and to `arena play --backend art`.
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from backends.server import ServeOptions, serve
+    return serve(model, options)
 
-    return serve(
-        ServeOptions(
-            model,
-            host=host,
-            port=port,
-            lora_root=lora_root,
-            context=context,
-            slots=slots,
-            device=device,
-            threads=threads,
-            drain_seconds=drain_seconds,
-            tokens_as_ids=tokens_as_ids,
-            **asdict(limits),
-            **asdict(logs),
+
+def serve(model: str, options: ServeOptions) -> int:
+    """Serve a bundled checkpoint, or a model's folder, until a signal; return the exit code.
+
+    The API key is the variable ARENA_API_KEY, from the environment or `.env`. Everything that can
+    be refused is checked before the model is loaded. Raises ArenaError.
+    """
+    require("arena serve", REQUIRED_PACKAGES, "embedded,serve")
+    from arena.http.server import bind_error, bind_socket, resolve_address, server_key
+
+    address = resolve_address(options.host)
+    key = server_key(options.host, address)
+    if options.lora_root is not None and not options.lora_root.is_dir():
+        raise UsageError(f"--lora-root {options.lora_root}: there is no such folder")
+    if options.max_queue_bytes < options.max_body_bytes:
+        raise UsageError(
+            f"--max-queue-bytes {options.max_queue_bytes}: must be at least --max-body-bytes "
+            f"({options.max_body_bytes})"
         )
+    folder = find_checkpoint(model)
+    # Bound before the model is loaded: a port in use is reported at once.
+    with bind_socket(address, options.port) as listener, _request_log(options, key) as log:
+        sampler = _load_sampler(options, folder)
+        try:
+            asyncio.run(_serve(options, sampler, key, listener, log))
+        except OSError as error:
+            # Two servers can bind the same port as long as neither of them listens.
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise bind_error(address, options.port, error) from None
+    return 0
+
+
+@contextmanager
+def _request_log(options: ServeOptions, key: SecretStr | None) -> Iterator[RequestLog | None]:
+    from backends.server.metrics import RequestLog
+
+    if not (options.log_requests or options.log_file or options.log_bodies):
+        yield None
+        return
+    with closing(RequestLog(options.log_file, key, has_bodies=options.log_bodies)) as log:
+        yield log
+
+
+def _load_sampler(options: ServeOptions, folder: Path) -> Sampler:
+    import torch
+
+    from backends.embedded.sampler import Sampler
+
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: torch finds no CUDA device")
+    return Sampler(
+        folder,
+        device=options.device,
+        slots=options.slots,
+        context_length=options.context,
+        max_queue=options.max_queue,
+        threads=options.threads,
     )
+
+
+async def _serve(
+    options: ServeOptions,
+    sampler: Sampler,
+    key: SecretStr | None,
+    listener: socket.socket,
+    log: RequestLog | None,
+) -> None:
+    from arena.http.server import run_server
+    from backends.server.app import make_app
+
+    try:
+        await run_server(
+            make_app(sampler, options, key=key, log=log),
+            listener,
+            _greeting(sampler, listener, key),
+            drain_seconds=options.drain_seconds,
+            max_connections=options.max_connections,
+            verbose=options.verbose,
+        )
+    finally:
+        await sampler.close()
+
+
+def _greeting(sampler: Sampler, listener: socket.socket, key: SecretStr | None) -> str:
+    """Return a line with the URL and the command that uses the server."""
+    from arena.http.server import KEY_VARIABLE, server_url
+
+    url = server_url(listener)
+    variable = "" if url.endswith(f":{DEFAULT_PORT}") else f"ART_WRAPPER_URL={url} "
+    details = f"{sampler.device}, context of {sampler.context_length} tokens"
+    if key:
+        details += f", with the key in {KEY_VARIABLE}"
+    return f"Serving {sampler.name} on {url} ({details}): {variable}arena play cluedo --backend art"

@@ -24,6 +24,7 @@ from arena.http.access import (
     read_body,
 )
 from arena.http.server import ShutdownResponder
+from backends.server import ServeOptions
 from backends.server.completions import CompletionEndpoints
 from backends.server.generation import Generation
 from backends.server.metrics import MetricsMiddleware, RequestLog, ServerMetrics
@@ -50,8 +51,6 @@ from backends.server.tokenization import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pydantic import JsonValue, SecretStr
     from starlette.types import ASGIApp
 
@@ -79,35 +78,28 @@ class PostEndpoint(Generic[AnyBody]):
 
 def make_app(
     sampler: Sampler,
+    options: ServeOptions | None = None,
     *,
     key: SecretStr | None = None,
-    lora_root: Path | None = None,
-    max_adapters: int | None = None,
-    max_body_bytes: int = 2_000_000,
-    max_queue_bytes: int = 64_000_000,
-    tokens_as_ids: bool = False,
     log: RequestLog | None = None,
 ) -> ASGIApp:
     """Return the application for one sampler, for uvicorn or for httpx's ASGI transport.
 
     Args:
         sampler: The sampler; the caller closes it.
+        options: Those of them that are about requests count.
         key: API key that clients must send.
-        lora_root: Folder below which clients may load adapters.
-        max_adapters: Loading one more adapter unloads the oldest; None keeps all.
-        max_body_bytes: Longest body of a request.
-        max_queue_bytes: Bytes of the bodies of all requests in progress.
-        tokens_as_ids: Represent tokens as "token_id:123" unless a request chooses.
         log: The request log; the caller closes it.
     """
+    options = options or ServeOptions()
     metrics = ServerMetrics(sampler.stats)
-    models = ModelEndpoints(sampler, lora_root, max_adapters)
+    models = ModelEndpoints(sampler, options.lora_root, options.max_adapters)
     generation, tokenizing = Generation(sampler, metrics, models), Tokenizing(sampler)
-    completions = CompletionEndpoints(generation, tokenizing, tokens_as_ids)
+    completions = CompletionEndpoints(generation, tokenizing, options.tokens_as_ids)
     endpoints = _post_endpoints(completions, models)
     document = openapi_document(endpoints)
     routes = [
-        *(endpoint.route(max_body_bytes) for endpoint in endpoints),
+        *(endpoint.route(options.max_body_bytes) for endpoint in endpoints),
         Route("/v1/models", models.list_models),
         Route("/v1/models/{name:path}", models.show_model),
         Route("/lora/status", models.show_newest),
@@ -128,7 +120,7 @@ def make_app(
     )
     # Metrics and log are outermost, so that they have refused requests too. A request without a
     # key uses no memory for its body.
-    guarded = ShutdownResponder(AccessControl(BodyLimit(app, max_queue_bytes), key))
+    guarded = ShutdownResponder(AccessControl(BodyLimit(app, options.max_queue_bytes), key))
     return MetricsMiddleware(guarded, metrics, {route.path for route in routes}, log)
 
 

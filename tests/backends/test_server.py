@@ -608,12 +608,13 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from arena.cli.serve import serve
     from arena.core.errors import MissingDependency
-    from backends.server import ServeOptions, serve
+    from backends.server import ServeOptions
 
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(MissingDependency, match=r"prometheus_client.*\[embedded,serve\]"):
-        serve(ServeOptions())
+        serve("clue-tiny", ServeOptions())
 
 
 def test_secrets_are_not_shown(narrow: Server) -> None:

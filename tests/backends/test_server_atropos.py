@@ -27,6 +27,7 @@ from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E4
 from arena.llm.settings import Settings  # noqa: E402
 from backends.embedded.sampler import Sampler  # noqa: E402
 from backends.openai_http import HTTPBackend  # noqa: E402
+from backends.server import ServeOptions  # noqa: E402
 from backends.server.app import make_app  # noqa: E402
 
 NAME = "tiny"
@@ -104,7 +105,7 @@ def server(folder: Path, root: Path) -> Iterator[ServedSampler]:
 
 def run_server(folder: Path, root: Path | None, **options: Any) -> Iterator[ServedSampler]:
     sampler = Sampler(folder, slots=4, threads=1, context_length=256)
-    app = make_app(sampler, lora_root=root, **options)
+    app = make_app(sampler, ServeOptions(lora_root=root, **options))
     # Without certificates, whose loading takes longer than a request.
     with serving(app) as url, httpx.Client(base_url=url, timeout=60, verify=False) as client:
         yield ServedSampler(url, sampler, client)

@@ -30,6 +30,7 @@ from arena.core.errors import StopPlaying, UsageError  # noqa: E402
 from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
 from backends.embedded.sampler import Sampler  # noqa: E402
+from backends.server import ServeOptions  # noqa: E402
 from backends.server.app import make_app  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
@@ -55,7 +56,7 @@ class ModelServer:
 
     def start(self) -> None:
         self.sampler = Sampler(self._model, slots=4, threads=1)
-        self._app = make_app(self.sampler, key=self._key, lora_root=self._root)
+        self._app = make_app(self.sampler, ServeOptions(lora_root=self._root), key=self._key)
         listener = socket.create_server(("127.0.0.1", self._port))
         self._port = listener.getsockname()[1]
         config = uvicorn.Config(

@@ -29,6 +29,7 @@ from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.llm.backend import Message, Request
 from arena.llm.settings import Settings
 from backends.embedded.sampler import Sampler
+from backends.server import ServeOptions
 from backends.server.app import make_app
 from trainers.config.config import TrainConfig
 from trainers.hosts.art.classes import TrainResult
@@ -120,7 +121,7 @@ def sampler(base: Path) -> Iterator[Sampler]:
 @pytest.fixture
 def host(base: Path, tmp_path: Path, sampler: Sampler) -> Iterator[LocalHostWithoutART]:
     config = TrainConfig(base_model=f"{base}", trainer_host="local", lora_rank=2)
-    with serving(make_app(sampler, lora_root=tmp_path)) as url:
+    with serving(make_app(sampler, ServeOptions(lora_root=tmp_path))) as url:
         host = LocalHostWithoutART(HostRequest(config, tmp_path, Settings.model_validate({})))
         host.inner = AdapterWriter(base, host._folder() / "checkpoints", url, sampler)
         yield host

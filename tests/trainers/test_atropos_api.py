@@ -541,7 +541,7 @@ def test_minimum_shares() -> None:
 def test_a_silent_environment_blocks_no_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from trainers.atropos.queue_status import MAX_SILENCE, minimum_rows
+    from trainers.atropos.store import MAX_SILENCE, minimum_rows
 
     store = _store(tmp_path, min_batch_allocation=0.5)
     assert minimum_rows(store) == {0: 2}

@@ -41,7 +41,6 @@ from trainers.atropos.client import TrajectoryClient
 from trainers.atropos.environment import EnvironmentOptions, TrajectoryEnvironment
 from trainers.atropos.group_player import EQUAL, GroupPlayer
 from trainers.atropos.process import process
-from trainers.atropos.rows import RowOptions
 from trainers.atropos.store import TrajectoryStore
 from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
@@ -83,7 +82,7 @@ def player(backend: Any, *, keep_equal: bool = False, **settings: Any) -> GroupP
     config = TrainConfig(game="kuhn_poker", **values | settings)
     llm = LLMService(Settings.model_validate({}), notify=lambda _: None)
     llm.add(NEWEST, backend)
-    return GroupPlayer(config, KUHN, llm, RowOptions(1.0), keep_equal=keep_equal)
+    return GroupPlayer(config, KUHN, llm, keep_equal=keep_equal)
 
 
 @dataclass
@@ -454,7 +453,7 @@ def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
 def test_groups_in_a_file(tmp_path: Path) -> None:
     out = tmp_path / "new" / "groups.jsonl"
     playing = player(Typist(), keep_equal=True)
-    playing._options = RowOptions(1.0, with_messages=True)
+    playing._with_messages = True
     counts = asyncio.run(process(playing, 3, out, 10**6))
     assert counts.pushed == 3 and counts.games == 6
     groups = [ScoredData.model_validate(json.loads(line)) for line in out.read_text().splitlines()]

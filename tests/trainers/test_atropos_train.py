@@ -35,7 +35,7 @@ from backends.openai_http import HTTPBackend  # noqa: E402
 from trainers.atropos.app import make_trajectory_app  # noqa: E402
 from trainers.atropos.client import TrajectoryClient  # noqa: E402
 from trainers.atropos.environment import TrajectoryEnvironment  # noqa: E402
-from trainers.atropos.newest_model import NewestModel  # noqa: E402
+from trainers.atropos.group_player import NewestModel  # noqa: E402
 from trainers.atropos.store import TrajectoryStore  # noqa: E402
 from trainers.atropos.training.options import TrajectoryOptions, settled_options  # noqa: E402
 from trainers.atropos.training.trainer import TrajectoryTrainer  # noqa: E402

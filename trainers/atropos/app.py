@@ -1,7 +1,10 @@
-"""The trajectory API as an ASGI application: routes, errors and middleware."""
+"""The trajectory API as an ASGI application (routes, errors, middleware) and as a process."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, ValidationError
@@ -12,7 +15,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from arena.http.access import AccessControl, BodyLimit
-from arena.http.server import ShutdownResponder
+from arena.http.server import (
+    ShutdownResponder,
+    bind_socket,
+    resolve_address,
+    run_server,
+    server_key,
+    server_url,
+)
 from trainers.atropos.endpoints import TrajectoryEndpoints, busy
 from trainers.atropos.store import StorageFull, TrajectoryStore
 
@@ -23,6 +33,8 @@ if TYPE_CHECKING:
 COMPRESSED_BYTES = 1000
 """Longer answers are compressed for clients that accept it."""
 COMPRESSION_LEVEL = 3
+DRAIN_SECONDS = 10.0
+"""Time limit for running requests after the first signal."""
 BODIES_IN_PROGRESS = 4
 """Bodies of the largest size that may be read at the same time."""
 
@@ -69,3 +81,41 @@ def make_trajectory_app(
     limited = BodyLimit(compressed, BODIES_IN_PROGRESS * max_body_bytes)
     # /batch and /reset_data change the state by GET, so another site's page must not even link.
     return ShutdownResponder(AccessControl(limited, key, allows_links=False))
+
+
+def serve_trajectories(
+    host: str, port: int, data: Path, *, max_groups: int, max_body_bytes: int
+) -> int:
+    """Serve until a signal and return the exit code: `arena atropos api`.
+
+    The bearer token is the variable ARENA_API_KEY, from the environment or `.env`.
+
+    Args:
+        host: Address to listen on.
+        port: The port; 0 selects a free one.
+        data: Folder of the queue, which survives the process.
+        max_groups: Groups that may wait for a batch.
+        max_body_bytes: Largest body, after decompression.
+
+    Raises:
+        ArenaError: The address or the folder cannot be used.
+    """
+    # Everything that can be refused is refused before anything is written.
+    address = resolve_address(host)
+    key = server_key(host, address)
+    # Bound before the folder is opened: a port in use is reported first, and leaves no files.
+    with bind_socket(address, port) as listener, closing(TrajectoryStore(data)) as store:
+        app = make_trajectory_app(
+            store, key=key, max_groups=max_groups, max_body_bytes=max_body_bytes
+        )
+        greeting = f"Trajectory API on {server_url(listener)} ({_summary(store)})"
+        asyncio.run(run_server(app, listener, greeting, drain_seconds=DRAIN_SECONDS))
+    return 0
+
+
+def _summary(store: TrajectoryStore) -> str:
+    """Return what the folder holds, so that an earlier run is noticed."""
+    if store.run is None:
+        return f"{store.path}: new"
+    step, waiting = store.run.step, len(store.waiting)
+    return f"{store.path}: a run at step {step} with {waiting} waiting groups"

@@ -12,7 +12,7 @@ import logging
 import uuid
 import zlib
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 from starlette.exceptions import HTTPException
@@ -21,10 +21,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from arena.http.access import read_body
-from trainers.atropos.delivery import BatchResponse
 from trainers.atropos.packing import select_batch
-from trainers.atropos.queue_status import env_status, minimum_rows
-from trainers.atropos.store import TrainerRun, TrajectoryStore
+from trainers.atropos.store import TrainerRun, TrajectoryStore, env_status, minimum_rows
 from trainers.atropos.wire import (
     EnvReference,
     EnvRegistration,
@@ -33,6 +31,12 @@ from trainers.atropos.wire import (
     TrainerRegistration,
     check_group,
 )
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from trainers.atropos.store import TrajectoryStore
 
 LOG = logging.getLogger(__name__)
 RETRY_SECONDS = "5"
@@ -281,3 +285,36 @@ def _decompress(body: bytes, limit: int) -> bytes:
     if not inflate.eof:
         raise HTTPException(400, "the gzip body is incomplete")
     return content
+
+
+class BatchResponse(Response):
+    """A batch, which counts as delivered once its rows were sent on a connection that is open."""
+
+    def __init__(
+        self, store: TrajectoryStore, batch: int, in_delivery: set[int], request: Request
+    ) -> None:
+        groups = ",".join(store.read_batch(batch))
+        super().__init__(f'{{"batch":[{groups}]}}', media_type="application/json")
+        # Without a length the client has read the answer only when its end is sent.
+        del self.headers["content-length"]
+        # From now on no other request gets this batch.
+        in_delivery.add(batch)
+        self._delivery = store, batch, in_delivery, request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        store, batch, in_delivery, request = self._delivery
+        try:
+            start = {"status": 200, "headers": self.raw_headers}
+            await send({"type": "http.response.start", **start})
+            body = {"body": bytes(self.body), "more_body": True}
+            await send({"type": "http.response.body", **body})
+            # Sending waits until the buffer for the body has drained: a client that stopped reading
+            # holds the response here, before the batch counts as delivered.
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
+            # Recorded before the end is sent: who has read the end never gets the batch again. A
+            # reset may have removed the batch meanwhile.
+            if not await request.is_disconnected() and batch in store.undelivered:
+                store.delivered(batch)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            in_delivery.discard(batch)

@@ -1,24 +1,119 @@
-"""Games of an environment: one item is a deal at one table, played once for each row of a group."""
+"""Games of an environment: one item is a deal at one table, played once for each row of a group.
+
+A row holds the ids that the server read and sampled. A chat that only grows is one row. Where the
+server read a prompt that does not continue the ids so far (a shortened chat, a template that
+rewrites an answer), the trajectory goes on in another row. Row k of all trajectories is one group.
+A trajectory with fewer rows repeats its last one there, with the override `set_advantage_to_zero`:
+a group always has the registered size, and its scores are always those of all its games, so every
+row has the advantage of its game.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from arena.core.errors import UsageError
+from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.game import Game
+from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.service import LLMService
-from trainers.atropos.rows import NothingSampled, RowOptions, longest_row, scored_groups
-from trainers.atropos.wire import ScoredData
+from backends.openai_http import HTTPBackend
+from backends.openai_wire import parse_policy_version
+from trainers.algorithms.sequences import Answer, TokenSequence
+from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
 from trainers.deal_schedule import schedule_step
 from trainers.rewards.credit import complete_groups
 from trainers.rollouts.rollouts import Rollouts
 from trainers.setup import rollout_setting
-from trainers.trajectory import TrajectoryGroup
+from trainers.trajectory import Trajectory, TrajectoryGroup
+
+
+def scored_groups(
+    group: TrajectoryGroup, facts: dict[str, JsonValue], temperature: float, with_messages: bool
+) -> list[ScoredData]:
+    """Return the groups of rows of a trajectory group, most often one.
+
+    There is none if a trajectory has no sampled token, for example of a seat that never had to
+    decide.
+
+    Args:
+        group: Complete trajectories of one deal and seat, with rewards.
+        facts: What the trainer may want to know, sent as `group_overrides["arena"]`.
+        temperature: Of sampling; the log-probabilities are those of this temperature.
+        with_messages: Send the chats as text too.
+
+    Raises:
+        StopPlaying: The server does not report the ids of its tokens.
+    """
+    # By trajectory its rows; nearly always one.
+    by_trajectory = [trajectory_rows(trajectory) for trajectory in group.trajectories]
+    if not all(by_trajectory):
+        return []
+    chats = [messages_of(trajectory) for trajectory in group.trajectories]
+    return [
+        ScoredData(
+            tokens=[row.ids for row in rows],
+            masks=[_masks(row) for row in rows],
+            scores=[float(trajectory.reward) for trajectory in group.trajectories],
+            inference_logprobs=[_logprobs(row) for row in rows],
+            messages=chats if with_messages else None,
+            generation_params={"temperature": temperature},
+            overrides=[
+                {"set_advantage_to_zero": True} if number >= len(own) else {}
+                for own in by_trajectory
+            ],
+            group_overrides={"arena": {**facts, "part": number}},
+        )
+        for number in range(max(map(len, by_trajectory)))
+        for rows in [[own[min(number, len(own) - 1)] for own in by_trajectory]]
+    ]
+
+
+def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
+    """Return the rows of one trajectory, in the order of play. Raises StopPlaying."""
+    rows: list[TokenSequence] = []
+    for turn in trajectory.turns:
+        if not turn.prompt_ids:
+            raise StopPlaying(
+                "the server does not report the ids of its prompts, so its games cannot be "
+                "trained: use arena serve, or vLLM 0.11 or later, which know return_token_ids"
+            )
+        # Compared by ids: equal texts may have other tokens.
+        if not rows or list(turn.prompt_ids[: len(rows[-1].ids)]) != rows[-1].ids:
+            rows.append(TokenSequence(0, 0))
+        # The advantage is the trainer's to compute, from the scores.
+        rows[-1].add(Answer(turn.prompt_ids, turn.tokens))
+    return rows
+
+
+def messages_of(trajectory: Trajectory) -> list[dict[str, JsonValue]]:
+    """Return the first chat of a trajectory, with the answers as sampled."""
+    messages: list[dict[str, JsonValue]] = []
+    for turn in (trajectory.chats() or [[]])[0]:
+        messages += [{"role": one.role, "content": one.content} for one in turn.messages]
+        messages.append({"role": "assistant", "content": turn.text})
+    return messages
+
+
+def _masks(row: TokenSequence) -> list[int]:
+    # Position 0 is never sampled: a prompt precedes it.
+    trained = set(row.sampled_positions)
+    return [token if place in trained else MASKED for place, token in enumerate(row.ids)]
+
+
+def _logprobs(row: TokenSequence) -> list[float]:
+    logprobs = [NOT_SAMPLED] * len(row.ids)
+    for place, logprob in zip(row.sampled_positions, row.sampled_logprobs, strict=True):
+        # Rounding may bring a certain token slightly above 0.
+        logprobs[place] = min(0.0, logprob)
+    return logprobs
+
 
 EQUAL, TOO_LONG, FAILED, EMPTY = "equal scores", "too long", "a failed game", "no sampled token"
 """Reasons to drop a group, as they are reported."""
@@ -45,7 +140,7 @@ class GroupPlayer:
         config: Game, players, limits and reward; `rollouts_per_group` is the size of a group.
         game: The game.
         llm: Answers for the learner and for models among the opponents.
-        options: Fields of all groups.
+        with_messages: Send the chats as text too.
         keep_equal: Keep groups whose scores are all equal; a trainer learns nothing from them.
 
     Raises:
@@ -57,8 +152,8 @@ class GroupPlayer:
         config: TrainConfig,
         game: Game,
         llm: LLMService,
-        options: RowOptions,
         *,
+        with_messages: bool = False,
         keep_equal: bool = False,
     ) -> None:
         self.config = config.model_copy(update={"groups_per_step": 1})
@@ -68,7 +163,7 @@ class GroupPlayer:
         self._mix, self._rewards = parsed.mix, parsed.rewards
         self._game = game
         self._llm = llm
-        self._options = options
+        self._with_messages = with_messages
         self._keep_equal = keep_equal
         # Each item has its own Rollouts, so that its games do not wait for those of other items.
         # The trainer updates the weights while games are played: one game may meet two versions.
@@ -123,11 +218,13 @@ class GroupPlayer:
         scores = {trajectory.reward for trajectory in group.trajectories}
         if len(scores) == 1 and not self._keep_equal:
             return [], EQUAL
-        try:
-            rows = scored_groups(group, self._facts(group, version), self._options)
-        except NothingSampled:
+        rows = scored_groups(
+            group, self._facts(group, version), self.config.temperature, self._with_messages
+        )
+        if not rows:
             return [], EMPTY
-        return ([], TOO_LONG) if longest_row(rows) >= max_tokens else (rows, "")
+        is_too_long = any(len(row) >= max_tokens for part in rows for row in part.tokens)
+        return ([], TOO_LONG) if is_too_long else (rows, "")
 
     def _facts(self, group: TrajectoryGroup, version: int | None) -> dict[str, JsonValue]:
         """Return what `group_overrides["arena"]` holds."""
@@ -143,3 +240,61 @@ class GroupPlayer:
             "newest_policy_version": max(versions, default=version),
             "won": [one.won for one in group.trajectories],
         }
+
+
+FRESH_SECONDS = 1.0
+"""Age of the list of models up to which it is not asked for again."""
+GONE = frozenset({"bad_request", "configuration"})
+"""Causes of an error for a name that the server does not have (any more): status 400 or 404."""
+
+
+class NewestModel:
+    """Answers with the adapter NAME@k of the largest k, and without one with the base model.
+
+    A trainer loads the adapter of each step under a new name and unloads older ones. Requests that
+    name the base model would play with its weights for ever.
+
+    Args:
+        server: The server; `close` closes it.
+    """
+
+    traits = BackendTraits(is_remote=True)
+
+    def __init__(self, server: HTTPBackend) -> None:
+        self.model = ""
+        """Name of the weights that answer; empty before the first call."""
+        self.context_length: int | None = None
+        self._server = server
+        self._read_at = 0.0
+        self._reading = asyncio.Lock()
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer once. The completion's `policy_version` is k. Raises BackendError."""
+        name = await self._newest(time.monotonic() - FRESH_SECONDS)
+        try:
+            return await self._server.complete_with(name, request)
+        except BackendError as error:
+            if error.cause not in GONE:
+                raise
+            # Unloaded since the list was read, or the server was restarted with other weights.
+            newer = await self._newest(time.monotonic())
+            if newer == name:
+                raise
+        return await self._server.complete_with(newer, request)
+
+    async def _newest(self, after: float) -> str:
+        """Return the newest name, from a list that was read after this monotonic time."""
+        async with self._reading:
+            if self._read_at <= after:
+                read_at = time.monotonic()
+                cards = await self._server.models()
+                # The base model has no version; of several models without one the first is taken.
+                versions = [(parse_policy_version(card.id), card) for card in cards]
+                newest = max(versions, key=lambda pair: -1 if pair[0] is None else pair[0])[1]
+                base = next((card for card in cards if not card.parent), newest)
+                self.model, self._read_at = newest.id, read_at
+                self.context_length = newest.max_model_len or base.max_model_len
+            return self.model
+
+    async def close(self) -> None:
+        await self._server.close()

@@ -146,9 +146,10 @@ class EmbeddedBackend(Backend):
         import httpx
         from openai import AsyncOpenAI
 
+        from backends.server import ServeOptions
         from backends.server.app import make_app
 
-        app = make_app(self.trainer.sampler, tokens_as_ids=True)
+        app = make_app(self.trainer.sampler, ServeOptions(tokens_as_ids=True))
         transport = httpx.ASGITransport(app)
         return AsyncOpenAI(
             base_url="http://localhost/v1",

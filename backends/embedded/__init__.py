@@ -67,7 +67,7 @@ def embedded(model: str, settings: Settings) -> Backend:
     """
     folder = find_checkpoint(model)
     require("an embedded model", ("torch", "tokenizers", "safetensors"), "embedded")
-    return EmbeddedBackend(folder)
+    return SharedSamplerBackend(folder)
 
 
 def models_folder() -> Path:
@@ -184,7 +184,7 @@ class SamplerBackend:
         """Do nothing: the sampler belongs to the caller."""
 
 
-class EmbeddedBackend(SamplerBackend):
+class SharedSamplerBackend(SamplerBackend):
     """Backend for a checkpoint folder. All backends of one folder share its sampler."""
 
     def __init__(self, folder: Path) -> None:

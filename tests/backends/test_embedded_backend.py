@@ -15,7 +15,7 @@ from arena import catalog
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 from arena.llm.backend import Backend, Completion, Message, Request, Sampling
 from arena.llm.settings import Settings
-from backends.embedded import EmbeddedBackend, embedded, find_checkpoint
+from backends.embedded import SharedSamplerBackend, embedded, find_checkpoint
 
 CHAT = (Message("system", "You play Cluedo."), Message("user", "It is your turn."))
 REQUEST = Request(CHAT, Sampling(max_tokens=5, seed=1), logprobs=True)
@@ -27,8 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def backend(folder: Path) -> Iterator[EmbeddedBackend]:
-    made = EmbeddedBackend(folder)
+def backend(folder: Path) -> Iterator[SharedSamplerBackend]:
+    made = SharedSamplerBackend(folder)
     yield made
     asyncio.run(made.close())
 
@@ -37,7 +37,7 @@ def complete(backend: Backend, request: Request) -> Completion:
     return asyncio.run(backend.complete(request))
 
 
-def test_a_completion_holds_all_that_the_sampler_knows(backend: EmbeddedBackend) -> None:
+def test_a_completion_holds_all_that_the_sampler_knows(backend: SharedSamplerBackend) -> None:
     done = complete(backend, REQUEST)
     assert done.model == "tiny"
     assert done.cost == 0.0
@@ -53,14 +53,14 @@ def test_a_completion_holds_all_that_the_sampler_knows(backend: EmbeddedBackend)
     assert choice.finish_reason == ("length" if len(choice.tokens) == 5 else "stop")
 
 
-def test_tokens_come_only_when_asked_for(backend: EmbeddedBackend) -> None:
+def test_tokens_come_only_when_asked_for(backend: SharedSamplerBackend) -> None:
     with_tokens = complete(backend, REQUEST)
     without = complete(backend, replace(REQUEST, logprobs=False))
     assert without.choices[0].tokens == ()
     assert without.text == with_tokens.text
 
 
-def test_the_end_token_is_no_text(backend: EmbeddedBackend) -> None:
+def test_the_end_token_is_no_text(backend: SharedSamplerBackend) -> None:
     done = complete(backend, replace(REQUEST, guided_choice=("yes", "no")))
     assert done.text in ("yes", "no")
     assert done.choices[0].finish_reason == "stop"
@@ -68,7 +68,7 @@ def test_the_end_token_is_no_text(backend: EmbeddedBackend) -> None:
     assert done.choices[0].tokens[-1].text == ""
 
 
-def test_a_turn_finds_the_one_before_it_in_the_cache(backend: EmbeddedBackend) -> None:
+def test_a_turn_finds_the_one_before_it_in_the_cache(backend: SharedSamplerBackend) -> None:
     first = complete(backend, REQUEST)
     longer = (*CHAT, Message("assistant", first.text), Message("user", "And now?"))
     second = complete(backend, replace(REQUEST, messages=longer))
@@ -76,7 +76,7 @@ def test_a_turn_finds_the_one_before_it_in_the_cache(backend: EmbeddedBackend) -
 
 
 def test_several_answers_differ_and_the_first_is_the_one_of_the_seed(
-    backend: EmbeddedBackend,
+    backend: SharedSamplerBackend,
 ) -> None:
     one = complete(backend, REQUEST)
     request = replace(REQUEST, sampling=replace(REQUEST.sampling, n=4))
@@ -87,7 +87,7 @@ def test_several_answers_differ_and_the_first_is_the_one_of_the_seed(
     assert complete(backend, request).choices == four.choices
 
 
-def test_faults_are_backend_errors(backend: EmbeddedBackend) -> None:
+def test_faults_are_backend_errors(backend: SharedSamplerBackend) -> None:
     with pytest.raises(BackendError) as caught:
         complete(backend, replace(REQUEST, guided_regex="("))
     assert caught.value.cause == "bad_request"
@@ -98,7 +98,7 @@ def test_faults_are_backend_errors(backend: EmbeddedBackend) -> None:
 
 
 def test_all_who_name_a_folder_share_its_sampler(folder: Path) -> None:
-    one, two = EmbeddedBackend(folder), EmbeddedBackend(folder)
+    one, two = SharedSamplerBackend(folder), SharedSamplerBackend(folder)
     assert one.sampler is two.sampler
 
     async def play() -> None:
@@ -110,7 +110,7 @@ def test_all_who_name_a_folder_share_its_sampler(folder: Path) -> None:
             await two.complete(REQUEST)
 
     asyncio.run(play())
-    three = EmbeddedBackend(folder)
+    three = SharedSamplerBackend(folder)
     assert three.sampler is not one.sampler
     asyncio.run(three.close())
 

@@ -103,9 +103,11 @@ def server(folder: Path, root: Path) -> Iterator[ServedSampler]:
     yield from run_server(folder, root)
 
 
-def run_server(folder: Path, root: Path | None, **options: Any) -> Iterator[ServedSampler]:
+def run_server(
+    folder: Path, root: Path | None, key: SecretStr | None = None, **options: Any
+) -> Iterator[ServedSampler]:
     sampler = Sampler(folder, slots=4, threads=1, context_length=256)
-    app = make_app(sampler, ServeOptions(lora_root=root, **options))
+    app = make_app(sampler, ServeOptions(lora_root=root, **options), key=key)
     # Without certificates, whose loading takes longer than a request.
     with serving(app) as url, httpx.Client(base_url=url, timeout=60, verify=False) as client:
         yield ServedSampler(url, sampler, client)

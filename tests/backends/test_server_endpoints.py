@@ -241,7 +241,7 @@ def test_thinking_that_the_server_cannot_limit_is_refused_by_its_flag(server: Se
     assert isinstance(asyncio.run(ask(reasoning_effort="none")), str)
     for fields, flag in (
         ({"reasoning_effort": "high"}, "--reasoning-effort"),
-        ({"thinking_tokens": 100}, "--thinking-tokens"),
+        ({"thinking_tokens": 100}, "thinking_tokens"),
     ):
         with pytest.raises(BackendError, match=f"does not support it.*{flag}") as refused:
             asyncio.run(ask(**fields))

@@ -123,7 +123,7 @@ class SuiteRun:
         name, baseline = redacted(task.player_of(self.player)), task.baseline_of(self.player)
         aggregator = EvaluationAggregator(run.game, name, baseline, task.target, task.against)
 
-        def schedule(_: Sequence[Slot]) -> list[Slot]:
+        def schedule(_: int, __: Sequence[Slot]) -> list[Slot]:
             return self.suite.schedule(task, self.player)
 
         if self.flags.dry_run and not self.as_json:

@@ -86,11 +86,9 @@ def eval_command(
     deals = games or (MAX_DEALS if until_ci is not None else 100)
     evaluation = EvaluationAggregator(the_game, name, baseline_name, until_ci, opponent_names)
 
-    def schedule(_: Sequence[Slot]) -> list[Slot]:
-        seats, seed = the_game.num_players, run.first_seed
-        return list(
-            evaluation_schedule(seats, tested, opponents, baseline, deals, seed, run.deal_rule)
-        )
+    def schedule(run_seed: int, _: Sequence[Slot]) -> list[Slot]:
+        seats = the_game.num_players
+        return list(evaluation_schedule(seats, tested, opponents, baseline, deals, run_seed))
 
     return run.conduct(schedule, evaluation, report_flags, until_ci)
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.cli.executor_flags import ExecutorFlags, reserve_descriptors
-from arena.cli.experiment_files import ExperimentFiles
 from arena.cli.flags import GameFlags, first_seed
 from arena.cli.model_flags import ModelFlags, has_models, probe_models
 from arena.cli.report import ReportFlags
-from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
+from arena.cli.terminal import (
+    echo,
+    progress_bar,
+    run_until_stopped,
+    settle_accounts,
+    unused_path,
+)
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
+from arena.episodes.files import game_stem
+from arena.evaluation.records import RESULTS
 from arena.llm.config import setting
 
 if TYPE_CHECKING:
@@ -29,10 +37,12 @@ if TYPE_CHECKING:
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
     from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.report import Report
-    from arena.evaluation.schedule import DealRule, ExperimentSetup
+    from arena.evaluation.schedule import ExperimentSetup
     from arena.evaluation.store import Results
-    from arena.evaluation.store.schema import Kind
+    from arena.evaluation.store.schema import Experiment, Kind
 
+    Scheduler = Callable[[int, Sequence[Slot]], list[Slot]]
+    """Returns all games of a run, by its seed and the games of its earlier schedule."""
     Aggregator = EvaluationAggregator | TournamentAggregator
     """Turns results, which come in the order of the schedule, into a report."""
 
@@ -52,6 +62,83 @@ class ExperimentFlags(ExecutorFlags):
     """Write a replay of each game."""
     dry_run: bool = setting(False, "Models", flag="--dry-run")
     """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFiles:
+    """The results files of one kind of experiment with one set-up."""
+
+    kind: Kind
+    game: Game
+    settings: Mapping[str, JsonValue]
+    """Settings that must be equal for a run to be resumed, without the seed."""
+    out: Path | None
+    """Folder that the user names; None for one in `runs/`."""
+
+    def create(self, seed: int) -> Results:
+        """Create a results file in `out`, or in a new folder."""
+        from arena.evaluation.store import Results
+
+        options = self.game.options.model_dump(mode="json")
+        folder = self.out or unused_path(self._home, game_stem(self.game, seed))
+        settings = {"seed": seed, **self.settings}
+        return Results.create(folder / RESULTS, self.kind, self.game.name, options, settings)
+
+    def resume(self, seed: int | None, dry_run: bool = False) -> Results:
+        """Open the file of `out`, or the last one with these settings, to add games to it.
+
+        A dry run opens it for reading. Raises UsageError if there is none, or if its settings
+        differ.
+        """
+        from arena.evaluation.store import Results
+
+        path = self._last_file(seed) if self.out is None else self.out / RESULTS
+        results = Results.read(path) if dry_run else Results.open(path)
+        for name, value in self._differences(results.experiment, seed).items():
+            results.close()
+            raise UsageError(
+                f"--resume: {path} was made with {name} = {value}; use the same flags, or another "
+                "--out without --resume"
+            )
+        stored = results.experiment.settings
+        # A tournament of bots may be joined by a model; from then on its options are fixed.
+        if self.settings["models"] and not stored["models"] and not dry_run:
+            results.set_settings({**stored, "models": self.settings["models"]})
+        return results
+
+    @property
+    def _home(self) -> Path:
+        return Path("runs") / self.kind
+
+    def _last_file(self, seed: int | None) -> Path:
+        """Return the file with these settings that was written to last."""
+        from arena.evaluation.store import Results
+
+        paths = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.stat().st_mtime)
+        for path in paths:
+            # A file that cannot be read is not the one that is looked for.
+            with suppress(ArenaError), Results.read(path) as results:
+                if not self._differences(results.experiment, seed):
+                    return path
+        raise UsageError(
+            f"--resume: no run in {self._home} had these flags; name its folder with --out"
+        )
+
+    def _differences(self, experiment: Experiment, seed: int | None) -> dict[str, JsonValue]:
+        """Return the stored values that differ from the present ones, by name.
+
+        A seed that the user does not give makes no difference, nor do the options of models if only
+        bots have played, or only bots play now.
+        """
+        present: dict[str, JsonValue] = {"kind": self.kind, "game": self.game.name, "seed": seed}
+        present |= {**self.game.options.model_dump(mode="json"), **self.settings}
+        stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
+        stored |= {**experiment.options, **experiment.settings}
+        if seed is None:
+            present["seed"] = stored.get("seed")
+        if None in (present["models"], stored.get("models")):
+            stored["models"] = present["models"]
+        return {name: value for name, value in stored.items() if present.get(name) != value}
 
 
 class ExperimentRun:
@@ -74,8 +161,7 @@ class ExperimentRun:
         self.flags = flags
         self.specs = list(dict.fromkeys(specs))
         self.seed = seed
-        self.deal_rule: DealRule = "hashed"
-        """Of a run of an earlier version, its own."""
+        """Seed that the user gives; None: that of the run which is resumed, or a random one."""
         self.resumed_by: str | None = None
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
         with_models = has_models(self.specs)
@@ -103,14 +189,9 @@ class ExperimentRun:
             # Making the agents of a table full of one SPEC raises its errors.
             replace(self._match, specs=[spec] * self.game.num_players).seat(self.llm)
 
-    @property
-    def first_seed(self) -> int:
-        assert self.seed is not None, "open the results first"
-        return self.seed
-
     def conduct(
         self,
-        schedule: Callable[[Sequence[Slot]], list[Slot]],
+        schedule: Scheduler,
         aggregator: Aggregator,
         report_flags: ReportFlags,
         until_ci: float | None = None,
@@ -124,38 +205,32 @@ class ExperimentRun:
             self._print_estimate(schedule, report_flags.as_json, until_ci)
             return 0
         with self._open_results() as results:
-            return self._conduct(results, schedule(results.schedule()), aggregator, report_flags)
+            slots = schedule(results.experiment.seed, results.schedule())
+            return self._conduct(results, slots, aggregator, report_flags)
 
     def _open_results(self) -> Results:
         """Create the results file, or with --resume open the existing one."""
-        from arena.evaluation.store.schema import deal_rule
-
         if self.flags.resume:
-            results = self._files.resume(self.seed, self.flags.dry_run)
-            seed = results.experiment.settings["seed"]
-            assert isinstance(seed, int)
-            self.seed, self.deal_rule = seed, deal_rule(results.experiment)
-            return results
-        self.seed = first_seed(self.seed)
-        return self._files.create(self.seed)
+            return self._files.resume(self.seed, self.flags.dry_run)
+        return self._files.create(first_seed(self.seed))
 
     def _print_estimate(
         self,
-        schedule: Callable[[Sequence[Slot]], list[Slot]],
+        schedule: Scheduler,
         as_json: bool,
         until_ci: float | None,
     ) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate
 
-        done: list[Slot] = []
         finished: set[int] = set()
         if self.flags.resume:
             with self._open_results() as results:
-                done, finished = results.schedule(), results.finished()
+                slots = schedule(results.experiment.seed, results.schedule())
+                finished = results.finished()
         else:
-            self.seed = first_seed(self.seed)
-        missing = [slot for slot in schedule(done) if slot.number not in finished]
+            slots = schedule(first_seed(self.seed), [])
+        missing = [slot for slot in slots if slot.number not in finished]
         print_estimate(
             self._match,
             Counter(slot.specs for slot in missing),
@@ -209,8 +284,8 @@ class ExperimentRun:
                 f"Scored: only {pluralize(report.scored, 'game')}, because an earlier run has "
                 "kept no replays."
             )
-        run = {"seed": self.seed, "settings": self._settings, "results": str(results.path)}
-        return report.model_copy(update={"notes": notes, **run})
+        run = {"seed": results.experiment.seed, "results": str(results.path)}
+        return report.model_copy(update={"notes": notes, "settings": self._settings, **run})
 
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
         from contextlib import AsyncExitStack, aclosing
@@ -267,13 +342,3 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
         async for scored in run_jobs(unscored, score_one, 4 * executor.workers):
             if scored:
                 results.rescore(scored)
-
-
-def with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
-    """Replace the SPECs of slots, which have no secrets in a results file, by the given ones."""
-    from arena.core.spec import redacted
-
-    given = {redacted(spec): spec for spec in specs}
-    return [
-        replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs)) for slot in slots
-    ]

@@ -174,8 +174,6 @@ def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
     from arena.episodes.record import Header
 
     match = run.match
-    # A game may have options that it did not have when the replay was written.
-    found = found.model_copy(update={"options": match.game.options.completed(found.options)})
     present = Header.of(
         match.game,
         seed,

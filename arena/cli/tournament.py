@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.experiment import ExperimentFlags, ExperimentRun, with_secrets
+from arena.cli.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.model_flags import ModelFlags
 from arena.cli.report import ReportFlags
@@ -61,15 +62,25 @@ def tournament_command(
         raise UsageError(f"--anchor {reference}: name it among the players, with --player too")
     report_flags.check()
 
-    def schedule(done: Sequence[Slot]) -> list[Slot]:
+    def schedule(run_seed: int, done: Sequence[Slot]) -> list[Slot]:
         missing = {spec for slot in done for spec in slot.specs} - set(names)
         if missing:
             raise UsageError(
                 f"--resume: {sorted(missing)[0]} plays in the earlier games; name it with --player "
                 "too"
             )
-        seats, seed = the_game.num_players, run.first_seed
-        slots = tournament_schedule(names, seats, games, seed, tables, done, run.deal_rule)
-        return with_secrets(slots, player)
+        seats = the_game.num_players
+        slots = tournament_schedule(names, seats, games, run_seed, tables, done)
+        return _with_secrets(slots, player)
 
     return run.conduct(schedule, TournamentAggregator(the_game, names, reference), report_flags)
+
+
+def _with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
+    """Replace the SPECs of slots, which have no secrets in a results file, by the given ones."""
+    from arena.core.spec import redacted
+
+    given = {redacted(spec): spec for spec in specs}
+    return [
+        replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs)) for slot in slots
+    ]

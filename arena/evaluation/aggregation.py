@@ -156,7 +156,7 @@ class EvaluationAggregator:
             return None
         controlled = controlled_mean(returns, luck, bounds)
         if controlled is None:
-            return LuckAdjusted(of=of, valid=False, fault="few")
+            return LuckAdjusted(of=of, valid=False)
         return LuckAdjusted(
             of=of,
             estimate=Interval.of(controlled.estimate),

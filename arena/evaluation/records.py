@@ -27,8 +27,6 @@ LUCK = ("luck:own", "luck:others")
 """Names of the luck of the seat under test (`arena.evaluation.scoring`), which is in no table."""
 TEAM = "team:number"
 """Name of the measure that keeps the number of a seat's team; it is in no table either."""
-FORMER_MEASURES = {"legal": LEGAL_RATE}
-"""Names of measures in files of earlier versions, with their present names."""
 
 
 @dataclass(frozen=True, slots=True)

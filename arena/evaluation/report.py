@@ -1,19 +1,16 @@
 """The report of an evaluation, a tournament or an analysis: one typed model.
 
 `aggregation` produces it. Tables, Markdown, sentences, HTML and `--json` are functions of it.
-A report that is read may lack any part except its kind, its game and its players: then, and for
-null, the part has its default. Names of fields that earlier versions wrote are understood.
+Parts that a kind of report does not have are at their defaults, and not in its JSON.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Literal, get_args
 
-from pydantic import Field, JsonValue, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, JsonValue
 
 from arena.core.analysis import Measure
-from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.views.html_table import html_table
 from arena.evaluation.formatting import amount, number
@@ -21,18 +18,10 @@ from arena.evaluation.records import SeatRole
 from arena.evaluation.report_parts import (
     CountRange,
     Interval,
-    IntervalsByMeasure,
     Number,
     PlayerReport,
-    Ranges,
-    RateInterval,
-    ReportedMeasure,
     ReportPart,
-    ValuesByMeasure,
 )
-
-ENTROPY: Ranges = {"entropy": (0.0, math.inf)}
-"""Ranges of series: an entropy is never negative."""
 
 
 class SeatEffect(ReportPart):
@@ -48,7 +37,7 @@ class PairResult(ReportPart):
     first: str
     second: str
     games: int = 0
-    ahead: RateInterval = Interval()
+    ahead: Interval = Interval()
     """Share in which `first` finished ahead of `second`; ties count half."""
     difference: Interval = Interval()
     """Rating of `first` minus that of `second`, from all games."""
@@ -96,28 +85,22 @@ class PairedComparison(ReportPart):
     games_needed_unpaired_range: CountRange | None = None
     fallback_bounds: Interval = Interval()
     """Bounds of the difference if no move had been a fallback."""
-    no_fallback_difference: Interval = Interval()
-    """Only in reports of earlier versions, and biased like `NoFallback.win_rate`."""
-    measures: IntervalsByMeasure = Field(default_factory=dict)
-    adjusted_p: ValuesByMeasure = Field(default_factory=dict)
+    measures: dict[str, Interval] = Field(default_factory=dict)
+    adjusted_p: dict[str, Number] = Field(default_factory=dict)
     """p-values of the measures, and of `won_difference`, adjusted for their number (Holm). The
-    difference itself is not among them: it is the primary result. Reports of earlier versions have
-    none."""
+    difference itself is not among them: it is the primary result."""
 
 
 class LuckAdjusted(ReportPart):
     """The result without luck, by control variates."""
 
-    of: Literal["win rate", "return", "difference"] = "win rate"
-    """Reports of earlier versions have the win rate of the player."""
+    of: Literal["return", "difference"]
     estimate: Interval = Interval()
     """Empty if it is not valid."""
     variance_ratio: Number = None
     """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
     valid: bool = True
-    fault: Literal["", "mean", "few"] = ""
-    """Reason, if it is not valid: few results that differ from the most frequent one. Earlier
-    versions used a control whose mean was assumed, and left it out if it was not 0."""
+    """False if few results differ from the most frequent one."""
 
 
 class SequentialResult(ReportPart):
@@ -140,21 +123,15 @@ class Report(ReportPart):
     scored: int = 0
     """Games that were scored by the exact posterior."""
     scale: ReturnScale = WIN_RATE
-    """Scale of the returns: differences and rankings are by their mean. Reports of earlier versions
-    compared win rates only."""
+    """Scale of the returns: differences and rankings are by their mean."""
     has_winner: bool = True
     """False for a game of one team, which earns a score and is not won."""
     par: Number = None
-    """Win rate of equal players, to compare win rates with. Reports of earlier versions have none.
-    """
+    """Win rate of equal players, to compare win rates with."""
     primary: str = ""
     """Path of the primary result in this report. It is not adjusted for other comparisons; all
     results but this one are exploratory."""
-    series_games: Literal["running", "all", "solved"] = "running"
-    """Games in a point of an entropy series. `solved`: all; a game that has ended keeps its last
-    value, and 0 if the player has won it. Reports of earlier versions: `all`, where it keeps its
-    last value in any case, or `running`: those that had this turn."""
-    measures: list[ReportedMeasure] = Field(default_factory=list)
+    measures: list[Measure] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     players: list[PlayerReport]
     against: list[str] = Field(default_factory=list)
@@ -173,43 +150,6 @@ class Report(ReportPart):
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     results: str | None = None
     """Path of the results file."""
-
-    @field_validator("players")
-    @classmethod
-    def _clip_players(cls, players: list[PlayerReport], info: ValidationInfo) -> list[PlayerReport]:
-        """Clip intervals to the declared ranges of returns, measures and entropies."""
-        # Fields that failed their own validation are missing here.
-        scale = info.data.get("scale", WIN_RATE)
-        bounds = {measure.name: measure.bounds for measure in info.data.get("measures", [])}
-        return [
-            player.clipped({"mean_return": scale.bounds, "measures": bounds, "series": ENTROPY})
-            for player in players
-        ]
-
-    @field_validator("comparison")
-    @classmethod
-    def _clip_comparison(
-        cls, comparison: PairedComparison | None, info: ValidationInfo
-    ) -> PairedComparison | None:
-        """Clip intervals to the ranges of differences of returns, wins and measures."""
-        scale = info.data.get("scale", WIN_RATE)
-        names = ("difference", "if_finished", "fallback_bounds", "no_fallback_difference")
-        ranges: dict[str, Ranges] = dict.fromkeys(names, scale.difference)
-        ranges["won_difference"] = WIN_RATE.difference
-        measured = ((each.name, *each.bounds) for each in info.data.get("measures", []))
-        ranges["measures"] = {name: (low - high, high - low) for name, low, high in measured}
-        return comparison and comparison.clipped(ranges)
-
-    @field_validator("sequential")
-    @classmethod
-    def _clip_sequential(
-        cls, sequential: SequentialResult | None, info: ValidationInfo
-    ) -> SequentialResult | None:
-        """Clip the interval to the range of returns, or of their differences."""
-        scale = info.data.get("scale", WIN_RATE)
-        is_difference = sequential is not None and sequential.of == "difference"
-        bounds = scale.difference if is_difference else scale.bounds
-        return sequential and sequential.clipped({"estimate": bounds})
 
     @property
     def ranked(self) -> list[PlayerReport]:
@@ -275,13 +215,3 @@ class Report(ReportPart):
     def to_json(self) -> dict[str, JsonValue]:
         """Return JSON values of the fields that were set: each kind of report has its own."""
         return self.model_dump(mode="json", exclude_unset=True)
-
-
-def read_report(value: JsonValue) -> Report:
-    """Read a report from JSON. Raises ArenaError, which names the place of the first fault."""
-    try:
-        return Report.model_validate(value)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(map(str, fault["loc"])) or "the whole"
-        raise ArenaError(f"cannot read the report: {place}: {fault['msg']}") from error

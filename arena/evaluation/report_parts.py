@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from arena.core.analysis import Measure
-from arena.evaluation.records import FORMER_MEASURES, Estimate, SeatRole
+from arena.evaluation.records import Estimate, SeatRole
 
 LARGEST = 1e15
 """No rate, rating or sum is larger. A larger value is damaged and cannot be drawn."""
@@ -23,41 +21,10 @@ Number = Annotated[float | None, BeforeValidator(_finite)]
 """A finite number, or None where it is unknown."""
 
 
-FORMER_FIELDS = {
-    "clean": "no_fallback",
-    "clean_rating": "no_fallback_rating",
-    "clean_difference": "no_fallback_difference",
-    "gain": "variance_ratio",
-}
-"""Names of fields in reports of earlier versions, with their present names."""
-
-
 class ReportPart(BaseModel):
-    """A part of a report. Null means the default; unknown fields are ignored."""
+    """A part of a report. Fields that are not known are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _present_fields(cls, value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        named = {FORMER_FIELDS.get(key, key): part for key, part in value.items()}
-        nullable = {name for name, field in cls.model_fields.items() if field.default is None}
-        return {name: part for name, part in named.items() if part is not None or name in nullable}
-
-    def clipped(self, ranges: Mapping[str, Ranges]) -> Self:
-        """Return the part with the ends of its intervals in these ranges, by name of the field."""
-        clipped = {name: _clip(getattr(self, name), ends) for name, ends in ranges.items()}
-        changed = {name: part for name, part in clipped.items() if part != getattr(self, name)}
-        # A copy counts its changed fields as set, so others are not named.
-        return self.model_copy(update=changed) if changed else self
-
-
-Range = tuple[float, float]
-"""Least and greatest possible value; infinite if there is none."""
-Ranges = Range | Mapping[str, Range]
-"""Range of an interval, or of each interval of a mapping, by name."""
 
 
 class Interval(ReportPart):
@@ -85,61 +52,10 @@ class Interval(ReportPart):
         """Return the bounds of an unknown value: the interval of its worst to its best case."""
         return cls(low=worst.low, high=best.high, n=worst.n)
 
-    def within_range(self, low: float, high: float) -> Interval:
-        """Return the interval with its ends in the range from `low` to `high`.
-
-        An end beyond the range is impossible. The value itself stays: if it is out of range, the
-        fault must remain visible.
-        """
-        ends = {"low": self.low, "high": self.high}
-        known = {name: min(max(end, low), high) for name, end in ends.items() if end is not None}
-        return self.model_copy(update=known) if known.items() - ends.items() else self
-
     def complement(self) -> Self:
         """Return the interval of 1 - value: a share, counted for the other side."""
         value, low, high = (None if x is None else 1 - x for x in (self.value, self.high, self.low))
         return type(self)(value=value, low=low, high=high, n=self.n)
-
-
-def _clip(part: object, ranges: Ranges) -> object:
-    """Clip an interval, or the intervals at all depths of a mapping whose keys have a range."""
-    if isinstance(part, Interval) and isinstance(ranges, tuple):
-        return part.within_range(*ranges)
-    if isinstance(part, dict) and isinstance(ranges, tuple):
-        return {name: _clip(each, ranges) for name, each in part.items()}
-    if isinstance(part, dict) and not isinstance(ranges, tuple):
-        return {
-            name: _clip(each, ranges[name]) if name in ranges else each
-            for name, each in part.items()
-        }
-    return part
-
-
-def _clip_rate(interval: Interval) -> Interval:
-    return interval.within_range(0.0, 1.0)
-
-
-RateInterval = Annotated[Interval, AfterValidator(_clip_rate)]
-"""Interval of a rate: its ends are in [0, 1]."""
-
-
-def _present_names(measures: object) -> object:
-    """Give the measures of earlier versions their present names; leave out null."""
-    if not isinstance(measures, dict):
-        return measures
-    known = {name: value for name, value in measures.items() if value is not None}
-    return {FORMER_MEASURES.get(name, name): value for name, value in known.items()}
-
-
-def _present_name(measure: object) -> object:
-    if isinstance(measure, dict) and measure.get("name") in FORMER_MEASURES:
-        return {**measure, "name": FORMER_MEASURES[measure["name"]]}
-    return measure
-
-
-IntervalsByMeasure = Annotated[dict[str, Interval], BeforeValidator(_present_names)]
-ValuesByMeasure = Annotated[dict[str, Number], BeforeValidator(_present_names)]
-ReportedMeasure = Annotated[Measure, BeforeValidator(_present_name)]
 
 
 class CountRange(NamedTuple):
@@ -164,12 +80,9 @@ class NoFallback(ReportPart):
     """Number of seats without a fallback move of any player, and what the others leave open."""
 
     seats: int = 0
-    bounds: RateInterval = Interval()
+    bounds: Interval = Interval()
     """Bounds, without a value, of the win rate if no move had been a fallback: games with one count
     as lost, or as won."""
-    win_rate: Interval = Interval()
-    """Only in reports of earlier versions: that of the games without a fallback. It is biased,
-    since long games have more moves that may fail."""
 
 
 class OutcomeShares(ReportPart):
@@ -221,20 +134,18 @@ class PlayerReport(ReportPart):
     seats: int = 0
     """Seats that it held; more than games if it held several seats at a table."""
     wins: int | None = None
-    win_rate: RateInterval = Interval()
+    win_rate: Interval = Interval()
     mean_return: Interval = Interval()
     outcomes: OutcomeShares = OutcomeShares()
     no_fallback: NoFallback = NoFallback()
-    measures: IntervalsByMeasure = Field(default_factory=dict)
+    measures: dict[str, Interval] = Field(default_factory=dict)
     series: dict[str, TurnSeries | list[CalibrationBin]] = Field(default_factory=dict)
     calibration_error: Number = None
     replies: ReplyCounts = ReplyCounts()
     usage: ModelUsage = ModelUsage()
     rating: Interval = Interval()
-    """Elo points; tournaments only, as are the next two."""
+    """Elo points; tournaments only, as is the rank."""
     rank: Interval = Interval()
-    no_fallback_rating: Interval = Interval()
-    """Only in reports of earlier versions, and biased like `NoFallback.win_rate`."""
 
     @property
     def role_suffix(self) -> str:

@@ -40,8 +40,8 @@ from arena.evaluation.scoring import measure_game
 SELF = "self"
 """Opponent that is replaced by the SPEC under test."""
 DealRule = Literal["hashed", "consecutive"]
-"""How the deals of a run follow from its seed. Runs of earlier versions, which store no rule, and
-held-out deals of training have consecutive ones: deal k has the seed `seed + k`."""
+"""How the deals follow from a seed. The held-out deals of training are consecutive: deal k has the
+seed `seed + k`."""
 ANYTIME = (
     "If the game declares the range of its returns, an evaluation therefore judges by a confidence "
     "sequence, which is valid at every look; all other intervals, and those of a tournament, are "

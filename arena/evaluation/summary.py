@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
-from arena.evaluation.records import FORMER_MEASURES, LEGAL_RATE, Ending, Estimate, GameResult
+from arena.evaluation.records import LEGAL_RATE, Ending, Estimate, GameResult
 from arena.evaluation.report import Report
 from arena.evaluation.report_parts import (
     CalibrationBin,
@@ -90,8 +90,6 @@ class Sample:
         self.no_fallback.append(result.no_fallback)
         self.fallbacks += seat.fallbacks
         for name, weighted_sum in seat.measurements.items():
-            # Results files of earlier versions have former names.
-            name = FORMER_MEASURES.get(name, name)  # noqa: PLW2901
             # Sparse: a seat without the measure takes no memory in its column.
             column = self._columns.setdefault(name, MeasureColumn())
             column.rows.append(row)
@@ -163,7 +161,6 @@ def make_report(
         scale=game.return_scale,
         has_winner=game.return_scale.has_winner,
         par=None if par is None else round(par, 6),
-        series_games="solved",
         measures=measures_of(game, names),
         notes=[note for sample in samples for note in _notes(sample, game)],
         players=[player_report(sample, game, names) for sample in samples],

@@ -19,7 +19,7 @@ from arena.core.seeds import stream
 from arena.evaluation.records import Slot
 from arena.evaluation.report import ScheduleBalance
 from arena.evaluation.report_parts import CountRange
-from arena.evaluation.schedule import DealRule, deal_seed
+from arena.evaluation.schedule import deal_seed
 
 LineUp = tuple[str, ...]
 """The players of a table by seat."""
@@ -35,7 +35,6 @@ def tournament_schedule(
     seed: int,
     tables: int | None = None,
     done: Sequence[Slot] = (),
-    rule: DealRule = "hashed",
 ) -> list[Slot]:
     """Return slots until each player sits in `games` games.
 
@@ -50,7 +49,6 @@ def tournament_schedule(
         tables: Greatest number of different line-ups; these then play further deals in turn.
         done: Existing slots. They are kept, and each new slot seats a player that lacks games, so
             an added player costs only its own games (and line-ups).
-        rule: Rule of the run's deals, which is that of the slots in `done`.
 
     Raises:
         UsageError: For players that cannot form a tournament, or too few `tables` to seat all.
@@ -63,7 +61,7 @@ def tournament_schedule(
     # Each table seats at least one player that lacks games, so the loop ends.
     while min(tally.games) < games:
         # One generator per deal: the start of the schedule does not depend on its length.
-        own_seed = deal_seed(seed, number, rule)
+        own_seed = deal_seed(seed, number)
         rng = stream(own_seed, "table")
         line_up = _next_line_up(tally, games, tables, rng)
         tally.add(line_up)

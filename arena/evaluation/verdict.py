@@ -217,14 +217,8 @@ def _sequential(sequential: SequentialResult, scale: ReturnScale) -> str:
 def _luck_adjusted(adjusted: LuckAdjusted, scale: ReturnScale) -> str:
     name = scale.name if adjusted.of == "return" else adjusted.of
     if not adjusted.valid:
-        reason = "the results differ too rarely" if adjusted.fault == "few" else "its mean is not 0"
-        return f"Luck is not removed from the {name}, because {reason}."
+        return f"Luck is not removed from the {name}, because the results differ too rarely."
     worth = f"worth {decimal(adjusted.variance_ratio)} times as many games"
-    if adjusted.of == "win rate":
-        return (
-            f"Win rate with the luck of the answers removed: {percent(adjusted.estimate)}; {worth} "
-            "if such luck has mean 0, as the earlier version of arena that wrote this assumed."
-        )
     estimate = amount(adjusted.estimate, scale, signed=adjusted.of == "difference")
     return (
         f"The {name} without the luck of chance and of bots with known policies: {estimate} in "

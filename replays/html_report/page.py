@@ -38,14 +38,6 @@ MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
 the other points."""
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
-SERIES_RULES = {
-    "solved": "All points are about the same games: a game that the player has won counts as 0 "
-    "bits from then on, and one that others have ended keeps the value of the player’s last turn.",
-    "all": "A game that has ended keeps its last value, from the start of the player’s last turn: "
-    "all points are about the same games.",
-    "running": "Each point is about the games that still had this turn, so ever fewer ones.",
-}
-"""Games in the points of an entropy series."""
 ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
 
 
@@ -153,7 +145,6 @@ def render(report: Report) -> str:
             measures=report.listed_measures,
             series=_series_charts(report, ranked),
             calibration=_calibration_chart(ranked),
-            series_rule=SERIES_RULES[report.series_games],
             adjustment=_adjustment(report),
             pairs_adjustment=_pairs_adjustment(report),
             matrix=matrix_of(report.pairs, [player.player for player in ranked]),

@@ -33,7 +33,7 @@ from arena.evaluation.aggregation import (
 from arena.evaluation.analysis import AnalysisAggregator
 from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.report import Report, read_report
+from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics import clustered_mean
@@ -86,7 +86,7 @@ def test_the_command_line_tells_chips_and_refuses_a_width_without_meaning(
     command = "eval kuhn_poker --player bot:bluffer --baseline bot:careful --against bot:random"
     command += " --games 30 --seed 1 --workers 1 --set replays=false --set scored=0"
     assert run([*command.split(), "--until-ci", "1.5", "--json"]) == 0
-    report = read_report(json.loads(capsys.readouterr().out.splitlines()[-1]))
+    report = Report.model_validate(json.loads(capsys.readouterr().out.splitlines()[-1]))
     assert report.scale == KUHN.return_scale and report.comparison
     told = list(sentences(report))
     assert " chips [−" in told[0] and any("target ± 1.5" in each for each in told)
@@ -202,7 +202,7 @@ def test_a_game_without_a_declared_range() -> None:
     assert next(sentences(report)).startswith(
         "Primary result: a has a higher mean return than z: +2.00 [+"
     )
-    assert report.scale.low is None and read_report(report.to_json()) == report
+    assert report.scale.low is None and Report.model_validate(report.to_json()) == report
 
 
 @pytest.mark.parametrize("target", [0.0, 0.6, math.nan, -1.0])
@@ -287,7 +287,7 @@ def test_truncation_is_told_in_each_kind_of_report() -> None:
         assert report.players[0].outcomes.truncated == 0.5 == report.truncated
         assert any("50 % of the games were truncated" in told for told in sentences(report))
         stored: JsonValue = json.loads(json.dumps(report.to_json(), allow_nan=False))
-        assert read_report(stored).players[0].outcomes == report.players[0].outcomes
+        assert Report.model_validate(stored).players[0].outcomes == report.players[0].outcomes
         titles = [grid.title for grid in grids(report)]
         assert titles[1] == OUTCOMES
     rated = tournament.report()
@@ -311,27 +311,6 @@ def test_games_that_no_player_won_are_lost_not_drawn() -> None:
         "a: 4 of 4 seats were in finished games that no player won; they count as lost."
         in evaluation.report().notes
     )
-
-
-def test_reports_without_a_scale_compared_win_rates() -> None:
-    """Written by an earlier version, also about Kuhn poker."""
-    report: Report = read_report(
-        {
-            "kind": "eval",
-            "game": "kuhn_poker",
-            "players": [{"player": "a"}, {"player": "z"}],
-            "comparison": {
-                "player": "a",
-                "baseline": "z",
-                "deals": 2000,
-                "difference": {"value": 0.109, "low": 0.08, "high": 0.139, "n": 2000},
-            },
-        }
-    )
-    assert next(sentences(report)).startswith(
-        "Primary result: a wins more often than z: +11 points"
-    )
-    assert next(grids(report)).title.startswith("kuhn_poker")
 
 
 class Broken(TicTacToe):

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report_parts import Interval, RateInterval
+from arena.evaluation.report_parts import Interval
 
 
 class Record(BaseModel):
@@ -64,8 +64,8 @@ class HeldOutResult(Record):
     """Result of a checkpoint on held-out deals, paired with the starting policy's result."""
 
     games: int
-    win_rate: RateInterval
-    start: RateInterval
+    win_rate: Interval
+    start: Interval
     """Win rate of the starting policy on the same deals."""
     win_rate_delta: Interval = Field(validation_alias=AliasChoices("win_rate_delta", "gain"))
     """Paired difference of the two win rates."""
@@ -107,7 +107,7 @@ class StepRecord(Record):
         default=0, validation_alias=AliasChoices("context_overflow", "overflowed")
     )
     """Decisions of the learner whose chat exceeded the model's context."""
-    win_rate: RateInterval = Interval()
+    win_rate: Interval = Interval()
     reward: Interval = Interval()
     terms: Mapping[str, TermMean] = {}
     groups: GroupCounts = GroupCounts()

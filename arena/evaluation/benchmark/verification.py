@@ -105,7 +105,6 @@ def _setting_faults(suite: Suite, card: SubmissionCard, played: PlayedTask) -> I
     settings = experiment.settings
     expected: dict[str, JsonValue] = {
         "seed": suite.seed(task),
-        "deals": "hashed",
         "player": task.player_of(card.player),
         "baseline": task.baseline_of(card.player),
         "against": list(task.against),
@@ -116,7 +115,7 @@ def _setting_faults(suite: Suite, card: SubmissionCard, played: PlayedTask) -> I
     if (experiment.kind, experiment.game) != ("eval", task.game):
         yield f"it is a {experiment.kind} of {shorten(experiment.game, 60)}, not of {task.game}"
     options = game.options.model_dump(mode="json")
-    if game.options.completed(experiment.options) != options:
+    if experiment.options != options:
         yield f"its options are not {json.dumps(task.options)}"
     if chat_options(settings.get("models")) != card.chat:
         yield "its models were asked in another way than the card says"
@@ -223,7 +222,7 @@ def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: G
     limit = game.turn_limit(setup.task.max_turns)
     expected: list[tuple[str, object, object]] = [
         ("game", header.game, game.name),
-        ("options", game.options.completed(header.options), game.options.model_dump(mode="json")),
+        ("options", header.options, game.options.model_dump(mode="json")),
         ("seed", header.seed, result.slot.seed),
         ("players", header.players, result.slot.specs),
         ("text level", header.text_level, setup.text_level),

@@ -27,7 +27,6 @@ from arena.core.game import Game
 from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.store.database import (
     RunProgress,
-    add_table_of_looks,
     check_exists,
     check_kind,
     connect,
@@ -121,7 +120,6 @@ class Results:
             if damage != "ok":
                 raise damaged(path, damage)
             start_log(database, resources)
-            add_table_of_looks(database)
             return Results(path, database, resources.pop_all())
 
     @staticmethod

@@ -105,16 +105,6 @@ def transaction(
         raise
 
 
-def add_table_of_looks(database: sqlite3.Connection) -> None:
-    """Add the table of looks to a file of an earlier version, whose last run is one of them."""
-    if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'looks'").fetchone():
-        return
-    with transaction(database):
-        database.execute(TABLES["looks"])
-        played = "SELECT count(*) FROM schedule WHERE EXISTS (SELECT 1 FROM games) HAVING count(*)"
-        database.execute(f"INSERT INTO looks {played}")
-
-
 def is_empty(database: sqlite3.Connection) -> bool:
     """Check whether the database has no content, e.g. because its creation was killed."""
     try:
@@ -242,12 +232,10 @@ class RunProgress:
 def read_progress(database: sqlite3.Connection) -> RunProgress:
     """Return the counts of an open results file. Raises sqlite3.Error for a damaged one."""
     specs = database.execute("SELECT spec FROM players ORDER BY id LIMIT ?", (MAX_PLAYERS,))
-    # Files of earlier versions have no table of looks.
-    looks = "SELECT count(*) FROM sqlite_master WHERE name = 'looks' AND type = 'table'"
     return RunProgress(
         finished=_count(database, "games"),
         planned=_count(database, "schedule"),
-        looks=_count(database, "looks") if database.execute(looks).fetchone()[0] else 0,
+        looks=_count(database, "looks"),
         players=tuple(printable(str(spec)) for (spec,) in specs),
     )
 

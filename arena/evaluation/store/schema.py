@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Annotated, Generic, Literal, NamedTuple, TypeVar, cast, get_args
+from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -27,10 +27,9 @@ from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.episodes.record import Printable
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.schedule import DealRule
 
 SCHEMA_VERSION = 1
-"""In SQLite's `user_version`. Raise it with each change that earlier versions cannot read."""
+"""In SQLite's `user_version`. Raise it with each change of the format."""
 APPLICATION_ID = int.from_bytes(b"aren", "big")
 """In SQLite's `application_id`: distinguishes results files from files of other applications."""
 
@@ -98,7 +97,7 @@ TABLES: dict[str, str] = {
   FOREIGN KEY (number, seat) REFERENCES seats (number, seat)
 ) WITHOUT ROWID""",
     "looks": """CREATE TABLE looks (
-  -- The sizes of the schedule at which results were shown. Files of earlier versions lack it.
+  -- The sizes of the schedule at which results were shown.
   games INTEGER PRIMARY KEY CHECK (games >= 0)
 )""",
 }
@@ -246,6 +245,14 @@ class Experiment:
     arena: str = __version__
     """Version of arena that created the file."""
 
+    @property
+    def seed(self) -> int:
+        """Seed of the run. Raises ArenaError if the settings have none."""
+        seed = self.settings.get("seed")
+        if not isinstance(seed, int):
+            raise ArenaError(f"the settings of the run hold no seed, but {seed!r}")
+        return seed
+
 
 def experiment_row(experiment: Experiment) -> tuple[object, ...]:
     options = _json_text("options", experiment.options)
@@ -265,18 +272,6 @@ def experiment_of(row: ExperimentRow) -> Experiment:
     options, settings = json.loads(row.options), json.loads(row.settings)
     created = datetime.fromisoformat(row.created)
     return Experiment(row.kind, row.game, options, settings, created, row.arena)
-
-
-def deal_rule(experiment: Experiment) -> DealRule:
-    """Return the rule of the experiment's deals. Files of earlier versions store none."""
-    rule = experiment.settings.get("deals", "consecutive")
-    for known in get_args(DealRule):
-        if rule == known:
-            return cast(DealRule, known)
-    raise ArenaError(
-        f"deals = {rule!r} in the settings of a run by arena {experiment.arena}: this arena "
-        f"({__version__}) does not know the rule; resume with that version"
-    )
 
 
 def without_secrets(slot: Slot) -> Slot:

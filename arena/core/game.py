@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,19 +39,6 @@ class GameOptions(BaseModel):
     """Options of a game: validated and immutable. A game with options has a subclass."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @classmethod
-    def completed(cls, stored: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the stored options of a game, with the defaults of those that are not stored.
-
-        So options of an earlier version, which had fewer of them, compare with the present ones.
-        Options that are not valid any more are returned as they are.
-        """
-        try:
-            options: dict[str, JsonValue] = cls(**stored).model_dump(mode="json")
-        except ValidationError:
-            return dict(stored)
-        return options
 
 
 class Game(ABC):

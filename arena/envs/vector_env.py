@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from arena.core.batch.state_batch import NO_PLAYER, Rows
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
-from arena.envs.deal_queue import DealQueue
+from arena.envs.batches import DealQueue, SingleStates, batch_of, ended
 from arena.envs.multi_agent import ArrayObservation, environment_seed, observation_space
-from arena.envs.single_states import SingleStates, batch_of, ended
 
 
 class VectorInfo(TypedDict, total=False):

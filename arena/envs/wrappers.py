@@ -1,4 +1,4 @@
-"""Gymnasium wrappers for libraries that expect flat observations."""
+"""Flat observations: the arrays of a game as one vector, for libraries that expect one array."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from arena.core.errors import UsageError
-from arena.envs.flat import flat_bounds, flatten
+from arena.core.game import Game
 from arena.envs.gymnasium import SingleAgentEnv
 from arena.envs.multi_agent import ArrayObservation
 
@@ -70,3 +70,22 @@ class FlatActionMaskEnv(
         # MaskablePPO asks for the mask after the step, without passing the observation.
         self._mask = observation["action_mask"].astype(bool)
         return flatten(self._game, observation["observation"]).astype(np.float32)
+
+
+def flatten(game: Game, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """Join the arrays of an observation, in the order of `game.arrays.specs`.
+
+    Shape (sum of all sizes,), or (1,) with the value 0 for a game without arrays, because a space
+    must not be empty. The dtype is the common type of the arrays.
+    """
+    # The order of the specs is fixed, so an index has one meaning for all observations.
+    parts = [arrays[name].ravel() for name in game.arrays.specs]
+    return np.concatenate(parts or [np.zeros(1, np.int8)])
+
+
+def flat_bounds(game: Game) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the lowest and the highest value of each entry of a flat observation."""
+    specs = game.arrays.specs
+    low = {name: np.full(spec.shape, spec.low, spec.dtype) for name, spec in specs.items()}
+    high = {name: np.full(spec.shape, spec.high, spec.dtype) for name, spec in specs.items()}
+    return flatten(game, low), flatten(game, high)

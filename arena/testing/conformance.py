@@ -23,9 +23,13 @@ from arena.core.state import State
 from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
 from arena.plugins.views import scene_factory, scene_name
-from arena.testing.measures import check_action_values, check_measures
+from arena.testing.facets import (
+    check_action_values,
+    check_measures,
+    check_observations,
+    check_scene,
+)
 from arena.testing.non_interference import check_non_interference, check_reachable
-from arena.testing.observations import check_observations
 from arena.testing.rules import (
     check_clone,
     check_codec,
@@ -34,7 +38,6 @@ from arena.testing.rules import (
     check_random_play,
     check_replay,
 )
-from arena.testing.scenes import check_scene
 
 
 def check_registered(game: Game) -> None:

@@ -1,8 +1,24 @@
-"""Checks of non-interference: no player can tell its world from another that fits what it saw."""
+"""Checks of non-interference: no player can tell its world from another that fits what it saw.
+
+An agent runs in the same process as the game, so it can also follow references: to the game, to
+caches, to notes. `reachable` lists all these values in a canonical order. Two objects with equal
+lists cannot be distinguished by following references.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import random
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields
+from operator import attrgetter
+from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from arena.core.action import CHANCE, Step
 from arena.core.game import Game
@@ -10,7 +26,6 @@ from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.testing.positions import fingerprint, replay_history, sampled_positions
-from arena.testing.reachable import first_difference, reachable
 
 RENDERED = 3
 """Last moves of a history before which the players also read texts."""
@@ -99,3 +114,227 @@ def _check_sealed(state: State, seed: int) -> None:
         for other in set(range(state.game.num_players)) - {player}:
             before, after = fingerprint(state.observe(other)), fingerprint(twin.observe(other))
             assert before == after, f"seed {seed}: player {other} sees that {player} has committed"
+
+
+# Reachable values
+
+
+Token = Hashable
+
+ATOMS = frozenset({str, int, bool, bytes, complex, type(None), type(Ellipsis)})
+CONTAINERS = (dict, list, set, bytearray, deque)
+
+
+class ReferencePath(NamedTuple):
+    """Place of a value: a chain of attributes, keys and indices, the last one first."""
+
+    parent: ReferencePath | None
+    label: str
+    key: object = None
+
+    def __str__(self) -> str:
+        before = "" if self.parent is None else str(self.parent)
+        return before + (self.label if self.key is None else f"{self.label}[{self.key!r}]")
+
+
+class ReachableValue(NamedTuple):
+    """One value that is reachable: a token that represents it, and its place."""
+
+    token: Token
+    path: ReferencePath
+
+
+Child = tuple[str, object, object]
+"""Label and key of a place, and the value there."""
+
+
+def reachable(root: object, name: str = "observation") -> Iterator[ReachableValue]:
+    """Yield a token for each value that is reachable from `root`, in a canonical order.
+
+    Types, modules and code are excluded; mutable containers of classes, closures and bound objects
+    are included. The order of the elements of a set is ignored. Objects that can change are
+    numbered in order of the first visit, so that cycles end and identity counts.
+    """
+    numbers: dict[int, int] = {}
+    alive: list[object] = []  # An id is unique only as long as its object lives.
+    classes: set[type] = set()
+    # An explicit stack: recursion would fail on long chains.
+    stack: list[tuple[object, ReferencePath]] = [(root, ReferencePath(None, name))]
+    while stack:
+        value, path = stack.pop()
+        token = _value_token(value)
+        if token is not None:
+            yield ReachableValue(token, path)
+            continue
+        kind = type(value)
+        # Of immutable values the identity does not matter: games may share them or not.
+        if kind not in (tuple, frozenset) and not _is_frozen(kind):
+            if id(value) in numbers:
+                yield ReachableValue(("visited", numbers[id(value)]), path)
+                continue
+            numbers[id(value)] = len(numbers)
+            alive.append(value)
+        children = list(_children(value))
+        if kind not in classes:
+            classes.add(kind)
+            # Only at the first instance, because all instances share them.
+            children += _class_containers(kind)
+        yield ReachableValue((kind, len(children)), path)
+        stack += [
+            (child, ReferencePath(path, label, key)) for label, key, child in reversed(children)
+        ]
+
+
+def first_difference(tokens: Iterable[Token], other: object) -> str | None:
+    """Compare the tokens of one object with another object; return the first place that differs."""
+    expected = iter(tokens)
+    for found in reachable(other):
+        token = next(expected, None)
+        if token != found.token:
+            return f"{found.path}: {_show(token)} in one world, {_show(found.token)} in the other"
+    return None
+
+
+def _show(token: Token) -> str:
+    return repr(token[-1] if isinstance(token, tuple) else token)
+
+
+def _value_token(value: Any) -> Token | None:
+    """Return a token for an immutable value without references; None for any other object."""
+    kind: Any = type(value)
+    token: Token | None = None
+    if kind in ATOMS:
+        token = kind, value
+    elif kind is float:
+        token = kind, repr(value)  # NaN is not equal to itself.
+    elif isinstance(value, type | ModuleType):
+        token = kind, value.__name__
+    elif isinstance(value, bytearray):
+        token = kind, bytes(value)
+    elif isinstance(value, np.ndarray | np.generic):
+        if not value.dtype.hasobject:
+            token = kind, value.dtype.str, value.shape, value.tobytes()
+    elif getter := _field_getter(kind):
+        values = getter(value)
+        types = tuple(map(type, values))
+        if ATOMS.issuperset(types):
+            token = kind, types, values
+    return token
+
+
+@functools.cache
+def _field_getter(kind: Any) -> Callable[[Any], tuple[Any, ...]] | None:
+    """Return a function for the fields of a frozen dataclass with slots; None for other classes.
+
+    Most reachable objects are such values (actions and events), so they have a fast path.
+    """
+    # With a `__dict__` there may be attributes beside the fields, e.g. caches.
+    if not _is_frozen(kind) or kind.__dictoffset__:
+        return None
+    names = [field.name for field in fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _is_frozen(kind: type) -> bool:
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen
+
+
+def _children(value: object) -> Iterator[Child]:
+    """Yield everything that one object refers to."""
+    if isinstance(value, Mapping):
+        for number, (key, item) in enumerate(value.items()):
+            yield ".keys()", number, key
+            yield "", key, item
+    elif isinstance(value, AbstractSet):
+        # In the order of their tokens: the order of a set depends on hashes and is random.
+        for item in sorted(value, key=_sort_key):
+            yield ".element", None, item
+    elif isinstance(value, list | tuple | deque):
+        for number, item in enumerate(value):
+            yield "", number, item
+    else:
+        yield from _bound_objects(value)
+    if not isinstance(value, FunctionType | MethodType | BuiltinMethodType):
+        yield from _attributes(value)
+
+
+def _sort_key(value: object) -> str:
+    token = _value_token(value)
+    return repr([found.token for found in reachable(value)] if token is None else token)
+
+
+def _bound_objects(value: Any) -> Iterator[Child]:
+    """Yield the objects that functions, iterators and the like hold, but not as attributes."""
+    match value:
+        case FunctionType():
+            names = ["__qualname__", "__defaults__", "__kwdefaults__", "__closure__"]
+        case MethodType() | BuiltinMethodType():
+            names = ["__name__", "__self__"]
+        case functools.partial():
+            names = ["func", "args", "keywords"]
+        case CellType():
+            names = ["cell_contents"]
+        case GeneratorType():
+            # A finished generator has no frame.
+            names = ["gi_frame.f_locals"] if value.gi_frame else []
+        case random.Random():
+            yield ".getstate()", None, value.getstate()
+            return
+        case weakref.ref():
+            yield "()", None, value()
+            return
+        case _:
+            return
+    for name in names:
+        yield f".{name}", None, attrgetter(name)(value)
+
+
+def _attributes(value: object) -> Iterator[Child]:
+    """Yield the attributes of an instance, from its `__dict__` and from slots."""
+    kind: Any = type(value)
+    attributes: dict[str, object] = getattr(value, "__dict__", {})
+    names = [name for name in _slot_names(kind) if hasattr(value, name)]
+    for name, item in attributes.items():
+        yield f".{name}", None, item
+    for name in names:
+        yield f".{name}", None, getattr(value, name)
+    # Types of C have neither; their pickle is the only general way to their state.
+    if not attributes and not names and not isinstance(value, Collection):
+        yield from _pickled_state(value)
+
+
+def _pickled_state(value: object) -> Iterator[Child]:
+    """Yield the state of an object of a C type, as far as its pickle has it."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception:  # Not every object can be pickled.
+        return
+    if isinstance(reduced, tuple):
+        for number, part in enumerate(reduced):
+            if not callable(part):
+                yield ".__reduce__()", number, part
+
+
+@functools.cache
+def _slot_names(kind: Any) -> tuple[str, ...]:
+    names: list[str] = []
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            # Python mangles private slot names with the name of their class.
+            private = name.startswith("__") and not name.endswith("__")
+            names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+
+
+def _class_containers(kind: type) -> list[Child]:
+    """Return the containers that hang on a class, where they can change and all instances share."""
+    return [
+        (f".__class__.{name}", None, value)
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if isinstance(value, CONTAINERS) and not (name.startswith("__") and name.endswith("__"))
+    ]

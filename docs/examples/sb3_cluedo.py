@@ -25,7 +25,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 import arena
-from arena.envs.sb3_vector import SeatVecEnv, any_legal
+from arena.envs.sb3 import SeatVecEnv, any_legal
 from arena.evaluation.statistics import rate
 
 KINDS = ("Suggest", "Accuse", "Show", "EndTurn")

@@ -1,13 +1,8 @@
-"""Cluedo as a `Game`.
-
-Renderings, knowledge and analysis are imported when they are first used, so that listing the games
-stays fast.
-"""
+"""Cluedo as a `Game`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from arena import (
@@ -15,16 +10,15 @@ from arena import (
     Action,
     Observation,
 )
-from games.cluedo.base import CluedoBase
 from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, MoveToSquare, PlaySuspect, Show
+from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
 
 if TYPE_CHECKING:
     from arena.core.batch.state_batch import StateBatch
-    from games.cluedo.text.array_layout import ArrayLayout
 
 
-class Cluedo(CluedoBase):
+class Cluedo(CluedoSetting):
     """Cluedo (Clue): find the suspect, the weapon and the room in the envelope.
 
     `CluedoOptions` lists the options.
@@ -42,10 +36,10 @@ class Cluedo(CluedoBase):
         True
     """
 
-    Text = "games.cluedo.text.facet:CluedoText"
+    Text = "games.cluedo.text.cluedo_text:CluedoText"
     Analysis = "games.cluedo.analysis.facet:CluedoAnalysis"
-    Arrays = "games.cluedo.text.facet:CluedoArrays"
-    View = "games.cluedo.views.table:CluedoView"
+    Arrays = "games.cluedo.text.notebook:CluedoArrays"
+    View = "games.cluedo.views.view:CluedoView"
     default_bots = ("detective", "novice")
 
     summary = "deduce the three cards in the envelope from what others cannot or will not show"
@@ -58,9 +52,9 @@ class Cluedo(CluedoBase):
 
     def new_batch(self, size: int) -> StateBatch | None:
         """Return games without a board on arrays; None for the board, which has no such rules."""
-        from games.cluedo.text.notebook_batch import CluedoNotebooks
+        from games.cluedo.batch import CluedoBatch
 
-        return None if self.has_board else CluedoNotebooks(self, size)
+        return None if self.has_board else CluedoBatch(self, size)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the fallback actions: any card, room, square or suspect; else go on or end."""
@@ -72,9 +66,3 @@ class Cluedo(CluedoBase):
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is an accusation; a false one loses the game."""
         return isinstance(action, Accuse)
-
-    @cached_property
-    def array_layout(self) -> ArrayLayout:
-        from games.cluedo.text.array_layout import ArrayLayout
-
-        return ArrayLayout(self.arrays.specs, self.deck)

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from arena.core.errors import IllegalAction, UsageError
-from arena.envs.flat import flatten
 from arena.envs.multi_agent import MultiAgentEnv
+from arena.envs.wrappers import flatten
 from arena.plugins.loader import make_game
 
 torch = pytest.importorskip("torch")
@@ -22,7 +22,7 @@ pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: m
 from sb3_contrib import MaskablePPO  # noqa: E402
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported  # noqa: E402
 
-from arena.envs.sb3_vector import SeatVecEnv, any_legal  # noqa: E402
+from arena.envs.sb3 import SeatVecEnv, any_legal  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [

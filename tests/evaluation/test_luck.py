@@ -36,7 +36,7 @@ from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import Luck, luck_of
 from arena.evaluation.verdict import other_estimates
 from arena.plugins.loader import catalog, make_game
-from arena.testing.measures import check_action_values
+from arena.testing.facets import check_action_values
 from games.cluedo.bots.logic import Detective, Novice
 from games.cluedo.bots.logic import Random as RandomCluedoBot
 from games.cluedo.game import Cluedo

@@ -25,12 +25,12 @@ from arena.episodes.replay import read_replay
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import MEASURES
 from games.cluedo.analysis.position_analysis import break_even
-from games.cluedo.base import CluedoBase
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
+from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
 
 END = EndTurn()
@@ -38,7 +38,7 @@ WRONG = Accuse("Mrs White", "Rope", "Study")
 
 
 def assess(
-    game: CluedoBase,
+    game: CluedoSetting,
     plies: Iterable[Ply],
     outcome: Outcome | None = None,
     kinds: tuple[str, ...] | None = None,

@@ -17,13 +17,13 @@ from pydantic import JsonValue
 
 from arena import Observation
 from arena.core.action import CHANCE
+from games.cluedo.analysis.beliefs import FLOOR, entropy, excess_brier, relative_entropy
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse, DealCards, Dealt, EndTurn, Roll, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 from games.cluedo.text.belief_parser import StatedBeliefs, read_beliefs
-from games.cluedo.text.beliefs import FLOOR, entropy, excess_brier, relative_entropy
 
 Theme = Literal["uk", "us"]
 UK, US = Cluedo(players=3), Cluedo(players=3, theme="us")

@@ -18,11 +18,10 @@ from plain_count import plain_marginals
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Event
-from games.cluedo.base import CluedoBase
+from games.cluedo.analysis.facet import resample
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, Contradiction, Holder, propagate
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.determinization import resample
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
 from games.cluedo.rules.cards import Triple
@@ -41,12 +40,13 @@ from games.cluedo.rules.events import (
     Suggested,
     Unable,
 )
+from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
 
 Hands = tuple[frozenset[str], ...]
 
 
-def all_deals(game: CluedoBase, open_cards: tuple[str, ...]) -> Iterator[tuple[Triple, Hands]]:
+def all_deals(game: CluedoSetting, open_cards: tuple[str, ...]) -> Iterator[tuple[Triple, Hands]]:
     """Every deal of a small deck that leaves these cards open."""
 
     def split(cards: list[str], sizes: tuple[int, ...]) -> Iterator[Hands]:
@@ -181,7 +181,7 @@ def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: rand
 
 
 def possible_answers(
-    game: CluedoBase, player: int, suggestion: Triple, hands: Hands
+    game: CluedoSetting, player: int, suggestion: Triple, hands: Hands
 ) -> dict[object, float]:
     able = [
         [(seat, card) for card in suggestion if card in hands[seat]]

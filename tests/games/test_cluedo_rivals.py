@@ -11,9 +11,9 @@ from arena import Step
 from arena.agents.agent import Seat, act_now
 from arena.core.action import CHANCE
 from arena.core.seeds import stream
+from games.cluedo.analysis.facet import resample
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice, Random
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.determinization import resample
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.inference.rivals import RivalView, solving_chances, waiting_value
 from games.cluedo.rules.state import CluedoState

@@ -8,10 +8,10 @@ import pytest
 from web_viewer import record
 
 from arena.episodes.replay import Replay, read_replay
-from games.cluedo.base import CluedoBase
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.setting import CluedoSetting
 from replays.analysis import assessments
 from replays.analysis.assessments import MOST_MOVES
 from replays.analysis.documents import RankingJson
@@ -51,7 +51,7 @@ def test_questions_have_the_exact_values_that_follow_from_what_the_seat_saw(
     clue: Replay, analysis: ReplayAnalysis
 ) -> None:
     game = clue.make_game()
-    assert isinstance(game, CluedoBase)
+    assert isinstance(game, CluedoSetting)
     position = questions(analysis)[3]
     player = analysis.timeline()["plies"][position]["player"]
     assert player is not None

@@ -20,8 +20,9 @@ from arena.core.seeds import stream
 from arena.core.state import State
 from arena.core.views.scene import Scene
 from arena.plugins.loader import catalog, make_game
+from arena.testing.facets import check_scene
 from arena.testing.positions import random_positions
-from arena.testing.scenes import check_scene
+from games.cluedo.analysis.comments import MUCH, POOR
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
@@ -38,9 +39,8 @@ from games.cluedo.rules.events import (
     Suggest,
     Throw,
 )
-from games.cluedo.text.comments import MUCH, POOR
-from games.cluedo.views.marks import Marks
 from games.cluedo.views.scene import CluedoScene
+from games.cluedo.views.view import Marks
 from games.kuhn_poker.game import BET, PASS, DealHands, KuhnPoker, KuhnPokerState
 from games.tictactoe.game import Mark, TicTacToe
 

@@ -27,13 +27,13 @@ from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures,
 from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game
-from arena.testing.measures import _played, check_measures
+from arena.testing.facets import _played, check_measures
 from arena.testing.non_interference import check_non_interference
 from arena.testing.rules import check_clone, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
-from games.cluedo.text.facet import CluedoText
+from games.cluedo.text.cluedo_text import CluedoText
 from games.cluedo.text.notebook import Notebook
 from games.kuhn_poker.game import KuhnPoker, KuhnPokerState
 

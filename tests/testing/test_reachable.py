@@ -16,8 +16,12 @@ from arena.core.action_set import ActionSet
 from arena.core.event import Event
 from arena.core.observation import Notes
 from arena.core.state import State
-from arena.testing.non_interference import check_non_interference, check_reachable
-from arena.testing.reachable import first_difference, reachable
+from arena.testing.non_interference import (
+    check_non_interference,
+    check_reachable,
+    first_difference,
+    reachable,
+)
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Show
 from games.cluedo.rules.state import CluedoState, TurnPhase

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from arena import Action, Assessment, Outcome, Ply
-from games.cluedo.analysis.belief_metrics import belief_measurements
+from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import (
     AccusationOpportunity,
     SeatHistory,
@@ -33,10 +33,10 @@ from games.cluedo.analysis.position_analysis import (
     leaked_bits,
     refutation_facts,
 )
-from games.cluedo.base import CluedoBase
 from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
+from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
@@ -80,7 +80,7 @@ class CluedoAssessor:
 
     def __init__(
         self,
-        game: CluedoBase,
+        game: CluedoSetting,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:

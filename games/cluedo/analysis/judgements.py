@@ -28,7 +28,6 @@ from games.cluedo.analysis.position_analysis import (
     leaked_bits,
     refutation_facts,
 )
-from games.cluedo.base import CluedoBase
 from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
 from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
@@ -36,6 +35,7 @@ from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import CardShown, Dealt, HandDealt, Show, Suggest, Suggested, Unable
+from games.cluedo.rules.setting import CluedoSetting
 
 
 class SeenCards:
@@ -45,7 +45,7 @@ class SeenCards:
     what a seat has seen depends on the table, how well it uses that should not.
     """
 
-    def __init__(self, game: CluedoBase, player: int) -> None:
+    def __init__(self, game: CluedoSetting, player: int) -> None:
         self._game, self._player = game, player
         self._seen: set[str] = set()
         self._solved: set[str] = set()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
-from games.cluedo.base import CluedoBase
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
@@ -25,6 +24,7 @@ from games.cluedo.rules.events import (
     Suggest,
     Unable,
 )
+from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.text.notebook import Notebook
 
 A = TypeVar("A", bound=Action)
@@ -38,7 +38,7 @@ class CluedoBot(ABC):
     """
 
     def __init__(self, seat: Seat) -> None:
-        assert isinstance(seat.game, CluedoBase)
+        assert isinstance(seat.game, CluedoSetting)
         self.game = seat.game
         self.player = seat.player
         self.rng = seat.rng

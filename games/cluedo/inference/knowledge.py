@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import Event, Placement
-from games.cluedo.base import CluedoBase
 from games.cluedo.inference.constraints import (
     Constraints,
     Contradiction,
@@ -48,6 +47,7 @@ from games.cluedo.rules.events import (
     Suggested,
     Unable,
 )
+from games.cluedo.rules.setting import CluedoSetting
 
 RefuterModel = Literal["uniform", "logic"]
 
@@ -75,7 +75,7 @@ class CluedoKnowledge:
         True
     """
 
-    def __init__(self, game: CluedoBase, player: int, refuter: RefuterModel = "uniform") -> None:
+    def __init__(self, game: CluedoSetting, player: int, refuter: RefuterModel = "uniform") -> None:
         self.game = game
         self.player = player
         self.refuter = refuter
@@ -96,7 +96,7 @@ class CluedoKnowledge:
     @classmethod
     def after(
         cls,
-        game: CluedoBase,
+        game: CluedoSetting,
         player: int,
         events: Iterable[Event],
         refuter: RefuterModel = "uniform",

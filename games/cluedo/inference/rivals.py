@@ -26,7 +26,6 @@ from math import log, prod
 import numpy as np
 
 from arena import Event
-from games.cluedo.base import CluedoBase
 from games.cluedo.inference.constraints import propagate
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
@@ -40,6 +39,7 @@ from games.cluedo.rules.events import (
     TurnBegan,
     Unable,
 )
+from games.cluedo.rules.setting import CluedoSetting
 
 NUM_DEALS = 6
 """Deals that are drawn from the posterior."""
@@ -117,7 +117,7 @@ class RivalView:
         events: Sequence[Event],
         rng: random.Random,
     ) -> None:
-        self.game: CluedoBase = knowledge.game
+        self.game: CluedoSetting = knowledge.game
         self.rival, self.deal = rival, deal
         self._observer, self._rng = knowledge.player, rng
         self._logic = CluedoKnowledge(self.game, rival, "logic")

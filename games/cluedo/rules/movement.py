@@ -19,7 +19,7 @@ from games.cluedo.rules import board
 from games.cluedo.rules.events import PawnMoved, PawnMovement, Place, Suggest, WeaponMoved
 
 if TYPE_CHECKING:
-    from games.cluedo.base import CluedoBase
+    from games.cluedo.rules.setting import CluedoSetting
 
 
 class BoardState(State):
@@ -29,9 +29,9 @@ class BoardState(State):
     `places` and `weapons`.
     """
 
-    game: CluedoBase
+    game: CluedoSetting
 
-    def __init__(self, game: CluedoBase) -> None:
+    def __init__(self, game: CluedoSetting) -> None:
         super().__init__(game)
         self.player = 0
         self.places = game.start_places.copy()

@@ -57,7 +57,7 @@ from games.cluedo.rules.events import (
 from games.cluedo.rules.movement import BoardState
 
 if TYPE_CHECKING:
-    from games.cluedo.base import CluedoBase
+    from games.cluedo.rules.setting import CluedoSetting
 
 
 class TurnPhase(Enum):
@@ -81,7 +81,7 @@ class CluedoState(BoardState):
     `hands`, `envelope`, `out` and `refuting` are immutable values, so that copies may share them.
     """
 
-    def __init__(self, game: CluedoBase) -> None:
+    def __init__(self, game: CluedoSetting) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
         self.phase = TurnPhase.DEAL

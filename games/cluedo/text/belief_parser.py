@@ -14,7 +14,7 @@ from arena import normalise
 from games.cluedo.rules.cards import Triple
 
 if TYPE_CHECKING:
-    from games.cluedo.base import CluedoBase
+    from games.cluedo.rules.setting import CluedoSetting
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class StatedBeliefs:
     """Number of entries without a card of the deck or without a valid holder or probability."""
 
 
-def read_beliefs(game: CluedoBase, player: int, answer: str) -> StatedBeliefs | None:
+def read_beliefs(game: CluedoSetting, player: int, answer: str) -> StatedBeliefs | None:
     """Return the beliefs that `answer` states; None if no JSON object in it states beliefs.
 
     - The last object with both "sure" and "envelope" counts, else the last one with either.
@@ -157,7 +157,7 @@ def _parse_entries(
     return pairs
 
 
-def _card_names(game: CluedoBase) -> dict[str, str]:
+def _card_names(game: CluedoSetting) -> dict[str, str]:
     """Return all names of cards, normalised -> the name in this deck."""
     cards = game.deck.index
     names = {normalise(phrase): own for phrase, own in game.text.synonyms().items() if own in cards}
@@ -165,7 +165,7 @@ def _card_names(game: CluedoBase) -> dict[str, str]:
     return names | {normalise(card): card for card in cards}
 
 
-def _holder_names(game: CluedoBase, player: int) -> dict[str, int]:
+def _holder_names(game: CluedoSetting, player: int) -> dict[str, int]:
     """Return all names of holders, normalised -> the number of the holder."""
     # "Player 2 (me)" is "player 2 me" when normalised.
     own = normalise(game.seat_names[player])

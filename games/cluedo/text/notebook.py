@@ -6,13 +6,14 @@ The notebook contains no conclusions. `sheet` computes those by exact knowledge 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event, Notes
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -30,10 +31,8 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
 )
-from games.cluedo.text.array_layout import HAS_NOT, LAST
-
-if TYPE_CHECKING:
-    from games.cluedo.base import CluedoBase
+from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.text.arrays import HAS_NOT, LAST, ArrayLayout, array_specs
 
 SHEETS = 4
 """Number of cached sheets of conclusions. A text compares the latest sheet with an earlier one."""
@@ -46,7 +45,7 @@ class Notebook(Notes):
     of an array.
     """
 
-    game: CluedoBase
+    game: CluedoSetting
     hand: tuple[str, ...] = ()
     open_cards: tuple[str, ...] = ()
     suggestion: Triple | None = None
@@ -54,7 +53,7 @@ class Notebook(Notes):
     in_turn = 0
     dice = (0, 0)
 
-    def __init__(self, game: CluedoBase, player: int) -> None:
+    def __init__(self, game: CluedoSetting, player: int) -> None:
         super().__init__(game, player)
         self.shown: dict[str, int] = {}
         """Cards that other players showed to this one -> the seat that showed each."""
@@ -66,7 +65,9 @@ class Notebook(Notes):
             self.pawn = game.deck.suspects[player]
         self.places: dict[str, Place] = game.start_places.copy()
         self.out: set[int] = set()
-        self._layout = layout = game.array_layout
+        arrays = game.arrays
+        assert isinstance(arrays, CluedoArrays)
+        self._layout = layout = arrays.layout
         self._at = layout.offsets
         self._column = layout.columns[player]
         """The number of each seat, counted from the observer's own."""
@@ -239,3 +240,22 @@ _RECORDERS: dict[type[Event], Callable[[Notebook, Any], None]] = {
     CardShown: Notebook._card_shown,
     Accused: Notebook._accused,
 }
+
+
+class CluedoArrays(GameArrays):
+    """Observations of Cluedo as arrays; `array_specs` describes them."""
+
+    game: CluedoSetting
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        return array_specs(self.game)
+
+    @cached_property
+    def layout(self) -> ArrayLayout:
+        """Places of the arrays in the block of a notebook."""
+        return ArrayLayout(self.specs, self.game.deck)
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        assert isinstance(observation.notes, Notebook)
+        return observation.notes.arrays()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import ClassVar, NotRequired, TypedDict
 
 from arena import Event
-from games.cluedo.base import CluedoBase
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
     Accused,
@@ -22,7 +21,8 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
 )
-from games.cluedo.views.marks import Marks
+from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.views.view import Marks
 
 
 class RefutationJson(TypedDict):
@@ -90,7 +90,7 @@ class CluedoScene:
 
     module: ClassVar[Path] = Path(__file__).with_suffix(".js")
 
-    def __init__(self, game: CluedoBase, seat: int | None) -> None:
+    def __init__(self, game: CluedoSetting, seat: int | None) -> None:
         self.game = game
         self.marks = Marks(game)
         self.sizes: tuple[int, ...] = ()

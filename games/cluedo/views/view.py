@@ -1,11 +1,10 @@
-"""Data of the card grid: the seats that visibly have or lack each card."""
+"""The card grid of Cluedo: who visibly has or lacks each card, as one viewer has seen it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from arena import Event
+from arena import Event, Panel, Tabletop
 from games.cluedo.rules.events import (
     Accused,
     CardShown,
@@ -15,9 +14,7 @@ from games.cluedo.rules.events import (
     Suggested,
     Unable,
 )
-
-if TYPE_CHECKING:
-    from games.cluedo.base import CluedoBase
+from games.cluedo.rules.setting import CluedoSetting
 
 
 class Marks:
@@ -27,7 +24,7 @@ class Marks:
     the simplest consequences, not everything that follows.
     """
 
-    def __init__(self, game: CluedoBase, events: Iterable[Event] = ()) -> None:
+    def __init__(self, game: CluedoSetting, events: Iterable[Event] = ()) -> None:
         self.cards = game.deck.cards
         self.envelope = game.num_players
         self.has: set[tuple[str, int]] = set()
@@ -89,3 +86,25 @@ class Marks:
         if (card, holder) in self.has:
             return "X"
         return "-" if (card, holder) in self.lacks else "."
+
+
+class CluedoView:
+    """A card grid from witnessed events: X has the card, - does not have it, . unknown."""
+
+    def __init__(self, game: CluedoSetting, seat: int | None) -> None:
+        self._game = game
+        self._marks = Marks(game)
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the viewer witnessed."""
+        self._marks.update(event)
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now."""
+        cards, players = self._game.deck.cards, self._game.num_players
+        width = max(map(len, cards))
+        rows = [" " * width + "".join(f"  P{seat}" for seat in range(players)) + "  envelope"]
+        for card in cards:
+            signs = [self._marks.sign(card, holder) for holder in range(players + 1)]
+            rows.append(f"{card:<{width}}   " + "   ".join(signs))
+        return Tabletop((Panel("", lines=tuple(rows), fixed_width=True),))

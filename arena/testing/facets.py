@@ -1,0 +1,187 @@
+"""Checks of facets: arrays of observations, measures, estimated returns, and scenes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from arena.agents.agent import Agent, RandomBot, Seat
+from arena.agents.seating import default_opponent, make_agent
+from arena.core.analysis import Measurements
+from arena.core.event import Event
+from arena.core.game import Game
+from arena.core.observation import Observation
+from arena.core.seeds import stream
+from arena.core.state import State
+from arena.core.views.scene import Scene
+from arena.episodes.match import Match, play
+from arena.episodes.measurement import custom_measures, measure_seats
+from arena.episodes.record import Episode
+from arena.plugins.views import SceneFactory
+from arena.testing.positions import fingerprint, random_positions, replay_history, sampled_positions
+
+KEPT = 20
+"""Observations of a game that are compared again at its end."""
+
+
+def check_observations(game: Game, seed: int) -> None:
+    """Check shapes, dtypes and bounds of arrays, and that later moves change no observation."""
+    kept: list[tuple[Observation, bytes]] = []
+    for position in random_positions(game, seed):
+        for player in range(game.num_players):
+            observation = position.state.observe(player)
+            _check_arrays(game, observation, seed)
+            # The first observations see the most later moves.
+            if len(kept) < KEPT:
+                kept.append((observation, fingerprint(observation)))
+    for observation, before in kept:
+        assert fingerprint(observation) == before, f"seed {seed}: an old observation has changed"
+
+
+def _check_arrays(game: Game, observation: Observation, seed: int) -> None:
+    arrays = observation.arrays()
+    assert list(arrays) == list(game.arrays.specs), f"arrays are {list(arrays)}"
+    for name, spec in game.arrays.specs.items():
+        array = arrays[name]
+        assert array.shape == spec.shape, f"array {name} has shape {array.shape}"
+        assert str(array.dtype) == spec.dtype, f"array {name} has dtype {array.dtype}"
+        # A comparison with NaN is false, so NaN counts as out of bounds.
+        inside = (array >= spec.low) & (array <= spec.high)
+        assert inside.all(), f"seed {seed}: array {name} leaves its bounds"
+
+
+def check_measures(game: Game, seed: int) -> None:
+    """Check the values of all measures on random games, finished ones and a truncated one.
+
+    - Every value is finite, has a weight from 0 and lies within the bounds of its measure, and the
+      game or a plugin defines it. A missing value is omitted.
+    - The same game gives the same values again, whatever the names of its players.
+    """
+    added = [custom.definition for custom in custom_measures(game)]
+    known = {measure.name: measure for measure in (*game.analysis.measures, *added)}
+    if not known:
+        return
+    for max_turns in (None, 2):
+        episode = _played(game, seed, max_turns)
+        measured = measure_seats(game, episode)
+        for seat, measurements in enumerate(measured):
+            for name, value in measurements.items():
+                where = f"seed {seed}, seat {seat}: measure {name}"
+                assert name in known, f"{where} has no definition"
+                fault = known[name].fault(value)
+                assert fault is None, f"{where}: {fault}"
+        _check_names(game, episode, measured, seed)
+
+
+def check_action_values(game: Game, seed: int) -> None:
+    """Check that estimated returns are finite, one for each seat, after each legal action."""
+    for position in sampled_positions(game, seed):
+        state, where = position.state, f"seed {seed}, after {len(position.history)} plies"
+        actions = [action for player in state.to_act[:1] for action in state.legal_actions(player)]
+        values = game.analysis.action_values(state, actions) if actions else None
+        if values is None:
+            continue
+        for action in actions:
+            assert action in values, f"{where}: action_values lacks '{action}'"
+            returns = values[action]
+            usable = len(returns) == game.num_players and all(map(math.isfinite, returns))
+            assert usable, f"{where}: action_values of '{action}': {returns}"
+
+
+def _check_names(game: Game, episode: Episode, measured: Sequence[Measurements], seed: int) -> None:
+    """Check that neither a second look nor other names of the players change a value."""
+    players = episode.header.players
+    others = (players, tuple(f"other:{seat}" for seat in range(len(players))), players[::-1])
+    for names in dict.fromkeys(others):  # Equal names are the same backwards.
+        header = episode.header.model_copy(update={"players": names})
+        again = measure_seats(game, replace(episode, header=header))
+        change = "measured again" if names is players else f"if the players are called {names}"
+        for seat, (before, after) in enumerate(zip(measured, again, strict=True)):
+            moved = sorted(
+                name for name in {*before, *after} if before.get(name) != after.get(name)
+            )
+            assert not moved, f"seed {seed}, seat {seat}: {', '.join(moved)} change {change}"
+
+
+def _played(game: Game, seed: int, max_turns: int | None) -> Episode:
+    """Return a game of random players; on even seeds of the game's usual opponent."""
+    seats = [Seat(game, n, stream(seed, f"agent {n}")) for n in range(game.num_players)]
+    bot = default_opponent(game)
+    agents: list[Agent] = [RandomBot(s) if seed % 2 else make_agent(bot, s) for s in seats]
+    # The names are those of the header only; the agents are given.
+    match = Match(game, seed=seed, max_turns=max_turns)
+    # In a thread of its own, because the caller's thread may have a running event loop.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, play(match, agents)).result()
+
+
+def check_scene(game: Game, make: SceneFactory, seed: int, samples: int = 4) -> None:
+    """Check that a scene is JSON, depends only on its events, and shows no hidden information."""
+    source = make.module.read_text(encoding="utf-8")
+    assert "export function draw(" in source, f"{make.module} exports no function `draw`"
+    *_, final = random_positions(game, seed)
+    for viewer in (None, *range(game.num_players)):
+        _check_growth(game, make, viewer, _witnessed(final.state, viewer))
+    rng = stream(seed, "scenes")
+    for position in sampled_positions(game, seed, samples):
+        for player in range(game.num_players):
+            # Before the other world is made, which may leave traces in the game.
+            mine = _scene_bytes(
+                _scene_after(game, make, player, _witnessed(position.state, player))
+            )
+            other = game.analysis.resample(position.history, player, rng)
+            if other is None:
+                continue
+            events = _witnessed(replay_history(game, other), player)
+            theirs = _scene_bytes(_scene_after(game, make, player, events))
+            assert mine == theirs, (
+                f"seed {seed}, after {len(position.history)} plies: the scene of player {player} "
+                f"tells its world from another:\n{mine!r}\n--- other world:\n{theirs!r}"
+            )
+
+
+def _check_growth(
+    game: Game, make: SceneFactory, viewer: int | None, events: Sequence[Event]
+) -> None:
+    """Check that `to_json` does not change a scene, and that its old values do not change."""
+    scene = make(game, viewer)
+    values = [scene.to_json()]
+    dumps = [_scene_bytes(scene)]
+    for event in events:
+        scene.update(event)
+        values.append(scene.to_json())
+        dumps.append(_scene_bytes(scene))
+    # The values were written once when they were new, and now again.
+    assert [_json_bytes(value) for value in values] == dumps, "an old `to_json` has changed"
+    # About eight positions: a fresh scene costs all events up to there.
+    for number in range(0, len(events) + 1, max(1, len(events) // 8)):
+        fresh = _scene_bytes(_scene_after(game, make, viewer, events[:number]))
+        assert fresh == dumps[number], (
+            f"after {number} events the scene depends on who looked at it"
+        )
+
+
+def _witnessed(state: State, viewer: int | None) -> Sequence[Event]:
+    return state.log.events if viewer is None else state.log.witnessed[viewer]
+
+
+def _scene_after(
+    game: Game, make: SceneFactory, viewer: int | None, events: Iterable[Event]
+) -> Scene:
+    scene = make(game, viewer)
+    for event in events:
+        scene.update(event)
+    return scene
+
+
+def _scene_bytes(scene: Scene) -> bytes:
+    return _json_bytes(scene.to_json())
+
+
+def _json_bytes(value: object) -> bytes:
+    """Return JSON. Raises TypeError or ValueError for a value that a browser could not read."""
+    return json.dumps(value, allow_nan=False).encode()

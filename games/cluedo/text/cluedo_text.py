@@ -1,0 +1,272 @@
+"""Texts of Cluedo: narration of events, and the situation of a player.
+
+Models read these texts. Trained checkpoints depend on the exact wording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
+
+from arena import Event, GameText, Observation, TextLevel
+from arena.core.observation import PromptExample
+from games.cluedo.analysis.beliefs import belief_question, score_beliefs
+from games.cluedo.rules.events import (
+    Accuse,
+    Accused,
+    CardShown,
+    Dealt,
+    DiceThrown,
+    EnvelopeSeen,
+    HandDealt,
+    PawnMoved,
+    PawnMovement,
+    Refuted,
+    Suggested,
+    SuspectChosen,
+    TurnBegan,
+    Unable,
+    WeaponMoved,
+)
+from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.text.notebook import Notebook
+from games.cluedo.text.prompts import (
+    COMBINED_MOVE,
+    action_prompt,
+    describe_place,
+    examples,
+    rule_details,
+    rules,
+    synonyms,
+)
+
+Possible = NDArray[np.bool_]
+"""Possible holders of each card: shape (cards, seats + 1), the envelope last."""
+
+
+WAYS: dict[PawnMovement, str] = {
+    "walks": "goes to",
+    "passage": "takes the passage to",
+    "summoned": "is brought to",
+    "steps aside": "steps aside into",
+}
+
+
+class CluedoText(GameText):
+    """Texts of Cluedo."""
+
+    game: CluedoSetting
+    combined_move = COMBINED_MOVE
+    table_shows_notes = True
+
+    def new_notes(self, player: int) -> Notebook:
+        """Return an empty notebook of `player`."""
+        return Notebook(self.game, player)
+
+    def synonyms(self) -> Mapping[str, str]:
+        return synonyms(self.game)
+
+    def examples(self) -> Sequence[PromptExample]:
+        return examples(self.game)
+
+    def rules(self) -> str:
+        return rules(self.game)
+
+    def rule_details(self) -> str:
+        return rule_details(self.game)
+
+    def belief_question(self, observation: Observation) -> str | None:
+        return belief_question(self.game, observation)
+
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        return score_beliefs(self.game, answer, observation)
+
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case a kind.
+        """Return one event as a sentence."""
+        names = self.game.seat_names
+        match event:
+            case Dealt(hand_sizes, open_cards):
+                open_text = f" Open on the table: {', '.join(open_cards)}." if open_cards else ""
+                sizes = ", ".join(f"{n} {size}" for n, size in zip(names, hand_sizes, strict=True))
+                return f"Cards dealt: {sizes}.{open_text}"
+            case HandDealt(player, cards):
+                return f"{names[player]} holds {', '.join(cards)}."
+            case SuspectChosen(player, suspect):
+                return f"{names[player]} plays {suspect}."
+            case TurnBegan(player, turn):
+                return f"Turn {turn}: {names[player]}."
+            case DiceThrown(player, first, second):
+                return f"{names[player]} throws {first} + {second} = {first + second}."
+            case PawnMoved(suspect, place, how):
+                return f"{suspect} {WAYS[how]} {describe_place(place)}."
+            case WeaponMoved(weapon, room):
+                return f"{weapon} is brought to the {room}."
+            case Suggested(player):
+                return f"{names[player]} suggests {event.triple}."
+            case Unable(players):
+                who = ", ".join(names[player] for player in players)
+                return f"{who} cannot refute."
+            case Refuted(player, suggester):
+                return f"{names[player]} shows {names[suggester]} a card."
+            case CardShown(player, suggester, card):
+                return f"{names[player]} shows {names[suggester]}: {card}."
+            case Accused(player, correct=correct):
+                result = "and is right" if correct else "and is wrong: out, but still shows cards"
+                return f"{names[player]} accuses {event.triple}, {result}."
+            case EnvelopeSeen(player, envelope):
+                return f"{names[player]} looks into the envelope: {envelope}."
+            case _:
+                raise TypeError(f"{event!r} is not an event of Cluedo")
+
+    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
+        """Return the situation of a player; with `since`, only the news after so many events."""
+        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
+        lines += self._narration(observation, since)
+        lines += self._aids_and_actions(observation, level, since)
+        return "\n".join(lines)
+
+    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
+        """Return the situation without the first `forget` events.
+
+        Events that a notebook does not contain are kept: deal, own hand, accusations, envelope.
+        """
+        lines = [f"You are {self.game.seat_names[observation.player]}. {self.omission_notice}"]
+        lines += [
+            self.narrate(event)
+            for event in observation.events[:forget]
+            if isinstance(event, Dealt | HandDealt | Accused | EnvelopeSeen)
+        ]
+        lines += self._narration(observation, forget)
+        lines += self._aids_and_actions(observation, "notes" if level == "events" else level, 0)
+        return "\n".join(lines)
+
+    def _aids_and_actions(
+        self, observation: Observation, level: TextLevel, since: int
+    ) -> Iterator[str]:
+        """Yield the notebook or deductions of the text level, and the legal actions."""
+        notes: Notebook = observation.notes  # type: ignore[assignment]
+        if level == "notes" and notes.hand:
+            yield from self._notebook(observation, notes, since)
+        if level == "deductions" and notes.hand:
+            yield from self._deductions(observation, notes, since)
+        if observation.legal_actions:
+            yield from action_prompt(
+                self.game, observation.legal_actions, notes, with_example=not since
+            )
+
+    def _narration(self, observation: Observation, since: int) -> Iterator[str]:
+        """Yield the events, one sentence each.
+
+        Refuter and suggester see the card that is shown, so the public event is left out for them.
+        """
+        for event in observation.events_since(since):
+            if isinstance(event, Refuted) and observation.player in (event.player, event.suggester):
+                continue
+            yield self.narrate(event)
+
+    def _notebook(self, observation: Observation, notes: Notebook, since: int) -> Iterator[str]:
+        """Yield the cards that the player saw itself; with `since`, only the lines that changed."""
+        game, names = self.game, self.game.seat_names
+        new = [event for event in observation.events_since(since) if isinstance(event, CardShown)]
+        shown = {event.card: event.player for event in new if event.suggester == notes.player}
+        # The hand is among the news: this is the first text, so the whole notebook is given.
+        dealt = any(isinstance(event, HandDealt) for event in observation.events_since(since))
+        if dealt:
+            yield "Your notebook:"
+            yield f"- own cards: {', '.join(notes.hand)}"
+        elif shown:
+            yield "New in your notebook:"
+        by_player: dict[int, list[str]] = {}
+        for card, player in notes.shown.items():
+            by_player.setdefault(player, []).append(card)
+        for player, cards in sorted(by_player.items()):
+            if dealt or player in shown.values():
+                yield f"- shown to you by {names[player]}: {', '.join(game.deck.sort(cards))}"
+        # Later they follow from the news; the whole notebook is all that a rebuilt chat has.
+        if not since:
+            for player, absent in sorted(_absent_cards(observation, notes).items()):
+                unheld = ", ".join(game.deck.sort([*absent]))
+                yield f"- {names[player]} does not hold {unheld}"
+        if dealt or shown or _may_accuse(observation):
+            suspects, weapons, rooms = (
+                ", ".join(card for card in cards if not notes.seen(card))
+                for cards in game.deck.categories
+            )
+            yield f"- not seen by you: suspects {suspects}; weapons {weapons}; rooms {rooms}"
+
+    def _deductions(self, observation: Observation, notes: Notebook, since: int) -> Iterator[str]:
+        """Yield all deductions, one line per holder; with `since`, only the lines that changed."""
+        events = observation.events
+        now = notes.sheet(events, len(events))
+        # Before the deal there is nothing to compare with, so the first text has all lines.
+        dealt = any(isinstance(event, HandDealt) for event in events[:since])
+        before = notes.sheet(events, since) if dealt else None
+        lines = []
+        if before is None or not np.array_equal(_placed(now), _placed(before)):
+            lines.append(self._unplaced_line(now))
+        for holder in range(self.game.num_players):
+            changed = before is None or not np.array_equal(now[:, holder], before[:, holder])
+            if changed and holder != observation.player:
+                lines.append(self._holder_line(now, holder))
+        if lines or _may_accuse(observation):
+            lines.append(self._envelope_line(now))
+            yield "What follows:" if before is None else "What follows now:"
+            yield from lines
+
+    def _unplaced_line(self, possible: Possible) -> str:
+        """Return the line of the cards without a certain place."""
+        unplaced = np.array(self.game.deck.cards)[~_placed(possible)]
+        return f"- cards not placed yet: {', '.join(unplaced) or 'none'}"
+
+    def _holder_line(self, possible: Possible, holder: int) -> str:
+        """Return the line of one seat, by the shorter list: possible or impossible cards."""
+        cards, placed, here = np.array(self.game.deck.cards), _placed(possible), possible[:, holder]
+        has, may, cannot = cards[here & placed], cards[here & ~placed], cards[~here & ~placed]
+        parts = [f"has {', '.join(has)}"] if len(has) else []
+        if len(may) and not len(cannot):
+            parts.append("may have any of those not placed")
+        # The shorter list is shown, which saves tokens.
+        elif len(cannot) < len(may):
+            parts.append(f"may have any of those not placed but {', '.join(cannot)}")
+        elif len(may):
+            parts.append(f"may have {', '.join(may)}")
+        name, size = self.game.seat_names[holder], self.game.hand_sizes[holder]
+        return f"- {name} ({size} cards): {'; '.join(parts)}"
+
+    def _envelope_line(self, possible: Possible) -> str:
+        """Return the line of the envelope's possible cards."""
+        deck, parts = self.game.deck, []
+        for kind, cards in zip(("suspect", "weapon", "room"), deck.categories, strict=True):
+            left = [card for card in cards if possible[deck.index[card], -1]]
+            parts.append(f"{kind} {'is ' if len(left) == 1 else 'one of '}{', '.join(left)}")
+        return f"- envelope: {'; '.join(parts)}"
+
+
+def _absent_cards(observation: Observation, notes: Notebook) -> dict[int, set[str]]:
+    """Return per other player the unseen cards that it does not hold, as it could not refute them.
+
+    Suggestions come before the players who cannot refute them.
+    """
+    absent: dict[int, set[str]] = {}
+    unseen: set[str] = set()
+    for event in observation.events:
+        if isinstance(event, Suggested):
+            unseen = {card for card in event.triple if not notes.seen(card)}
+        elif isinstance(event, Unable):
+            for player in event.players:
+                absent.setdefault(player, set()).update(unseen)
+    return {player: cards for player, cards in absent.items() if cards and player != notes.player}
+
+
+def _may_accuse(observation: Observation) -> bool:
+    """Return whether the decision may be about the envelope; its cards are then repeated."""
+    return bool(observation.legal_actions.of(Accuse))
+
+
+def _placed(possible: Possible) -> NDArray[np.bool_]:
+    """Return, per card, whether its place is certain; an open card has no holder."""
+    placed: NDArray[np.bool_] = possible.sum(axis=1) <= 1
+    return placed

@@ -1,0 +1,348 @@
+"""Words of Cluedo for models: rules, forms of the legal actions, synonyms, examples.
+
+Trained checkpoints depend on the exact wording of the rules and forms of the default options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from arena import Action, ActionSet, Observation, Seat
+from arena.agents.agent import act_now
+from arena.core.action import CHANCE
+from arena.core.observation import CombinedMove, PromptExample
+from arena.core.seeds import stream
+from games.cluedo.rules import board
+from games.cluedo.rules.events import (
+    END_TURN,
+    Accuse,
+    EndTurn,
+    Move,
+    MoveToSquare,
+    Passage,
+    Place,
+    PlaySuspect,
+    Refuted,
+    Roll,
+    Show,
+    Suggest,
+    Suggested,
+)
+from games.cluedo.rules.setting import CluedoSetting
+
+if TYPE_CHECKING:
+    from games.cluedo.text.notebook import Notebook
+
+
+# Rules
+
+
+_SUGGESTION = {
+    "in_turn": "Suggestion: the others are asked in turn order from your left. The first who holds "
+    "one of the three cards must show you one of them, secretly; everybody sees who showed, not "
+    "what. Whoever is passed over holds none of the three.",
+    "all": "Suggestion: all others are asked. Each who holds one of the three cards must show you "
+    "one of them, secretly; everybody sees who showed, not what. Whoever shows nothing holds none "
+    "of the three.",
+}
+
+_MOVEMENT = {
+    "toward": "throw two dice and move toward a room, or take a secret passage (Study - Kitchen, "
+    "Conservatory - Lounge).",
+    "squares": "throw two dice, or take a secret passage (Study - Kitchen, Conservatory - Lounge). "
+    "After a throw enter a room within reach, or use the whole throw and end on a corridor square: "
+    "not diagonally, through no other pawn, and on no square twice. A pawn on the square outside a "
+    "door blocks it.",
+}
+
+
+def rule_details(game: CluedoSetting) -> str:
+    """Return details that are no part of `rules`, whose wording trained checkpoints depend on."""
+    details = (
+        "To refute a suggestion means to show one of its cards; a player who cannot refute it "
+        "holds none of the three. The last player left must still accuse correctly to win."
+    )
+    if game.options.refuters == "all":
+        details += " Each who refutes chooses without seeing the cards that others show."
+    if game.options.movement == "squares":
+        details += (
+            " A throw need not be exact to enter a room. A pawn that can neither enter a room nor "
+            "use the whole throw goes as far as it can. You may not enter the room that you left "
+            "in this turn."
+        )
+    return details
+
+
+def rules(game: CluedoSetting) -> str:
+    """Return the rules for a player who does not know the game."""
+    deck = game.deck
+    lines = [
+        f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
+        "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
+        "cards are dealt to the players.",
+        f"Suspects: {', '.join(deck.suspects)}.",
+        f"Weapons: {', '.join(deck.weapons)}.",
+        f"Rooms: {', '.join(deck.rooms)}.",
+        _SUGGESTION[game.options.refuters],
+        "Accusation: ends your turn. If it is right you win. If it is false you make no more "
+        "moves and only show cards.",
+    ]
+    if game.has_board:
+        lines.append(
+            f"Board: {_pawns(game)}. On your turn {_MOVEMENT[game.options.movement]} In a room you "
+            "may make one suggestion, which must name that room; the suspect's pawn and the weapon "
+            "are brought there."
+        )
+        if game.options.summoned_may_suggest:
+            lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
+        if game.options.movement == "squares":
+            lines += _map()
+        order = "roll or take a passage, suggest, then accuse or end your turn"
+    else:
+        order = "suggest any three cards, then accuse or end your turn"
+    if game.options.first_player == "random":
+        lines.append("The first player is drawn.")
+    elif game.options.choose_suspects:
+        lines.append(
+            f"The player of {deck.suspects[0]} begins; if no player chose that suspect, the player "
+            "of the next suspect in the list."
+        )
+    lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
+    return "\n".join(lines)
+
+
+def _map() -> Iterator[str]:
+    """Yield the map of the board and its doors; rows and columns count from 1."""
+    letters = ", ".join(f"{letter} {room}" for room, letter in board.LETTERS.items())
+    yield (
+        "Map, row 1 at the top, column 1 at the left (. corridor, 1 to 6 the starts of the "
+        f"suspects in the order above, # no square, {letters}):"
+    )
+    yield from board.MAP
+    doors = "; ".join(
+        f"{room} {' and '.join(f'row {row + 1} column {column + 1}' for row, column in squares)}"
+        for room, squares in board.DOORS.items()
+    )
+    yield f"Squares outside the doors: {doors}."
+
+
+def _pawns(game: CluedoSetting) -> str:
+    """Return which player moves which pawn."""
+    if game.options.choose_suspects:
+        return "before the first turn each player chooses a suspect and then moves its pawn"
+    pairs = zip(game.seat_names, game.deck.suspects, strict=False)
+    return ", ".join(f"{name} plays {suspect}" for name, suspect in pairs)
+
+
+# Forms of actions
+
+
+def describe_place(place: Place) -> str:
+    """Return a room or a corridor square in words; rows and columns count from 1."""
+    if isinstance(place, str):
+        return f"the {place}"
+    row, column = divmod(place, board.COLUMNS)
+    return f"the corridor (row {row + 1}, column {column + 1})"
+
+
+def action_prompt(
+    game: CluedoSetting, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
+    """Yield the legal actions as a grammar instead of a list of hundreds."""
+    first = legal[0]
+    if isinstance(first, Show):
+        player, choices = game.seat_names[notes.in_turn], " | ".join(map(str, legal))
+        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {choices}."
+        return
+    if isinstance(first, PlaySuspect):
+        yield f"Choose your suspect: {' | '.join(map(str, legal))}."
+        return
+    if isinstance(first, Move | MoveToSquare):
+        yield from _move_prompt(game, legal, notes, with_example)
+        return
+    forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
+    suggestions = legal.of(Suggest)
+    if suggestions:
+        # With a board, all suggestions name the room of the pawn; without one, they name all rooms.
+        one_room = suggestions[0].room == suggestions[-1].room
+        forms.append(f"suggest SUSPECT, WEAPON, {suggestions[0].room if one_room else 'ROOM'}")
+    if legal.of(Accuse):
+        forms.append("accuse SUSPECT, WEAPON, ROOM")
+    forms += map(str, legal.of(EndTurn))
+    example = suggestions[0] if suggestions else first
+    yield _action_line(" | ".join(forms), example, with_example)
+
+
+def _action_line(forms: str, example: Action, with_example: bool) -> str:
+    return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
+
+
+def _move_prompt(
+    game: CluedoSetting, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
+    """Yield the rooms within reach, the steps to each room, and the form of the action."""
+    place = notes.places[notes.pawn]
+    if game.options.movement == "squares":
+        yield from _destination_prompt(game, legal, notes, with_example)
+        return
+    reachable = [
+        move.room
+        for move in legal.of(Move)
+        if board.walk(place, move.room, notes.throw, notes.other_squares).enters
+    ]
+    reach = f"you reach {', '.join(reachable) or 'no room'}"
+    steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
+    yield (
+        f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
+        f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
+    )
+    yield _action_line("move ROOM", legal[0], with_example)
+
+
+def _destination_prompt(
+    game: CluedoSetting, legal: ActionSet, notes: Notebook, with_example: bool
+) -> Iterator[str]:
+    """Yield the rooms and squares where the move may end, and the steps to each room."""
+    place = notes.places[notes.pawn]
+    rooms, by_row = [move.room for move in legal.of(Move)], dict[int, list[str]]()
+    for move in legal.of(MoveToSquare):
+        row, column = divmod(move.square, board.COLUMNS)
+        by_row.setdefault(row + 1, []).append(str(column + 1))
+    squares = "; ".join(f"row {row}, column {', '.join(all_)}" for row, all_ in by_row.items())
+    others = (room for room in game.deck.rooms if room != place)
+    steps = sorted((board.steps_to(place, room), room) for room in others)
+    yield (
+        f"You are in {describe_place(place)}. With {notes.throw} you reach "
+        f"{', '.join(rooms) or 'no room'}; or end on a square: {squares or 'none'}. Steps: "
+        f"{', '.join(f'{room} {count}' for count, room in steps)}."
+    )
+    forms = (["move ROOM"] if rooms else []) + (["move row R, column C"] if by_row else [])
+    yield _action_line(" | ".join(forms), legal[0], with_example)
+
+
+# Synonyms
+
+
+# Each key is a part of the name of exactly one card, in either edition.
+SUSPECTS: dict[str, tuple[str, ...]] = {
+    "Scarlet": ("Scarlet", "Scarlett", "Scarlette"),
+    "Mustard": ("Mustard",),
+    "White": ("White",),
+    "Green": ("Green",),
+    "Peacock": ("Peacock",),
+    "Plum": ("Plum",),
+}
+TITLES = (
+    *("Miss", "Ms", "Mrs", "Mr", "Colonel", "Col", "Professor", "Prof", "Dr"),
+    *("Reverend", "Rev", "Reverend Mr", "Rev Mr"),
+)
+
+OBJECTS: dict[str, tuple[str, ...]] = {
+    "Candlestick": ("candle stick", "candlesticks", "candle"),
+    "Dagger": ("knife",),
+    "Knife": ("dagger",),
+    "Lead Pip": ("lead pipe", "lead piping", "leadpipe", "leadpiping", "pipe", "piping"),
+    "Revolver": ("gun", "pistol", "handgun"),
+    "Spanner": ("wrench",),
+    "Wrench": ("spanner",),
+    "Kitchen": ("kitchens",),
+    "Ballroom": ("ball room",),
+    "Billiard": ("billiard", "billiards", "billiards room", "billiardroom", "billiardsroom"),
+    "Dining": ("dining", "diningroom", "dinning room"),
+}
+VERBS: dict[str, tuple[str, ...]] = {
+    "suggest": ("suggestion", "suggests", "suggesting", "propose", "guess"),
+    "accuse": ("accusation", "accuses", "accusing"),
+    "show": ("reveal", "shows", "showing", "revealing"),
+}
+BOARD_VERBS: dict[str, tuple[str, ...]] = {
+    "move": ("go", "walk", "enter", "moving", "going", "head"),
+    "roll": ("throw", "throw dice", "throw two dice", "rolling"),
+    "passage": ("secret passage", "passageway"),
+}
+END_PHRASES = (
+    *("end", "ends turn", "ending turn", "finish turn", "endturn", "end turn now"),
+    *("pass", "pass turn", "skip", "skip turn", "done", "finished"),
+)
+
+
+def synonyms(game: CluedoSetting) -> dict[str, str]:
+    """Return phrase -> the game's own words, for the cards of this deck."""
+    # Later entries win, so verbs outweigh a card phrase of the same words.
+    phrases_to_own = dict(_card_synonyms(game))
+    for own, phrases in (VERBS | (BOARD_VERBS if game.has_board else {})).items():
+        phrases_to_own.update(dict.fromkeys(phrases, own))
+    phrases_to_own.update(dict.fromkeys(END_PHRASES, "end turn"))
+    return phrases_to_own
+
+
+def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
+    """Yield pairs of phrase and card."""
+    for card in game.deck.cards:
+        for part, names in SUSPECTS.items():
+            if part in card:
+                yield from ((name, card) for name in names)
+                yield from ((f"{title} {name}", card) for title in TITLES for name in names)
+        for part, phrases in OBJECTS.items():
+            if part in card:
+                yield from ((phrase, card) for phrase in phrases)
+
+
+# Examples and combined moves
+
+
+@lru_cache(maxsize=8)
+def examples(game: CluedoSetting) -> Sequence[PromptExample]:
+    """Return one decision of each kind from a game of detectives: first to suggest and to show."""
+    # Imported here: nothing else in this module needs exact knowledge.
+    from games.cluedo.bots.logic import Detective
+
+    rng = stream(0, "examples")
+    state = game.initial_state()
+    bots = [Detective(Seat(game, player, rng)) for player in range(game.num_players)]
+    found: dict[str, PromptExample] = {}
+    while not state.is_terminal:
+        player = state.to_act[0]
+        if player == CHANCE:
+            state.apply(CHANCE, state.sample_chance(rng))
+            continue
+        observation = state.observe(player)
+        action = act_now(bots[player], observation).action
+        if len(observation.legal_actions) > 1:
+            found.setdefault(type(action).__name__, PromptExample(observation, action))
+        state.apply(player, action)
+    order = ("Suggest", "Show", "Accuse", "EndTurn")
+    rest = [kind for kind in found if kind not in order]
+    return tuple(found[kind] for kind in (*order, *rest) if kind in found)
+
+
+def follow_up(observation: Observation, announcement: str) -> Action | None:
+    """Return the announced end of a turn: accuse if the suggestion was not refuted, or end it."""
+    legal = observation.legal_actions
+    if END_TURN not in legal or legal.of(Suggest):
+        return None
+    for event in reversed(observation.events):
+        if isinstance(event, Refuted):
+            break
+        if isinstance(event, Suggested) and event.player == observation.player:
+            accusation = Accuse(*event.triple)
+            is_announced = announcement.lower().startswith("accuse")
+            return accusation if is_announced and accusation in legal else END_TURN
+    return END_TURN
+
+
+COMBINED_MOVE = CombinedMove(
+    'To decide your whole turn at once, add to a suggestion either "; accuse if nobody refutes" '
+    "(then you accuse these three cards if nobody refutes, and end your turn otherwise) or "
+    '"; end turn".',
+    # At the very end of the reply: before it, it may belong to a plan that the reply rejects.
+    re.compile(
+        r";\s*(?:then\s+|and\s+)?(accuse if (?:nobody|no one|no-one) (?:can )?refutes?(?: it)?"
+        r"|end (?:my )?turn)(?=[\s.!*`\"'}\])]*\Z)",
+        re.IGNORECASE,
+    ),
+    follow_up,
+)

@@ -18,7 +18,7 @@ from plain_count import plain_marginals
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Event
-from games.cluedo.analysis.facet import resample
+from games.cluedo.analysis.facet import CluedoAnalysis
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, Contradiction, Holder, propagate
 from games.cluedo.inference.counting import DealCount
@@ -436,9 +436,12 @@ def test_another_world_looks_the_same_to_the_player_and_its_deals_differ() -> No
             action = state.sample_chance(rng) if chance else rng.choice(state.legal_actions(player))
             history.append(Step(player, action))
             state.apply(player, action)
-        assert resample(game, [], 0, rng) == []
+        analysis = CluedoAnalysis(game)
+        assert analysis.resample([], 0, rng) == []
         for player in range(3):
-            worlds = [resample(game, history, player, random.Random(n)) for n in range(8)]
+            worlds = [
+                CluedoAnalysis(game).resample(history, player, random.Random(n)) for n in range(8)
+            ]
             for world in worlds:
                 twin = game.initial_state()
                 for step in world:

@@ -11,7 +11,7 @@ from arena import Step
 from arena.agents.agent import Seat, act_now
 from arena.core.action import CHANCE
 from arena.core.seeds import stream
-from games.cluedo.analysis.facet import resample
+from games.cluedo.analysis.facet import CluedoAnalysis
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice, Random
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
@@ -77,7 +77,7 @@ def test_the_estimate_depends_on_what_was_witnessed_only() -> None:
     events = state.log.witnessed[0]
     own = solving_chances(CluedoKnowledge.after(state.game, 0, events), events, RIVALS)
     other = CluedoState(state.game)
-    for step in resample(state.game, steps, 0, random.Random(5)):
+    for step in CluedoAnalysis(state.game).resample(steps, 0, random.Random(5)):
         other.apply(step.player, step.action)
     assert other.hands != state.hands
     events = other.log.witnessed[0]

@@ -56,9 +56,7 @@ class CluedoAnalysis(GameAnalysis):
     def comment(self, assessment: Assessment) -> Comment | None:
         return comment(assessment)
 
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
+    def resample(self, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
         """Return the same public history over another deal that `player` considers possible.
 
         All actions stay the same, except for the cards that other players show each other: these

@@ -6,7 +6,7 @@ AReaL takes any object with this method; nothing of it is imported here:
 
 AReaL's proxy at `base_url` answers in OpenAI's format and keeps the tokens. It adds the rewards of
 later responses to earlier ones (`turn_discount`), so a response gets here only what it has earned
-itself; see `trainers.rewards.turns`.
+itself; see `trainers.rewards.credit`.
 
     workflow = GameWorkflow("cluedo", options={"players": 3}, opponents=["bot:novice"])
     await workflow.run({"seed": 7}, base_url=..., api_key=..., http_client=...)
@@ -37,8 +37,8 @@ from arena.llm.settings import Limits, Settings
 from arena.plugins.loader import make_game
 from backends.openai_http import HTTPBackend, check_url
 from trainers.rewards import Rewards, SeatEpisode
-from trainers.rewards.turns import turn_rewards
-from trainers.rollouts.attempts import attempts_of, decision_statuses
+from trainers.rewards.credit import turn_rewards
+from trainers.rollouts.trajectories import attempts_of, decision_statuses
 
 LEARNER = "areal"
 """SPEC of the model that AReaL trains."""

@@ -149,7 +149,7 @@ class ModelFlags(Config):
             raise UsageError("system=… and --prompt are mutually exclusive")
         if game is None or (self.system is None and self.prompt == "rules"):
             return None
-        from trainers.prompts import fill_in, system_prompt
+        from arena.agents.system_prompts import fill_in, system_prompt
 
         limit = game.turn_limit(max_turns)
         if self.system is None:

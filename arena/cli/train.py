@@ -97,7 +97,7 @@ def train_command(
     layers.append(SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {}))
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
     if resolved.config.server not in ("", *OWNED_SERVERS):
-        from trainers.hosts.weight_sync.adapter_server import server_urls
+        from trainers.weight_sync.adapter_server import server_urls
 
         server_urls(resolved.config.server)  # Before they are shown or stored: they hold no key.
     host = host_of(resolved.config, flags.resume, environment)
@@ -207,7 +207,7 @@ def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags)
 
     let_threads_sleep()
     from replays.html_report.training_report import write_training_report
-    from trainers.grpo import train
+    from trainers.loop.grpo import train
 
     with open_run(plan) as files:
         state, interrupted = run_training(

@@ -12,8 +12,8 @@ from arena.cli.terminal import echo, print_grids
 from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
-from trainers.checks import check_config
 from trainers.hosts.host import HostRequest
+from trainers.loop.setup import check_config
 from trainers.rewards import Rewards, TermSummary
 from trainers.runs.records import as_json
 from trainers.runs.run_files import free_name

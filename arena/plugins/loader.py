@@ -34,6 +34,12 @@ def fill(catalog: Catalog) -> Catalog:
         "agent", "bot", "arena.agents.seating:make_bot", "bot:NAME, a program that plays by rule"
     )
     catalog.add("agent", "human", "arena.agents.human:HumanAgent", "you, at this terminal")
+    for name, summary in (
+        ("rules", "rules and notation"),
+        ("reason", "rules, and a request to think first"),
+        ("brief", "notation only, for trained models"),
+    ):
+        catalog.add("prompt", name, f"arena.agents.system_prompts:{name}", summary)
     # Bundled packages come first, so that no other plugin can take their names.
     for package in BUNDLED:
         _load(catalog, package, f"{package}:register", lambda: import_module(package).register)  # noqa: B023 - called at once.

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from arena.agents.chat import AnswerForm, system_message
+from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.plugins.loader import catalog, make_game
-from trainers.prompts import system_prompt
 
 CLUEDO = make_game("cluedo", players=3)
 

@@ -17,6 +17,7 @@ from provider_formats import THOUGHTS
 
 from arena.agents.action_tools import action_tools
 from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
+from arena.agents.system_prompts import system_prompt
 from arena.cli import run
 from arena.cli.model_flags import REPLY_TOKENS, ModelFlags
 from arena.core.errors import UsageError
@@ -30,7 +31,6 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
 from backends.recorded import recorded
 from backends.scripted import ScriptedBackend, ScriptedReply
-from trainers.prompts import system_prompt
 
 CLUEDO = make_game("cluedo", players=3)
 THINKER = "openai:gpt-5-mini"

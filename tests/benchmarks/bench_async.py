@@ -16,7 +16,7 @@ from arena.cli.train import resolve_settings
 from arena.cli.training_session import TrainingLines
 from arena.llm.config import SettingsLayer
 from arena.llm.settings import Settings
-from trainers.grpo import train
+from trainers.loop.grpo import train
 from trainers.runs.records import RunFiles, read_records
 
 HELD_OUT = 400

@@ -31,8 +31,8 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.grpo import train
-from trainers.policy_table import PolicyTable, tabulate
+from trainers.loop.grpo import train
+from trainers.loop.policy_table import PolicyTable, tabulate
 from trainers.runs.records import RunFiles
 
 KUHN: dict[str, Any] = {

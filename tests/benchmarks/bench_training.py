@@ -46,10 +46,10 @@ from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.config.config import TrainConfig
-from trainers.grpo import train
-from trainers.opponents import NEWEST
+from trainers.loop.grpo import train
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rewards.credit import credit_games
+from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
 from trainers.runs.records import StepRecord
 from trainers.trajectory import TrajectoryGroup

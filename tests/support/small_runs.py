@@ -13,7 +13,7 @@ from tiny_model import build_tiny_model
 
 from replays.html_report.training_report import write_training_report
 from trainers.config.config import TrainConfig
-from trainers.grpo import train
+from trainers.loop.grpo import train
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 
 

@@ -106,7 +106,7 @@ def run(order: dict[str, Any]) -> int:
     from arena.core.errors import ArenaError
     from replays.html_report.training_report import write_training_report
     from trainers.config.config import TrainConfig
-    from trainers.grpo import train
+    from trainers.loop.grpo import train
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # So that writing too much is an OSError.
     moments = Moments(order)
@@ -147,7 +147,7 @@ def main() -> None:
     import importlib
 
     for name in (
-        "trainers.grpo",
+        "trainers.loop.grpo",
         "trainers.hosts.embedded",
         "trainers.hosts.embedded_trainer",
         *RARE,

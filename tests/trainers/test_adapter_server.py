@@ -35,8 +35,8 @@ from backends.server.app import make_app  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.host import HostRequest, StepSettings  # noqa: E402
-from trainers.hosts.weight_sync.adapter_server import start_hint  # noqa: E402
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn  # noqa: E402
+from trainers.weight_sync.adapter_server import start_hint  # noqa: E402
 
 QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)

@@ -25,7 +25,7 @@ from arena.episodes.record import Episode
 from arena.llm.settings import Settings
 from trainers.areal import GameWorkflow
 from trainers.rewards import Rewards, SeatEpisode, information_gains
-from trainers.rewards.turns import turn_rewards
+from trainers.rewards.credit import turn_rewards
 
 KEY = "sk-areal-session"
 

@@ -33,21 +33,19 @@ from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
-from trainers.hosts.arguments import KEYWORDS, train_arguments
+from trainers.hosts.art.classes import import_model_config
 from trainers.hosts.art.local import (
     LocalHost,
     _train_signature,
     delete_later_checkpoints,
     internal_config,
 )
-from trainers.hosts.art.megatron_stub import import_model_config
-from trainers.hosts.art.preflight import packages_problem, runtime_problem
 from trainers.hosts.art.serverless import ServerlessHost
 from trainers.hosts.embedded_trainer import TrainSettings
-from trainers.hosts.host import HostRequest, StepSettings
-from trainers.hosts.selection import select_host
-from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
+from trainers.hosts.host import KEYWORDS, HostRequest, StepSettings, train_arguments
+from trainers.hosts.selection import packages_problem, runtime_problem, select_host
 from trainers.trajectory import Trajectory, TrajectoryGroup
+from trainers.weight_sync.adapter_server import RemoteAdapters
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"
 ASK = Request((Message("user", "who has the rope"),), logprobs=True)

@@ -18,17 +18,16 @@ from small_runs import Notes, learn, rows_of, small, small_base, weights
 
 from arena.core.errors import ArenaError
 from arena.episodes.replay import read_replay
-from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.grpo import GrpoRun
 from trainers.hosts.host import StepSettings, TrainingHost
-from trainers.rollouts.ahead import RolloutsAhead
+from trainers.loop.grpo import OwnGames, grpo_loop
+from trainers.loop.metrics import RolloutCounts, staleness_metrics
+from trainers.loop.setup import make_host
+from trainers.loop.training import update_weights
 from trainers.rollouts.rollouts import PlayedStep
+from trainers.rollouts.step_games import RolloutsAhead
 from trainers.runs.records import RunFiles
-from trainers.setup import make_host
-from trainers.step_metrics import RolloutCounts, staleness_metrics
 from trainers.trajectory import TrajectoryGroup
-from trainers.update import update_weights
 
 OLDER = {"opponents": "bot:random=1,self=1,past=2", "keep_pool": 2, "learning_rate": 0.001}
 STEPS = 5
@@ -95,7 +94,7 @@ def test_a_run_that_ends_while_games_are_played_ahead_goes_on_as_if_it_had_not(
     config = small(base, steps=STEPS, async_steps=2, **OLDER)
     for failing in range(2, STEPS + 1):
         with monkeypatch.context() as patch:
-            patch.setattr("trainers.grpo.update_weights", Updates())
+            patch.setattr("trainers.loop.grpo.update_weights", Updates())
             with pytest.raises(ArenaError, match="the power fails"):
                 learn(config, folder)
         assert rows_of(folder)[-1].step == failing - 1
@@ -109,19 +108,21 @@ def test_games_are_played_while_the_weights_are_updated(
 ) -> None:
     config = small(base, steps=3, async_steps=1)
     host = make_host(config, tmp_path / "x", quick())
-    run = GrpoRun(config, make_game("kuhn_poker"), host, tmp_path / "x", Notes(), quick())
+    run = grpo_loop(config, host, tmp_path / "x", Notes(), quick())
+    games = run.source
+    assert isinstance(games, OwnGames)
 
     async def update_after_the_next_games(
         host: TrainingHost, groups: Sequence[TrajectoryGroup], settings: StepSettings
     ) -> dict[str, float]:
         # Without games ahead this would wait for ever.
-        following = run.ahead._tasks.get(run.log.state.step + 2)
+        following = games.ahead._tasks.get(run.log.state.step + 2)
         if run.log.state.step + 2 <= config.steps:
             assert following is not None
             await asyncio.wait_for(asyncio.shield(following), 60)
         return await update_weights(host, groups, settings)
 
-    monkeypatch.setattr("trainers.grpo.update_weights", update_after_the_next_games)
+    monkeypatch.setattr("trainers.loop.grpo.update_weights", update_after_the_next_games)
     state = asyncio.run(run.complete())
     assert (state.step, state.status) == (3, "finished")
 

@@ -24,8 +24,8 @@ if find_spec("torch") is None:
 from command_line import started
 from trajectory_servers import STOCK, arena_api, stock_api
 
-from trainers.hosts.weight_sync.server_process import free_port
 from trainers.runs.records import RunFiles, read_records
+from trainers.weight_sync.server_process import free_port
 
 PATIENCE = 900
 """Seconds; vLLM starts anew for each transfer in two of the modes."""

@@ -44,7 +44,7 @@ from trainers.atropos.process import process
 from trainers.atropos.store import TrajectoryStore
 from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
-from trainers.opponents import NEWEST
+from trainers.rollouts.opponents import NEWEST
 
 KUHN = make_game("kuhn_poker")
 ENV = EnvRegistration(max_token_length=2000, desired_name="kuhn", weight=1.0, group_size=2)

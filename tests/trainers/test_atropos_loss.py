@@ -17,9 +17,12 @@ from tiny_model import build_tiny_model  # noqa: E402
 from trajectory_servers import group  # noqa: E402
 
 from trainers.algorithms.batching import minibatches  # noqa: E402
-from trainers.algorithms.learner import Learner, UpdateOptions  # noqa: E402
+from trainers.algorithms.learner import (  # noqa: E402
+    Learner,
+    UpdateOptions,
+    sampling_distances,
+)
 from trainers.algorithms.loss import LossOptions, policy_loss  # noqa: E402
-from trainers.algorithms.mismatch import sampling_distances  # noqa: E402
 from trainers.algorithms.network import score_tokens  # noqa: E402
 from trainers.algorithms.sequences import TokenSequence  # noqa: E402
 from trainers.atropos.training.batch import (  # noqa: E402

@@ -38,10 +38,11 @@ from trainers.atropos.environment import TrajectoryEnvironment  # noqa: E402
 from trainers.atropos.group_player import NewestModel  # noqa: E402
 from trainers.atropos.store import TrajectoryStore  # noqa: E402
 from trainers.atropos.training.options import TrajectoryOptions, settled_options  # noqa: E402
-from trainers.atropos.training.trainer import TrajectoryTrainer  # noqa: E402
+from trainers.atropos.training.trainer import batches_loop  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.host import HostRequest  # noqa: E402
+from trainers.loop.training import TrainingLoop  # noqa: E402
 from trainers.runs.records import RunFiles, StepRecord, read_records  # noqa: E402
 
 SETTINGS = Settings.model_validate({"service": {"patience": 1}})
@@ -105,7 +106,7 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def trainer(self, **config: Any) -> AsyncIterator[TrajectoryTrainer]:
+    async def trainer(self, **config: Any) -> AsyncIterator[TrainingLoop]:
         values: dict[str, Any] = {"learning_rate": 0.01, "minibatches": 1, "threads": 1}
         values |= {"loss": "ppo", "clip_eps": 0.2, "steps": 2}
         made = TrainConfig(
@@ -119,7 +120,7 @@ class Run:
         settled = settled_options(options, RunFiles(self.folder), "run")
         host = EmbeddedHost(HostRequest(made, self.folder, SETTINGS))
         host.preflight()
-        yield TrajectoryTrainer(made, settled, host, self.api.client(), self.folder, self.view)
+        yield batches_loop(made, settled, host, self.api.client(), self.folder, self.view)
 
     def complete(self, push: Pushing | None = None, **config: Any) -> None:
         """Run the trainer to its end; `push` gets a client once the trainer is registered."""

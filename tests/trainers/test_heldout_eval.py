@@ -19,13 +19,12 @@ from arena.evaluation.report_parts import Interval
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
-from trainers.heldout_eval import HeldOutEvaluation, SeatEnd
-from trainers.opponents import policy_spec
+from trainers.loop.checkpoints import HeldOutEvaluation, SeatEnd
+from trainers.rollouts.opponents import PERIODIC, policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.runs.records import HeldOutResult
 from trainers.runs.sentences import delta_line, verdict
 from trainers.runs.training_run import CheckpointEvaluation
-from trainers.seeds import PERIODIC
 
 KUHN = make_game("kuhn_poker")
 DEALS = 40

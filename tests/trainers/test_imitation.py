@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from preloaded import arena_command
 
 from arena.agents.chat import HOW_TO_ANSWER
+from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import (
@@ -28,7 +29,6 @@ from trainers.pretrain.corpus import (
 )
 from trainers.pretrain.pretrain import PaddedBatch, batches, encode, pretrain, tokenizer_for
 from trainers.pretrain.recipe import Recipe, make_recipe
-from trainers.prompts import system_prompt
 
 SMALL = Recipe(
     games=12, epochs=1, tokens_per_batch=2048, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2

@@ -29,8 +29,8 @@ from arena.episodes.executors import make_executor  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.config.presets import _sync_problem  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.hosts.weight_sync import ray_servers  # noqa: E402
 from trainers.runs.records import RunFiles, read_records  # noqa: E402
+from trainers.weight_sync import ray_servers  # noqa: E402
 
 pytestmark = pytest.mark.ray
 

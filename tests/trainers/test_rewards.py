@@ -359,7 +359,7 @@ def test_a_term_of_a_plugin_is_in_the_record_of_a_step() -> None:
     if not find_spec("art"):
         pytest.skip("openpipe-art is not installed")
     from trainers.config.config import TrainConfig
-    from trainers.step_metrics import RolloutCounts, step_record
+    from trainers.loop.metrics import RolloutCounts, step_record
 
     before = catalog().entries_by_kind()
     catalog().add("reward", "short", "test_rewards:SHORT")

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("httpx")
 
 from arena.core.errors import StopPlaying, UsageError
-from trainers.hosts.weight_sync.server_process import ServerProcess
+from trainers.weight_sync.server_process import ServerProcess
 
 SERVER = """
 import http.server, os, signal, subprocess, sys
@@ -82,7 +82,7 @@ def test_a_restart_ends_the_old_process_and_its_workers(
 def test_the_server_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     starter = (
         "import sys, time\nfrom pathlib import Path\n"
-        "from trainers.hosts.weight_sync.server_process import ServerProcess\n"
+        "from trainers.weight_sync.server_process import ServerProcess\n"
         f"server = ServerProcess('it', 0, Path({str(tmp_path)!r}, 'log'), stop_seconds=1)\n"
         f"server.restart([sys.executable, '-S', '-c', {SERVER!r}, str(server.port), "
         f"{str(tmp_path)!r}])\nprint('up', flush=True)\ntime.sleep(60)"

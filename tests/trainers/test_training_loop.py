@@ -20,22 +20,22 @@ if find_spec("torch") is None:
 from scripted_table import quick
 from small_runs import Notes, learn, rows_of, small, small_base, weights
 
-import trainers.update
+import trainers.loop.training
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.seeds import stream
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.deal_schedule import schedule_step
-from trainers.grpo import GrpoRun
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.opponents import NEWEST, OpponentMix
+from trainers.loop.grpo import grpo_loop
+from trainers.loop.metrics import collapse_reason
+from trainers.loop.training import TrainingLoop
 from trainers.rewards.credit import select_groups, shuffle_rewards
+from trainers.rollouts.opponents import FINAL, NEWEST, PERIODIC, OpponentMix, first_deal
+from trainers.rollouts.step_games import schedule_step
 from trainers.runs.records import RunFiles, RunState, StepRecord
-from trainers.seeds import FINAL, PERIODIC, first_deal
-from trainers.step_metrics import collapse_reason
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 KUHN = make_game("kuhn_poker")
@@ -171,9 +171,9 @@ def test_one_long_step_does_not_stop_a_run(base: Path, tmp_path: Path) -> None:
     """The mean of the last three steps counts the newest step once: (10 + 10 + 60) / 3 < 4 * 10."""
     config = small(base)
     host: Any = EmbeddedHost(HostRequest(config, tmp_path, quick()))
-    run = GrpoRun(config, KUHN, host, tmp_path, Notes(), quick())
+    run = grpo_loop(config, host, tmp_path, Notes(), quick())
     for step, length in enumerate((10, 10, 10, 10, 10, 60)):
-        run._finish_step(StepRecord(step=step, config_hash="", reply_tokens=length))
+        run.finish_step(StepRecord(step=step, config_hash="", reply_tokens=length))
         assert run.stopped == ""
 
 
@@ -281,7 +281,7 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
     def run(name: str, **changes: Any) -> RunState:
         config, folder = small(base, **changes), tmp_path / name
         host = Plain(EmbeddedHost(HostRequest(config, folder, quick())))
-        return asyncio.run(GrpoRun(config, KUHN, host, folder, Notes(), quick()).complete())
+        return asyncio.run(grpo_loop(config, host, folder, Notes(), quick()).complete())
 
     for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
         with pytest.raises(StopPlaying, match="probabilities it samples with"):
@@ -303,7 +303,7 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path:
         base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0, learning_rate_end=0.002
     )
     host = Watched(EmbeddedHost(HostRequest(config, folder, quick())))
-    asyncio.run(GrpoRun(config, KUHN, host, folder, Notes(), quick()).complete())
+    asyncio.run(grpo_loop(config, host, folder, Notes(), quick()).complete())
     assert given == [0, 0, 2, 2, 4]
     assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
     assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
@@ -369,10 +369,10 @@ class FaultyBackend:
     async def close(self) -> None: ...
 
 
-def faulty(config: TrainConfig, folder: Path, **faults: Any) -> GrpoRun:
+def faulty(config: TrainConfig, folder: Path, **faults: Any) -> TrainingLoop:
     host = EmbeddedHost(HostRequest(config, folder, quick()))
     view = faults.pop("view", Notes())
-    return GrpoRun(config, KUHN, Faulty(host, **faults), folder, view, quick(patience=0.3))
+    return grpo_loop(config, Faulty(host, **faults), folder, view, quick(patience=0.3))
 
 
 def every(number: int, act: Callable[[], Awaitable[None]]) -> Callable[[Request], Awaitable[None]]:
@@ -511,7 +511,7 @@ def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) ->
 
     config, folder = small(base), tmp_path / "x"
     host = Stale(EmbeddedHost(HostRequest(config, folder, quick())))
-    run = GrpoRun(config, KUHN, host, folder, Notes(), quick())
+    run = grpo_loop(config, host, folder, Notes(), quick())
     with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
         asyncio.run(run.complete())
     assert rows_of(folder)[-1].step == 0 and not list((folder / "checkpoints").iterdir())
@@ -527,7 +527,7 @@ PASSING = [
 def test_an_update_that_may_succeed_later_is_tried_four_times(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainers.update, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(trainers.loop.training, "FIRST_WAIT", 0.001)
     asyncio.run(faulty(small(base), tmp_path / "x", updates=list(PASSING)).complete())
     learn(small(base), tmp_path / "smooth")
     assert weights(tmp_path / "x", 1) == weights(tmp_path / "smooth", 1)
@@ -537,7 +537,7 @@ def test_an_update_that_may_succeed_later_is_tried_four_times(
 def test_an_update_that_keeps_failing_ends_the_run_in_one_line(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: Exception
 ) -> None:
-    monkeypatch.setattr(trainers.update, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(trainers.loop.training, "FIRST_WAIT", 0.001)
     updates = [*PASSING, last, AssertionError("a fifth try")]
     with pytest.raises(ArenaError, match=re.escape(str(last))) as caught:
         asyncio.run(faulty(small(base), tmp_path / "x", updates=updates).complete())

@@ -26,15 +26,15 @@ from arena.llm.backend import Completion, Message, Request, Role, Sampling, Toke
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
-from trainers.rollouts.attempts import (
+from trainers.rollouts.rollout_game import GameFailed, check_answers
+from trainers.rollouts.rollouts import training_chat
+from trainers.rollouts.trajectories import (
     DecisionStatus,
     attempts_of,
     belief_failures,
     decision_statuses,
+    trajectory_of,
 )
-from trainers.rollouts.rollout_game import GameFailed, check_answers
-from trainers.rollouts.rollouts import training_chat
-from trainers.rollouts.trajectories import trajectory_of
 from trainers.trajectory import Trajectory
 
 GAME = make_game("tictactoe")

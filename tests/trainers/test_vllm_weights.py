@@ -27,8 +27,8 @@ from tiny_model import build_tiny_model  # noqa: E402
 from trainers import grpo  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.hosts.weight_sync.server_process import ServerProcess  # noqa: E402
-from trainers.hosts.weight_sync.shared_weights import SharedWeightsTrainer  # noqa: E402
+from trainers.weight_sync.full_weights import SharedWeightsTrainer  # noqa: E402
+from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
 
 PYTHON = os.environ.get("ARENA_VLLM_PYTHON", "")
 pytestmark = [

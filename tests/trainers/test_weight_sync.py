@@ -28,8 +28,8 @@ from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.hosts.weight_sync import own_server  # noqa: E402
-from trainers.hosts.weight_sync.server_process import ServerProcess  # noqa: E402
+from trainers.weight_sync import own_server  # noqa: E402
+from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
 
 Steps = Callable[[EmbeddedHost], Awaitable[None]]
 

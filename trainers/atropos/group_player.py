@@ -27,7 +27,7 @@ from trainers.algorithms.sequences import Answer, TokenSequence
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
-from trainers.deal_schedule import schedule_step
+from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rewards.credit import complete_groups
 from trainers.rollouts.rollouts import Rollouts
 from trainers.setup import rollout_setting

@@ -33,7 +33,7 @@ from arena.episodes.replay import Replay
 from arena.llm.backend import Message
 from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import NO_TOKENS, ModelReply, ReplyReader, SeatReplies, has_tokens
-from trainers.rollouts.attempts import sampling_logprob
+from trainers.rollouts.trajectories import sampling_logprob
 
 
 class ChatExport(Exporter[list[bytes]]):

@@ -39,7 +39,7 @@ from trainers.export.seat_replies import (
     SeatReplies,
     StartPosition,
 )
-from trainers.rollouts.attempts import sampling_logprob
+from trainers.rollouts.trajectories import sampling_logprob
 
 require("--export verifiers", ("msgpack",), "train")
 

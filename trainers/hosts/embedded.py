@@ -11,18 +11,17 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.extras import require
 from backends.embedded import find_checkpoint
-from trainers.checks import check_device
 from trainers.config.config import OWNED_SERVERS
-from trainers.hosts.arguments import train_arguments
-from trainers.hosts.host import HostRequest, StepSettings
-from trainers.hosts.weight_sync.adapter_server import check_servers
-from trainers.hosts.weight_sync.own_server import check_own_server
+from trainers.hosts.host import HostRequest, StepSettings, train_arguments
+from trainers.hosts.selection import check_device
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
+from trainers.weight_sync.adapter_server import check_servers
+from trainers.weight_sync.own_server import check_own_server
 
 if TYPE_CHECKING:
     from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
-    from trainers.hosts.weight_sync.remote import RemoteTrainer
+    from trainers.weight_sync.remote import RemoteTrainer
 
 SCRATCH = "scratch"
 """Base model that the training makes before it opens the host."""
@@ -92,9 +91,7 @@ class EmbeddedHost:
             "first_step": step,
         }
         if config.server:
-            from trainers.hosts.weight_sync.modes import remote_trainer
-
-            self._remote = remote_trainer(self._request, **options)
+            self._remote = _remote_trainer(self._request, **options)
             return self._remote
         from trainers.hosts.embedded_trainer import EmbeddedTrainer
 
@@ -134,3 +131,16 @@ class EmbeddedHost:
     async def close(self) -> None:
         if self._trainer is not None:
             await self._trainer.close()
+
+
+def _remote_trainer(request: HostRequest, **options: Any) -> RemoteTrainer:
+    """Return the trainer of the mode of --weight-sync; `options` are those of EmbeddedTrainer."""
+    from trainers.weight_sync.adapter_backend import AdapterTrainer
+    from trainers.weight_sync.full_weights import CheckpointTrainer, SharedWeightsTrainer
+
+    mode = request.config.weight_sync
+    if mode == "none":
+        return CheckpointTrainer(request, **options)
+    if mode == "shared_vllm":
+        return SharedWeightsTrainer(request, **options)
+    return AdapterTrainer(request, **options)

@@ -20,9 +20,8 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.layers import read_state_dict
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.checkpoint_files import read_weights
-from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.learner import Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.mismatch import sampling_distances
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.trajectory import TrajectoryGroup
 

@@ -2,19 +2,31 @@
 
 The loop trains with `host.train(groups, settings)` and plays with `host.policy()`, for every host
 alike.
+
+Hosts differ in the settings that they support: ART's serverless trainer has no KL penalty, the
+local one has no limit on the norm of the gradient. A setting that the signature of a host's `train`
+has is passed. One that it lacks is left out while it has its default value, and is an error
+otherwise: a run never silently ignores a setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
+
+from pydantic import JsonValue
+
+from arena.core.errors import UsageError
+from arena.llm.config import as_flag
+from trainers.config.config import TrainConfig
 
 if TYPE_CHECKING:
     from arena.llm.backend import Backend
     from arena.llm.settings import Settings
-    from trainers.config.config import TrainConfig
     from trainers.trajectory import TrajectoryGroup
 
 
@@ -98,3 +110,108 @@ class HostFactory(Protocol):
     """Entry of the catalog's kind `host`. Making a host starts nothing."""
 
     def __call__(self, request: HostRequest) -> TrainingHost: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrainKeyword:
+    """Names of a setting in ART's signatures, and the remedy if a host has none of them."""
+
+    names: tuple[str, ...]
+    """ART's keywords with this meaning; the first that the host has is used."""
+    remedy: str = "leave it out"
+    """Advice for a host that lacks it."""
+    omit_default: bool = False
+    """The default means ART's own default, so it is not passed."""
+
+
+EMBEDDED_ONLY = "leave it out, or take --trainer-host embedded"
+EMBEDDED_OR_LOCAL = "leave it out, or take --trainer-host embedded or local"
+
+KEYWORDS: Mapping[str, TrainKeyword] = {
+    "learning_rate": TrainKeyword(("learning_rate",)),
+    "loss": TrainKeyword(("loss_fn", "ppo")),
+    "clip_eps": TrainKeyword(("epsilon",), omit_default=True),
+    "clip_eps_high": TrainKeyword(("epsilon_high",), omit_default=True),
+    "kl_coef": TrainKeyword(("kl_penalty_coef",), EMBEDDED_OR_LOCAL),
+    "kl_reference": TrainKeyword(("kl_penalty_reference_step",), EMBEDDED_OR_LOCAL),
+    "advantage_balance": TrainKeyword(("advantage_balance",)),
+    # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
+    "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
+    "importance_level": TrainKeyword(("importance_sampling_level",)),
+    "truncated_importance": TrainKeyword(
+        ("truncated_importance_sampling",),
+        "use max_negative_weight, or take --trainer-host embedded or local",
+        omit_default=True,
+    ),
+    "max_negative_weight": TrainKeyword(
+        ("max_negative_advantage_importance_sampling_weight",), omit_default=True
+    ),
+    "mask_prob_ratio": TrainKeyword(("mask_prob_ratio",)),
+    "kimi_k2_tau": TrainKeyword(("kimi_k2_tau",), omit_default=True),
+    "minibatches": TrainKeyword(("minibatches",), EMBEDDED_ONLY),
+    "tokens_per_batch": TrainKeyword(("tokens_per_batch",), EMBEDDED_ONLY),
+    "max_grad_norm": TrainKeyword(("max_grad_norm",), EMBEDDED_ONLY),
+    "weight_decay": TrainKeyword(("weight_decay",), EMBEDDED_ONLY),
+    "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
+    "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
+    "warmup_steps": TrainKeyword(("warmup_steps",), EMBEDDED_ONLY),
+}
+"""Every field of TrainConfig that decides an update."""
+
+
+def train_arguments(
+    config: TrainConfig,
+    train: Callable[..., object],
+    *,
+    host: str = "this host",
+    unsupported: Mapping[str, str] = MappingProxyType({}),
+    handled: Collection[str] = (),
+) -> dict[str, JsonValue]:
+    """Return the keyword arguments of `train` that the config means.
+
+    Args:
+        config: the settings of the run.
+        train: `train` of ART's backend, or the class of our own settings; the signature decides
+            what is passed.
+        host: name of the host in errors.
+        unsupported: other fields of the config that mean nothing to the host, with the remedy.
+        handled: fields that take effect before `train`.
+
+    Raises:
+        UsageError: the host does not support some settings; the message names all their flags.
+    """
+    parameters = inspect.signature(train).parameters.values()
+    # Keyword-only parameters are settings; the others are the model and the groups.
+    names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    accepts_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    arguments: dict[str, JsonValue] = {}
+    refused = [
+        _flag(config, field, remedy)
+        for field, remedy in unsupported.items()
+        if _is_changed(config, field)
+    ]
+    for field, keyword in KEYWORDS.items():
+        value, changed = getattr(config, field), _is_changed(config, field)
+        name = next((name for name in keyword.names if name in names), None)
+        # ART's protocol has **kwargs: then changed settings are passed under their usual name.
+        if name is None and accepts_any and changed:
+            name = keyword.names[0]
+        if name is not None and (changed or not keyword.omit_default):
+            # The serverless trainer chooses the loss by a flag.
+            arguments[name] = value == "ppo" if name == "ppo" else value
+        elif name is None and changed and field not in handled:
+            refused.append(_flag(config, field, keyword.remedy))
+    if refused:
+        raise UsageError(f"{host} does not support: {'; '.join(refused)}")
+    return arguments
+
+
+def _is_changed(config: TrainConfig, field: str) -> bool:
+    """Return whether the setting differs from its default."""
+    return bool(getattr(config, field) != TrainConfig.model_fields[field].default)
+
+
+def _flag(config: TrainConfig, field: str, remedy: str) -> str:
+    """Return a setting as it is written on the command line, with the remedy."""
+    setting = as_flag(field, getattr(config, field), TrainConfig.model_fields[field])
+    return f"{setting} ({remedy})"

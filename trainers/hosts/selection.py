@@ -1,12 +1,127 @@
-"""Selection of the host: the meaning of `--trainer-host auto` on this machine."""
+"""Selection of the host: the meaning of `--trainer-host auto`, and checks of this machine.
+
+ART finds the same problems late, in a child process, and reports them as a traceback. Each check
+returns the problem in words, and an empty string if there is none.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
+from arena.core.errors import UsageError
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
-from trainers.hosts.art.preflight import cuda_problem, is_hub_id, packages_problem
+
+LOCAL_PACKAGES = (
+    "accelerate", "bitsandbytes", "peft", "pyarrow", "torch", "torchao", "transformers", "trl",
+    "unsloth", "unsloth_zoo", "wandb",
+)  # fmt: skip
+"""The packages of openpipe-art[backend] that training imports."""
+LOCAL_INSTALL = "pip install 'arena-games[gpu]'"
+LOCAL_TORCH = "2.10"
+"""openpipe-art[backend] 0.5.18 pins torch 2.10.0; the embedded host runs on another version."""
+RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
+RUNTIME_CACHE_VARIABLE = "ART_VLLM_RUNTIME_CACHE_DIR"
+FREE_GB = 10.0
+"""With less free disk space there is no room for a base model or vLLM's environment."""
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+def is_hub_id(base_model: str) -> bool:
+    """Return whether this is a Hugging Face id (OWNER/NAME), not a folder or a bundled model."""
+    return bool(_HUB_ID.fullmatch(base_model)) and not Path(base_model).exists()
+
+
+def cuda_problem() -> str:
+    """Return why no CUDA device can be used; empty if one can."""
+    if find_spec("torch") is None:
+        return "torch is not installed"
+    import torch
+
+    if torch.cuda.is_available():
+        return ""
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    return f"there is no CUDA device (torch {torch.__version__}, a {build} build)"
+
+
+def check_device(device: str) -> None:
+    """Raise UsageError for a --device that does not exist here."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device {device}: choose auto, cpu, cuda or cuda:NUMBER")
+    if device.startswith("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            raise UsageError(f"--device {device}: torch finds no CUDA device; leave the flag out")
+
+
+def packages_problem() -> str:
+    """Return which packages of openpipe-art[backend] are missing, and the remedy."""
+    missing = [name for name in LOCAL_PACKAGES if find_spec(name) is None]
+    if not missing:
+        return ""
+    problem = f"openpipe-art[backend] is not installed (missing: {', '.join(missing)})"
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = ""
+    if torch and not torch.startswith(LOCAL_TORCH):
+        problem += (
+            f", and it cannot be added here: it needs torch {LOCAL_TORCH}, and the embedded host "
+            f"has installed torch {torch}; create a new virtual environment and run there"
+        )
+    return f"{problem}: {LOCAL_INSTALL}"
+
+
+def runtime_problem() -> str:
+    """Return why ART cannot start its vLLM, which has an environment of its own."""
+    if command := os.environ.get(RUNTIME_VARIABLE):
+        # The variable holds a command with arguments, of which the first word is the program.
+        program = (shlex.split(command) or [""])[0]
+        if shutil.which(program):
+            return ""
+        return f"{RUNTIME_VARIABLE}={command}: there is no such program"
+    cache = os.environ.get(RUNTIME_CACHE_VARIABLE) or "~/.cache/art/vllm_runtime"
+    installed = Path(cache).expanduser().glob("*/.venv/bin/art-vllm-runtime-server")
+    if shutil.which("uv") or any(installed):
+        return ""
+    return (
+        "`uv` is not installed; ART uses it to create vLLM's own environment, once, over the "
+        f"network (pip install uv, or set {RUNTIME_VARIABLE} to an art-vllm-runtime-server)"
+    )
+
+
+def disk_problem(folder: Path) -> str:
+    """Return where less than FREE_GB are free: in the run's folder, or at home for models."""
+    for place in (folder.absolute(), Path.home()):
+        # The folder of the run may not exist yet: its nearest existing parent is on the same disk.
+        existing = next(path for path in (place, *place.parents) if path.exists())
+        free = shutil.disk_usage(existing).free / 1e9
+        if free < FREE_GB:
+            return f"only {free:.1f} GB are free in {existing}; at least {FREE_GB:g} GB are needed"
+    return ""
+
+
+def raise_problems(host: str, problems: Sequence[str]) -> None:
+    """Raise UsageError with all problems in one message; empty strings are ignored."""
+    problems = [problem for problem in problems if problem]
+    if not problems:
+        return
+    if len(problems) == 1:
+        raise UsageError(f"--trainer-host {host} cannot run here: {problems[0]}")
+    numbered = "; ".join(f"({number}) {text}" for number, text in enumerate(problems, 1))
+    raise UsageError(
+        f"--trainer-host {host} cannot run here, for {len(problems)} reasons: {numbered}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,11 @@ from trainers.algorithms.imitation import imitate, mean_cross_entropy
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import Answer, TokenSequence, split_answers
-from trainers.checks import check_device
+from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.imitation_run import ImitationSettings, ImitationState, read_imitation
 from trainers.pretrain.recipe import CurvePoint, training_steps
-from trainers.seeds import first_deal
+from trainers.rollouts.opponents import first_deal
 from trainers.trajectory import SampledToken
 
 Chat = Sequence[TokenSequence]

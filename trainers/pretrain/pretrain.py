@@ -22,7 +22,7 @@ from arena.plugins.extras import require
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import Demonstration, Mixture, make_tokenizer, names_of, play_games
 from trainers.pretrain.recipe import CurvePoint, Recipe, training_steps
-from trainers.seeds import first_deal
+from trainers.rollouts.opponents import first_deal
 
 if TYPE_CHECKING:
     import torch

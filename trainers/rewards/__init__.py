@@ -3,18 +3,16 @@
     rewards = Rewards.parse("win=1,information=0.5", game)
     breakdown = rewards.score(SeatEpisode(game, episode, seat))
 
-terms.py        the generic terms, each a `RewardTerm`; the catalog's kind `reward`
-information.py  entropy that each decision removed (potential-based shaping)
-scoring.py      from the text of --reward to a number
-groups.py       scorers that see all trajectories of a group, for example a judge model
-loading.py      user functions by `module:function`
-turns.py        the reward of each decision, for trainers that credit single replies
+terms.py          the generic terms, each a `RewardTerm`; the catalog's kind `reward`
+scoring.py        from the text of --reward to a number
+group_scorers.py  scorers that see all trajectories of a group, for example a judge model
+credit.py         which groups are trained, advantages, and the rewards of single decisions
 """
 
 from arena.episodes.measurement import RewardTerm, SeatEpisode
-from trainers.rewards.groups import GroupScorer, load_group_scorer, score_group
-from trainers.rewards.information import information_gains
+from trainers.rewards.group_scorers import GroupScorer, load_group_scorer, score_group
 from trainers.rewards.scoring import RewardBreakdown, Rewards, TermSummary, default_reward
+from trainers.rewards.terms import information_gains
 
 __all__ = [
     "GroupScorer",

@@ -1,4 +1,4 @@
-"""Credit: which groups of a step are trained on, and the advantages of their turns."""
+"""Credit: which groups of a step are trained on, advantages, and rewards of single decisions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.core.seeds import stream
+from arena.episodes.measurement import SeatEpisode
+from trainers.rewards.scoring import Rewards
+from trainers.rewards.terms import information_gains
 from trainers.runs.records import GroupCounts
 from trainers.trajectory import TrajectoryGroup
 
@@ -88,3 +91,32 @@ def group_advantages(rewards: Sequence[float], scale: bool) -> list[float]:
     # The unit of A is standard deviations of the group, or without `scale` that of the reward.
     divisor = deviation + 1e-6 if scale else 1.0
     return [(reward - mean) / divisor for reward in rewards]
+
+
+def turn_rewards(
+    rewards: Rewards, seat_episode: SeatEpisode, plies: Sequence[int]
+) -> dict[int, float]:
+    """Return the reward of each of the seat's decisions at `plies`, by ply.
+
+    The term `information` is exact at every moment, so a decision earns its weight times the gain
+    between this decision and the next of `plies`. All other terms belong to the whole game, and
+    the last decision earns them. Thus with g the gain before the first decision, which is none of
+    the seat's doing,
+
+        sum of the rewards = reward of the game - weight of `information` * g.
+
+    Raises:
+        ArenaError: a term failed.
+    """
+    if not plies:
+        return {}
+    ordered = sorted(plies)
+    breakdown = rewards.score(seat_episode)
+    weight = rewards.weights.get("information", 0.0)
+    if not weight:
+        return dict.fromkeys(ordered, 0.0) | {ordered[-1]: breakdown.reward}
+    _, *gains = information_gains(seat_episode, ordered)
+    earned = {ply: weight * gain for ply, gain in zip(ordered, gains, strict=True)}
+    # What remains of the reward: the terms of the whole game.
+    earned[ordered[-1]] += breakdown.reward - weight * breakdown.terms["information"]
+    return earned

@@ -1,15 +1,83 @@
 """Generic reward terms: return, information and legal replies.
 
-A term declares the kinds of assessments that it reads (`GameAnalysis.assessor`); no others
-are computed.
+A term declares the kinds of assessments that it reads; no others are computed. Information is
+measured by exact knowledge, as potential-based shaping (Ng, Harada and Russell, "Policy invariance
+under reward transformations", ICML 1999). The potential is
+
+    phi = -H / H_dealt,    H = entropy in bits of what the game hides from the seat,
+
+and without discount a decision earns phi(after) - phi(before). The gains telescope: for any choice
+of moments they add up to phi(end) - phi(dealt) = (H_dealt - H_end) / H_dealt.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from arena import Assessment
 from arena.core.action import CHANCE
+from arena.core.errors import ArenaError, UsageError
 from arena.core.ply import Ply
 from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term
-from trainers.rewards.information import entropy_removed
+
+if TYPE_CHECKING:
+    from arena.episodes.measurement import SeatEpisode
+
+
+def entropy_removed(assessments: Sequence[Assessment]) -> float:
+    """Return (H_dealt - H_end) / H_dealt, from 0 to 1; 0 if the deal hid nothing.
+
+    It is read from the seat's last assessment of the kind `knowledge`.
+
+    Raises:
+        ArenaError: there is no such assessment.
+    """
+    # The last one is that of the end; earlier ones belong to earlier moments.
+    for assessment in reversed(assessments):
+        if assessment.kind == "knowledge":
+            dealt = assessment.facts.get("entropy_dealt")
+            end = assessment.facts.get("entropy_end")
+            if isinstance(dealt, int | float) and isinstance(end, int | float):
+                return (dealt - end) / dealt if dealt else 0.0
+    raise ArenaError(
+        "the game's assessor does not report a player's final knowledge: it must give an "
+        "assessment of the kind 'knowledge' with entropy_dealt and entropy_end"
+    )
+
+
+def information_gains(
+    seat_episode: SeatEpisode, before: Collection[int] | None = None
+) -> list[float]:
+    """Return the gains between moments of a game; their sum is the term `information`.
+
+    The moments are the positions just before the plies in `before`, by default before each of the
+    seat's own decisions. The first gain belongs to the time before all moments, each later one to
+    the time after its moment: N moments give N + 1 gains.
+
+    Raises:
+        UsageError: the game has no exact knowledge.
+    """
+    game, seat = seat_episode.game, seat_episode.seat
+    assessor = game.analysis.assessor((seat,), ("knowledge",))
+    if assessor is None:
+        raise UsageError(
+            f"{game.name} has no exact knowledge, so its information gains cannot be computed"
+        )
+    outcome = seat_episode.episode.outcome
+    # removed[i] = share of H_dealt removed up to moment i. From 0 at the deal over N moments to the
+    # end: N + 2 values, N + 1 differences.
+    removed = [0.0]
+    for ply in seat_episode.episode.plies:
+        if ply.player == seat if before is None else ply.number in before:
+            assessments = assessor.end(outcome)
+            # Before the deal there is no assessment, and nothing has been removed.
+            removed.append(entropy_removed(assessments) if assessments else 0.0)
+        # After the reading: a moment lies just before its ply.
+        assessor.ply(ply)
+    removed.append(entropy_removed(assessor.end(outcome)))
+    return [after - earlier for earlier, after in pairwise(removed)]
 
 
 def _format(seat_episode: SeatEpisode) -> float:

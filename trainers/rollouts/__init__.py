@@ -2,6 +2,7 @@
 
 rollouts.py      plays the groups of a step on an executor
 rollout_game.py  the rewards of one game
-attempts.py      requests and answers of models in a finished game
-trajectories.py  a finished game as ART's trajectory of one seat
+trajectories.py  a finished game as attempts of its models, and as the trajectory of a seat
+opponents.py     seeds of deals, and the mix of opponents
+step_games.py    the tables of each step, and games of later steps ahead of time
 """

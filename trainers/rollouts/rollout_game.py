@@ -13,7 +13,7 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.record import Episode
 from trainers.rewards import RewardBreakdown
-from trainers.rollouts.attempts import attempts_of, belief_failures
+from trainers.rollouts.trajectories import attempts_of, belief_failures
 
 Score = Callable[[Episode, int], RewardBreakdown]
 """Reward of a seat for a finished game. Workers need a picklable one."""

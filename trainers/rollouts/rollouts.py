@@ -16,16 +16,15 @@ from arena.episodes.executors import Executor, LocalExecutor
 from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
-from trainers.opponents import NEWEST
-from trainers.rollouts.attempts import attempts_of, check_context
+from trainers.loop.metrics import RolloutCounts
+from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.rollout_game import (
     GameFailed,
     RewardedEpisode,
     Score,
     score_seats,
 )
-from trainers.rollouts.trajectories import trajectory_of
-from trainers.step_metrics import RolloutCounts
+from trainers.rollouts.trajectories import attempts_of, check_context, trajectory_of
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 

@@ -8,8 +8,7 @@ same batch from the last checkpoint. Groups that cannot be trained are written t
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -29,15 +28,15 @@ from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.runs.records import GroupCounts, RunState
-from trainers.runs.run_log import RunLog, TrainingView, kept_steps, reason_of
-from trainers.step_metrics import (
+from trainers.loop.metrics import (
     RolloutCounts,
     RolloutResult,
     Timer,
-    collapse_reason,
     step_record,
 )
+from trainers.loop.training import TrainingLoop
+from trainers.runs.records import GroupCounts, RunState, StepRecord
+from trainers.runs.run_log import RunLog, TrainingView, kept_steps
 
 if TYPE_CHECKING:
     from trainers.atropos.client import ReceivedBatch
@@ -70,11 +69,25 @@ async def train_from_batches(
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()
     client = TrajectoryClient(options.url, settings.secret("ARENA_API_KEY"))
-    return await TrajectoryTrainer(config, options, host, client, folder, view).complete()
+    return await batches_loop(config, options, host, client, folder, view).complete()
 
 
-class TrajectoryTrainer:
-    """A run in progress; see `train_from_batches`."""
+def batches_loop(
+    config: TrainConfig,
+    options: TrajectoryOptions,
+    host: EmbeddedHost,
+    client: TrajectoryClient,
+    folder: Path,
+    view: TrainingView,
+) -> TrainingLoop:
+    """Return the loop over batches; it closes the client."""
+    log = RunLog(folder)
+    batches = Batches(config, options, host, client, log, view)
+    return TrainingLoop(config, host, batches, log, view)
+
+
+class Batches:
+    """Source of groups: batches of a trajectory API; see `train_from_batches`."""
 
     def __init__(
         self,
@@ -82,15 +95,16 @@ class TrajectoryTrainer:
         options: TrajectoryOptions,
         host: EmbeddedHost,
         client: TrajectoryClient,
-        folder: Path,
+        log: RunLog,
         view: TrainingView,
     ) -> None:
+        self.about = f"batches of {client.url}"
         self.config = config
         self.options = options
         self.host = host
+        self.log = log
         self.view = view
-        self.log = RunLog(folder)
-        self.inbox = BatchInbox(folder)
+        self.inbox = BatchInbox(log.files.folder)
         self._client = client
         self._source = BatchSource(client, self.inbox, view, options.patience)
         # The loss is that of `batch`.
@@ -98,49 +112,26 @@ class TrajectoryTrainer:
             host.train_settings(), rescale_advantages=False, sampler_kl_coef=options.kl_coef
         )
 
-    async def complete(self) -> RunState:
-        """Do everything from the last finished step to the last one."""
-        async with AsyncExitStack() as stack:
-            try:
-                await self._open(stack)
-                while self.log.state.step < self.config.total_steps and not self._stopped:
-                    await self.step()
-                # A kill within the end of the last step has left them.
-                self.inbox.clear()
-                await self._delete_old_checkpoints()
-                self._commit(status="stopped" if self._stopped else "finished")
-                return self.log.state
-            except asyncio.CancelledError:  # Ctrl-C: the current step is repeated later.
-                self._commit(status="interrupted")
-                raise
-            except OSError as error:
-                folder = self.log.files.folder
-                raise ArenaError(f"cannot write into {folder}: {reason_of(error)}") from error
-
-    async def _open(self, stack: AsyncExitStack) -> None:
-        """Load the weights, let the server answer with them, and register the run."""
+    async def prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._client.close)
-        stack.push_async_callback(self.host.close)
-        self.log.start(self.config)
-        step = await self.host.open(self.log.state.step)
+
+    async def open(self, stack: AsyncExitStack) -> None:
         architecture = read_architecture(self.host.checkpoint(0) or Path())
         self.limits = ModelLimits(
             architecture.vocabulary, min(architecture.context, self.options.max_token_len)
         )
-        self.view.start(self.config, step, f"batches of {self._client.url}")
-        for record in self.log.records:
-            self.view.step(record)
-        # Only now: environments start to play when the trainer asks for its first batch, and the
-        # server must answer them with these weights.
-        folder = self.log.files.folder
-        await self._source.register(self.options.registration(self.config, folder, step))
-        # A run that was stopped for a collapse stays so.
-        reason = collapse_reason(self.config, self.log.records) if self.log.state.reason else ""
-        self._commit(status="stopped" if reason else "running", reason=reason)
 
-    async def step(self) -> None:
-        """Do one step: batch, update, transfer, record."""
-        timer, number = Timer(), self.log.state.step + 1
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Register the run.
+
+        Environments start to play when the trainer asks for its first batch, and the server must
+        answer them with its weights then.
+        """
+        folder, step = self.log.files.folder, self.log.state.step
+        await self._source.register(self.options.registration(self.config, folder, step))
+
+    async def step(self, number: int, timer: Timer) -> StepRecord:
+        """Do one step: batch, update, transfer."""
         with timer.measure("rollouts"):
             received = await self._source.next(number)
         with timer.measure("update"):
@@ -152,21 +143,26 @@ class TrajectoryTrainer:
         record = step_record(self.config, number, counts, {}, update).model_copy(
             update={
                 "groups": _group_counts(batch),
-                "time": timer.seconds,
-                "seconds": timer.total,
                 "warnings": tuple(one.reason for one in batch.refused[:SHOWN_REASONS]),
             }
         )
         if not any("won" in facts_of(group) for group in received.groups):
             record = record.model_copy(update={"win_rate": Interval()})
-        # From here on the step is finished, in this order: record, state, batch.
-        self.log.append(record)
-        reason = collapse_reason(self.config, self.log.records)
-        status = "stopped" if reason else "running"
-        self._commit(step=number, status=status, reason=reason)
+        return record
+
+    def recorded(self, record: StepRecord) -> None:
         self.inbox.clear()
-        self.view.step(record)
-        await self._delete_old_checkpoints()
+
+    def kept(self) -> Collection[int]:
+        step = self.log.state.step
+        playing = self.config.sampling_step(step)
+        return kept_steps(self.log.state, self.config.keep_pool, range(step + 1), playing)
+
+    async def finish(self) -> dict[str, object]:
+        # A kill within the end of the last step has left them.
+        self.inbox.clear()
+        await self.host.keep(self.kept())
+        return {}
 
     async def _select(self, received: ReceivedBatch, number: int) -> TrainingBatch:
         """Return what the batch teaches. Raises ArenaError if all of its groups are refused."""
@@ -218,19 +214,6 @@ class TrajectoryTrainer:
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
         return {**metrics, **staleness}
-
-    async def _delete_old_checkpoints(self) -> None:
-        step = self.log.state.step
-        playing = self.config.sampling_step(step)
-        pool = range(step + 1)
-        await self.host.keep(kept_steps(self.log.state, self.config.keep_pool, pool, playing))
-
-    @property
-    def _stopped(self) -> str:
-        return self.log.state.reason if self.log.state.status == "stopped" else ""
-
-    def _commit(self, **changes: object) -> None:
-        self.log.commit(self.log.state.model_copy(update=changes))
 
 
 def _group_counts(batch: TrainingBatch) -> GroupCounts:

@@ -17,21 +17,20 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK
-from trainers.hosts.arguments import EMBEDDED_ONLY, train_arguments
 from trainers.hosts.art.art_host import ArtHost, ErrorTranslatingBackend, require_open
-from trainers.hosts.art.megatron_stub import import_model_config
-from trainers.hosts.art.preflight import (
+from trainers.hosts.art.classes import import_model_config
+from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, train_arguments
+from trainers.hosts.policy import ServedWeights
+from trainers.hosts.selection import (
     cuda_problem,
     disk_problem,
     packages_problem,
     raise_problems,
     runtime_problem,
 )
-from trainers.hosts.host import HostRequest
-from trainers.hosts.policy import ServedWeights
-from trainers.hosts.weight_sync.adapter_server import RemoteAdapters
-from trainers.hosts.weight_sync.own_server import LORA_RANKS
 from trainers.runs.records import RunFiles
+from trainers.weight_sync.adapter_server import RemoteAdapters
+from trainers.weight_sync.own_server import LORA_RANKS
 
 if TYPE_CHECKING:
     import art

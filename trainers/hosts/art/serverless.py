@@ -18,7 +18,6 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.plugins.extras import require
 from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
-from trainers.hosts.arguments import EMBEDDED_ONLY, EMBEDDED_OR_LOCAL, train_arguments
 from trainers.hosts.art.art_host import (
     DEFAULT_MODEL,
     PACKAGES,
@@ -26,8 +25,9 @@ from trainers.hosts.art.art_host import (
     ErrorTranslatingBackend,
     require_open,
 )
-from trainers.hosts.art.preflight import is_hub_id, raise_problems
+from trainers.hosts.host import EMBEDDED_ONLY, EMBEDDED_OR_LOCAL, train_arguments
 from trainers.hosts.policy import ServedWeights
+from trainers.hosts.selection import is_hub_id, raise_problems
 
 if TYPE_CHECKING:
     import art

@@ -20,9 +20,8 @@ from arena.core.errors import StopPlaying
 from trainers.algorithms.learner import ADAPTER, Learner
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import ServedWeights
-from trainers.hosts.weight_sync.proven_server import ProvenServer
-from trainers.hosts.weight_sync.remote import RemoteTrainer
-from trainers.hosts.weight_sync.weight_probe import PROBE, Chat, ProbeReply
+from trainers.weight_sync.proven_server import PROBE, Chat, ProbeReply, ProvenServer
+from trainers.weight_sync.remote import RemoteTrainer
 
 REHEARSAL = "rehearsal"
 """Version of the rehearsal's adapter: no number, so that no player takes it for the newest."""

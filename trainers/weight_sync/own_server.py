@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from arena.core.errors import UsageError
 from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
-from trainers.hosts.weight_sync.server_process import ServerProcess
+from trainers.weight_sync.server_process import ServerProcess
 
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
 """The ranks for which vLLM can reserve memory."""
@@ -135,7 +135,7 @@ def own_servers(
     logs = [request.folder / f"server{n + 1 if n else ''}.log" for n in range(config.servers)]
     ports = [port + n if port else 0 for n in range(config.servers)]
     if config.places_servers:
-        from trainers.hosts.weight_sync.ray_servers import ClusterPlacement, PlacedServer
+        from trainers.weight_sync.ray_servers import ClusterPlacement, PlacedServer
 
         placement = ClusterPlacement(config.servers, config.address, with_gpus=device != "cpu")
         return [

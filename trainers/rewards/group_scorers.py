@@ -26,7 +26,7 @@ from typing import Protocol, cast
 
 from arena.core.errors import ArenaError
 from arena.plugins.loader import catalog
-from trainers.rewards.loading import load_function
+from trainers.rewards.scoring import load_function
 from trainers.trajectory import TrajectoryGroup
 
 

@@ -14,7 +14,7 @@ from backends.provider_errors import extract_message, safe_excerpt, status_error
 from trainers.config.config import FULL_WEIGHTS
 from trainers.hosts.host import HostRequest
 from trainers.hosts.selection import art_server
-from trainers.hosts.weight_sync.own_server import PLUGIN, served_rank, version_problem
+from trainers.weight_sync.own_server import PLUGIN, served_rank, version_problem
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""

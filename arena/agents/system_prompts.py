@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena import Game
 from arena.agents.chat import HOW_TO_ANSWER, AnswerForm, rule_details, system_message
 from arena.core.errors import UsageError
+from arena.core.game import Game
 from arena.plugins.loader import catalog
 
 

@@ -1,23 +1,31 @@
-"""Checks of a config that need neither ART nor weights nor a game."""
+"""Checks of a config, and the parts of a run that it describes: host, base model, games."""
 
 from __future__ import annotations
 
 import asyncio
-import re
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from arena.agents.chat import ChatOptions
 from arena.agents.seating import default_opponent
+from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, split_specs
+from arena.episodes.match import Match
+from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.extras import require
-from arena.plugins.loader import make_game
-from trainers.config.config import TrainConfig
-from trainers.opponents import OpponentMix, check_spec
-from trainers.prompts import system_prompt
+from arena.plugins.loader import catalog, make_game
+from trainers.config.config import BUNDLED, TrainConfig
+from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
+from trainers.pretrain.random_init import make_random_init
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
+from trainers.rollouts.opponents import OpponentMix, check_spec
+from trainers.rollouts.rollouts import RolloutSetting, training_chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +63,6 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     if config.wandb:
         require("--wandb", ("wandb",), "train")
     return ParsedConfig(mix, rewards, scorer)
-
-
-def check_device(device: str) -> None:
-    """Raise UsageError for a --device that does not exist here."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise UsageError(f"--device {device}: choose auto, cpu, cuda or cuda:NUMBER")
-    if device.startswith("cuda"):
-        import torch
-
-        if not torch.cuda.is_available():
-            raise UsageError(f"--device {device}: torch finds no CUDA device; leave the flag out")
 
 
 def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:
@@ -107,3 +104,69 @@ def _check_reference(config: TrainConfig, done: int) -> None:
             f"kl_reference={config.kl_reference}: the run has finished {done} steps, so "
             "these weights do not exist"
         )
+
+
+BASE = "base"
+"""Folder of a base model that is made from scratch, in the run's folder."""
+
+
+def make_host(config: TrainConfig, folder: Path, settings: Settings) -> TrainingHost:
+    """Return the host after its preflight check. Raises UsageError or MissingDependency."""
+
+    def host_from(base: str) -> TrainingHost:
+        request = HostRequest(config.model_copy(update={"base_model": base}), folder, settings)
+        factory: HostFactory = catalog().load("host", config.trainer_host)
+        return factory(request)
+
+    if not starts_from_scratch(config):
+        host = host_from(config.base_model)
+        host.preflight()
+        return host
+    # The base is made after all checks. Until then the preflight must not look for its files.
+    base = folder / BASE
+    host = host_from(str(base))
+    (host if base.exists() else host_from("")).preflight()
+    return host
+
+
+def starts_from_scratch(config: TrainConfig) -> bool:
+    """Return whether the run starts from a small model that is made in its folder."""
+    base = config.base_model or BUNDLED.get(config.game, "scratch")
+    return config.trainer_host == "embedded" and base == "scratch"
+
+
+def make_base(config: TrainConfig, game: Game, folder: Path, notify: Callable[[str], None]) -> None:
+    """Make the base model in the run's folder if it does not exist. The folder appears complete."""
+    base = folder / BASE
+    if base.exists():
+        return
+    notify(f"making a small model that knows only the notation of {config.game}")
+    # The rename at the end makes the folder appear complete. A killed run leaves only the draft,
+    # which is removed here.
+    part = base.with_name(f".{base.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    make_random_init(game, part, config.seed, config.text_level, notify)
+    part.rename(base)
+
+
+def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:
+    """Return how games are played, in training and in held-out evaluations."""
+    chat = ChatOptions(
+        guided=config.guided,
+        beliefs=config.beliefs,
+        sampling=Sampling(temperature=config.temperature, max_tokens=config.max_tokens),
+        system=None
+        if config.prompt == "rules"
+        else system_prompt(
+            config.prompt, game, turn_limit=game.turn_limit(config.max_turns or None)
+        ),
+    )
+    match = Match(
+        game,
+        text_level=config.text_level,
+        chat=training_chat(chat),
+        max_turns=config.max_turns or None,
+    )
+    return RolloutSetting(
+        match, config.max_concurrent, config.rollout_timeout, config.rollout_retries
+    )

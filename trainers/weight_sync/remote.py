@@ -27,22 +27,22 @@ from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, ReadSequences, TrainSettings
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, SeveralServers, inference_server
-from trainers.hosts.weight_sync.adapter_server import (
+from trainers.trajectory import TrajectoryGroup
+from trainers.weight_sync.adapter_server import (
     adapters_folder,
     server_urls,
     start_hint,
 )
-from trainers.hosts.weight_sync.own_server import OwnServer, own_servers
-from trainers.hosts.weight_sync.proven_server import ProvenServer
-from trainers.hosts.weight_sync.weight_probe import (
+from trainers.weight_sync.own_server import OwnServer, own_servers
+from trainers.weight_sync.proven_server import (
     PROBE,
     RESUME,
     Chat,
     ProbeReply,
+    ProvenServer,
     WeightProbe,
     first_chats,
 )
-from trainers.trajectory import TrajectoryGroup
 
 
 class RemoteTrainer(EmbeddedTrainer, ABC):

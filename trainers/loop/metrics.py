@@ -15,7 +15,7 @@ from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.rewards import RewardBreakdown
-from trainers.rollouts.attempts import attempts_of, decision_statuses
+from trainers.rollouts.trajectories import attempts_of, decision_statuses
 from trainers.runs.records import StepRecord, TermMean, TokenCounts
 from trainers.trajectory import TrajectoryGroup
 

@@ -25,7 +25,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.episodes.executors.ray import SECONDS_TO_START, NodeVersions, join
-from trainers.hosts.weight_sync.server_process import (
+from trainers.weight_sync.server_process import (
     HOST,
     START_SECONDS,
     STOP_SECONDS,

@@ -38,44 +38,45 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from arena.core.errors import ArenaError, UsageError
-from arena.core.game import Game
 from arena.episodes.executors import make_executor
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
-from trainers.checkpoints import Checkpoints
-from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
-from trainers.hosts.host import TrainingHost
-from trainers.opponents import NEWEST
+from trainers.hosts.host import StepSettings, TrainingHost
+from trainers.loop.checkpoints import Checkpoints
+from trainers.loop.metrics import (
+    RolloutCounts,
+    Timer,
+    staleness_metrics,
+    step_record,
+)
+from trainers.loop.setup import (
+    make_base,
+    make_host,
+    parse_config,
+    rollout_setting,
+    starts_from_scratch,
+)
+from trainers.loop.training import TrainingLoop, update_weights
 from trainers.rewards.credit import (
     complete_groups,
     credit_games,
     select_groups,
     shuffle_rewards,
 )
-from trainers.rewards.groups import score_groups
-from trainers.rollouts.ahead import RolloutsAhead
+from trainers.rewards.group_scorers import score_groups
+from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.rollouts import Rollouts
-from trainers.rollouts.step_games import StepGames
+from trainers.rollouts.step_games import RolloutsAhead, StepGames
 from trainers.runs.health import Health
 from trainers.runs.records import RunState, StepRecord
-from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, WandbLog, reason_of
-from trainers.setup import make_base, make_host, rollout_setting, starts_from_scratch
-from trainers.step_metrics import (
-    RolloutCounts,
-    Timer,
-    collapse_reason,
-    staleness_metrics,
-    step_record,
-)
+from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, WandbLog
 from trainers.trajectory import TrajectoryGroup
-from trainers.update import step_settings, update_weights
 
 
 async def train(
@@ -99,116 +100,94 @@ async def train(
         UsageError: The config is not valid. Nothing has been played then.
         ArenaError: The run cannot continue. Finished steps are on disk.
     """
-    game = make_game(config.game, **config.options)
     host = make_host(config, folder, settings)
-    return await GrpoRun(config, game, host, folder, view, settings, report).complete()
+    return await grpo_loop(config, host, folder, view, settings, report).complete()
 
 
-class GrpoRun:
-    """A training run in progress."""
+def grpo_loop(
+    config: TrainConfig,
+    host: TrainingHost,
+    folder: Path,
+    view: TrainingView,
+    settings: Settings,
+    report: ReportWriter | None = None,
+) -> TrainingLoop:
+    """Return the loop over games that the run plays itself. Raises UsageError as `train` does."""
+    log = RunLog(folder)
+    games = OwnGames(config, host, log, view, settings)
+    return TrainingLoop(config, host, games, log, view, report)
+
+
+class OwnGames:
+    """Source of groups: games that the run plays with the weights that it trains."""
 
     def __init__(
         self,
         config: TrainConfig,
-        game: Game,
         host: TrainingHost,
-        folder: Path,
+        log: RunLog,
         view: TrainingView,
         settings: Settings,
-        report: ReportWriter | None = None,
     ) -> None:
+        self.about = f"{host.name} host"
         self.config = config
-        self.game = game
         self.host = host
+        self.log = log
         self.view = view
-        self.log = RunLog(folder)
         self.llm = LLMService(settings, notify=view.notify)
+        self.game = game = make_game(config.game, **config.options)
         # Everything that may be wrong with the config fails in this constructor.
-        parsed = parse_config(config, game, self.llm, self.log.state.step)
+        parsed = parse_config(config, game, self.llm, log.state.step)
         self.rewards, self.scorer = parsed.rewards, parsed.scorer
-        self.setting = rollout_setting(config, game)
+        setting = rollout_setting(config, game)
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
         )
-        rollouts = Rollouts(self.setting, self.llm, self.rewards.score_seat, self.executor)
-        self.health = Health(config, view.notify, rollouts.ages, folder.parent)
-        self.checkpoints = Checkpoints(config, self.setting, host, self.llm, self.log, view)
+        rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
+        self.health = Health(config, view.notify, rollouts.ages, log.files.folder.parent)
+        self.checkpoints = Checkpoints(config, setting, host, self.llm, log, view)
         games = StepGames(
             config,
             game.num_players,
             parsed.mix,
             rollouts,
             self.checkpoints,
-            self.log.files.replays,
+            log.files.replays,
             self._show_games,
         )
         self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
         self._warned_of_overflow = False
         self.wandb: WandbLog | None = None
-        self._report = report
 
-    async def complete(self) -> RunState:
-        """Do everything from the last finished step to the report."""
-        async with AsyncExitStack() as stack:
-            try:
-                await self.open(stack)
-                while self.log.state.step < self.config.total_steps and not self.stopped:
-                    await self.step()
-                return await self.finish()
-            except asyncio.CancelledError:  # Ctrl-C: the current step is dropped.
-                self.log.commit(self.log.state.model_copy(update={"status": "interrupted"}))
-                raise
-            except OSError as error:
-                folder = self.log.files.folder
-                raise ArenaError(f"cannot write into {folder}: {reason_of(error)}") from error
-
-    @property
-    def stopped(self) -> str:
-        """Reason of an early stop; empty while the run goes on."""
-        return self.log.state.reason if self.log.state.status == "stopped" else ""
+    async def prepare(self, stack: AsyncExitStack) -> None:
+        if starts_from_scratch(self.config):
+            make_base(self.config, self.game, self.log.files.folder, self.view.notify)
+        stack.push_async_callback(self.llm.close)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Load the weights, restore the state and evaluate the starting policy."""
-        config = self.config
-        # Unfinished files are removed before the host looks at its checkpoints.
-        self.log.start(config)
-        if starts_from_scratch(config):
-            make_base(config, self.game, self.log.files.folder, self.view.notify)
-        stack.push_async_callback(self.host.close)
-        stack.push_async_callback(self.llm.close)
-        # The host opens before the executor: workers do not get what its servers need of a cluster.
-        # The host saves checkpoint k before run.json names step k, so it may be one step ahead.
-        step = await self.host.open(self.log.state.step)
+        # After the host: workers do not get what its servers need of a cluster.
         await stack.enter_async_context(self.executor)
         stack.push_async_callback(self.ahead.close)
-        if step and not self.log.records:
-            raise UsageError(
-                f"the host has a model of this name after {step} steps, but this run is new: "
-                "choose another model_name"
-            )
-        if step != self.log.state.step:
-            self.view.notify(f"the host has already finished step {step}; its metrics are lost")
-            self.log.commit(self.log.state.model_copy(update={"step": step}))
         self.llm.add(NEWEST, self.host.policy())
-        # A run that was stopped early continues only if the limits of this command allow it.
-        reason = collapse_reason(config, self.log.records) if self.log.state.reason else ""
-        status = "stopped" if reason else "running"
-        self.log.commit(self.log.state.model_copy(update={"status": status, "reason": reason}))
-        # A resumed run shows the records of its earlier sessions first.
-        self.view.start(config, step, f"{self.host.name} host")
-        for record in self.log.records:
-            self.view.step(record)
+
+    async def start(self, stack: AsyncExitStack) -> StepRecord | None:
+        """Watch the run's health, and evaluate the starting policy on the held-out deals."""
+        config = self.config
         watching = asyncio.create_task(self.health.run())
         stack.callback(watching.cancel)
         if config.wandb:
             self.wandb = WandbLog.open(config, self.log.files.folder, self.llm.settings)
             stack.callback(self.wandb.close)
-        if not self.log.records:
-            await self._record_start()
+        if self.log.records:
+            return None
+        evaluation = None
+        if config.is_evaluated(0):
+            evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
+        return StepRecord(step=0, config_hash=config.config_hash, evaluation=evaluation)
 
-    async def step(self) -> None:
-        """Do one step: games, rewards, update, evaluation, record."""
-        timer, config, number = Timer(), self.config, self.log.state.step + 1
+    async def step(self, number: int, timer: Timer) -> StepRecord:
+        """Do one step: games, rewards, update, evaluation."""
+        config = self.config
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
             played = await self.ahead.take(number)
@@ -216,16 +195,19 @@ class GrpoRun:
         if not config.async_steps:  # Else most games ended before they were waited for.
             # Games are scored as soon as they finish, within the time of the rollouts.
             timer.move(counts.seconds_scoring, "rollouts", "rewards")
-        self._say_faults(counts)
+        self._show_faults(counts)
         with timer.measure("rewards"):
-            groups = await self._rescored(played.groups, counts)
+            groups = await self._rescored(number, played.groups, counts)
         selected = select_groups(groups, config.rollouts_per_group)
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
             credited = credit_games(selected.trained, config.scale_advantages)
-            update = await update_weights(self.host, credited, step_settings(config, number - 1))
+            # The first update, after 0 finished steps, has the rate at 0.
+            done = number - 1
+            settings = StepSettings(config.learning_rate_at(done), config.reference_step(done))
+            update = await update_weights(self.host, credited, settings)
             update |= staleness_metrics(config, number, counts, groups, selected.trained)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
@@ -234,30 +216,26 @@ class GrpoRun:
             evaluation = await self.checkpoints.evaluate(number) if due else None
         # The score of a group scorer replaces the weighted sum of the terms.
         weights = self.rewards.weights if self.scorer is None else {"group_score": 1.0}
-        record = step_record(config, number, counts, weights, update).model_copy(
+        return step_record(config, number, counts, weights, update).model_copy(
             update={
                 "groups": selected.counts,
-                "time": timer.seconds,
-                "seconds": timer.total,
                 "evaluation": evaluation,
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
                 "warnings": self.health.take_warnings(),
             }
         )
-        # From here on the step is finished. Old checkpoints are deleted last: a crash before this
-        # point needs them, and a crash after it only leaves some for the next step.
-        self._finish_step(record)
-        await self.host.keep(self.checkpoints.kept())
 
-    async def finish(self) -> RunState:
-        """Evaluate the newest and the best checkpoint on the final deals; write the report."""
-        status = "stopped" if self.stopped else "finished"
+    def recorded(self, record: StepRecord) -> None:
+        if self.wandb is not None:
+            self.wandb.log(record)
+
+    def kept(self) -> Collection[int]:
+        return self.checkpoints.kept()
+
+    async def finish(self) -> dict[str, object]:
+        """Evaluate the newest and the best checkpoint on the final deals."""
         await self.ahead.close()
-        final = await self.checkpoints.evaluate_final()
-        self.log.commit(self.log.state.model_copy(update={"final": final, "status": status}))
-        if self._report is not None:
-            self._report(self.log.run(self.config), self.log.files.report)
-        return self.log.state
+        return {"final": await self.checkpoints.evaluate_final()}
 
     # Parts of a step
 
@@ -266,7 +244,7 @@ class GrpoRun:
         if number == self.ahead.awaited:
             self.view.phase("rollouts", done, total)
 
-    def _say_faults(self, counts: RolloutCounts) -> None:
+    def _show_faults(self, counts: RolloutCounts) -> None:
         """Report the most frequent reasons of failed games, and once the context overflow."""
         for reason, times in Counter(counts.faults).most_common(3):
             self.view.notify(f"{times} of {counts.failed} failed games: {reason}")
@@ -279,7 +257,7 @@ class GrpoRun:
             )
 
     async def _rescored(
-        self, groups: Sequence[TrajectoryGroup], counts: RolloutCounts
+        self, number: int, groups: Sequence[TrajectoryGroup], counts: RolloutCounts
     ) -> Sequence[TrajectoryGroup]:
         """Return the groups after the group scorer and the shuffling of rewards."""
         if self.scorer is None and not self.config.shuffle_rewards:
@@ -291,33 +269,8 @@ class GrpoRun:
             self.view.phase("judging")
             complete = await score_groups(self.scorer, complete, self.config.group_scorer)
         if self.config.shuffle_rewards:
-            complete = shuffle_rewards(complete, self.config.seed, self.log.state.step + 1)
+            complete = shuffle_rewards(complete, self.config.seed, number)
         if self.scorer is not None:
             counts.add_judged(complete)
         # Incomplete groups are counted, but not trained on.
         return [*complete, *incomplete]
-
-    def _finish_step(self, record: StepRecord) -> None:
-        # Any further step invalidates the final results.
-        changes: dict[str, object] = {"step": record.step, "final": {}}
-        if record.best and record.evaluation:
-            delta = record.evaluation.delta
-            changes |= {"best_step": record.step, "best_value": delta.value}
-        # First the record, then run.json: the step counts as finished once run.json names it.
-        self.log.append(record)
-        if reason := collapse_reason(self.config, self.log.records):
-            changes |= {"status": "stopped", "reason": reason}
-            self.view.notify(f"stopped: {reason}")
-        self.log.commit(self.log.state.model_copy(update=changes))
-        self.view.step(record)
-        if self.wandb is not None:
-            self.wandb.log(record)
-
-    async def _record_start(self) -> None:
-        """Append record 0: the starting policy on the held-out deals."""
-        evaluation = None
-        if self.config.is_evaluated(0):
-            evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
-        record = StepRecord(step=0, config_hash=self.config.config_hash, evaluation=evaluation)
-        self.log.append(record)
-        self.view.step(record)

@@ -1,1 +1,0 @@
-"""Transfer of new weights to a server that answers the rollouts, and proof of the transfer."""

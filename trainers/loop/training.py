@@ -1,0 +1,194 @@
+"""The loop of every training run: steps, records, resume. Groups come from a `GroupSource`.
+
+A step takes groups from the source, updates the weights and is recorded. Record and checkpoint are
+on disk before run.json names the step as finished, so a run that is killed at any point repeats the
+step. There are two sources: games that the run plays itself (`grpo`), and batches of a trajectory
+API (`trainers.atropos.training`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+from arena.core.errors import ArenaError, BackendError, UsageError
+from trainers.config.config import TrainConfig
+from trainers.hosts.host import StepSettings, TrainingHost
+from trainers.loop.metrics import Timer, collapse_reason
+from trainers.runs.records import RunState, StepRecord
+from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, reason_of
+from trainers.trajectory import TrajectoryGroup
+
+UPDATE_ATTEMPTS = 4
+"""Attempts at an update that fails for a transient reason, with exponential back-off."""
+FIRST_WAIT = 1.0
+"""Seconds before the second attempt. The time doubles for each further attempt."""
+
+
+class GroupSource(Protocol):
+    """Source of the groups of a run, and the update by them. Methods are called in this order."""
+
+    about: str
+    """Description of the source, for the display."""
+
+    async def prepare(self, stack: AsyncExitStack) -> None:
+        """Do what must be done before the host opens. What is opened goes on the stack."""
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Open everything else. The host has the weights of the last finished step."""
+
+    async def start(self, stack: AsyncExitStack) -> StepRecord | None:
+        """Begin, after earlier steps were shown; returns record 0 for a new run, if it has one."""
+
+    async def step(self, number: int, timer: Timer) -> StepRecord:
+        """Take the groups of a step and update the weights; returns the record without times."""
+
+    def recorded(self, record: StepRecord) -> None:
+        """Take note that a step is finished on disk."""
+
+    def kept(self) -> Collection[int]:
+        """Return the steps whose checkpoints are still needed."""
+
+    async def finish(self) -> dict[str, object]:
+        """Do what follows the last step; returns changes of the run's state."""
+
+
+class TrainingLoop:
+    """A training run in progress."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        host: TrainingHost,
+        source: GroupSource,
+        log: RunLog,
+        view: TrainingView,
+        report: ReportWriter | None = None,
+    ) -> None:
+        self.config = config
+        self.host = host
+        self.source = source
+        self.log = log
+        self.view = view
+        self._report = report
+
+    async def complete(self) -> RunState:
+        """Do everything from the last finished step to the report.
+
+        Raises:
+            ArenaError: The run cannot continue. Finished steps are on disk.
+        """
+        async with AsyncExitStack() as stack:
+            try:
+                await self.open(stack)
+                while self.log.state.step < self.config.total_steps and not self.stopped:
+                    await self.step()
+                return await self.finish()
+            except asyncio.CancelledError:  # Ctrl-C: the current step is dropped.
+                self._commit(status="interrupted")
+                raise
+            except OSError as error:
+                folder = self.log.files.folder
+                raise ArenaError(f"cannot write into {folder}: {reason_of(error)}") from error
+
+    @property
+    def stopped(self) -> str:
+        """Reason of an early stop; empty while the run goes on."""
+        return self.log.state.reason if self.log.state.status == "stopped" else ""
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Load the weights, restore the state and record the starting policy."""
+        # Unfinished files are removed before the host looks at its checkpoints.
+        self.log.start(self.config)
+        stack.push_async_callback(self.host.close)
+        await self.source.prepare(stack)
+        # The host saves checkpoint k before run.json names step k, so it may be one step ahead.
+        step = await self.host.open(self.log.state.step)
+        await self.source.open(stack)
+        if step and not self.log.records:
+            raise UsageError(
+                f"the host has a model of this name after {step} steps, but this run is new: "
+                "choose another --model-name"
+            )
+        if step != self.log.state.step:
+            self.view.notify(f"the host has already finished step {step}; its metrics are lost")
+            self._commit(step=step)
+        # A run that was stopped early continues only if the limits of this command allow it.
+        reason = collapse_reason(self.config, self.log.records) if self.log.state.reason else ""
+        self._commit(status="stopped" if reason else "running", reason=reason)
+        # A resumed run shows the records of its earlier sessions first.
+        self.view.start(self.config, step, self.source.about)
+        for record in self.log.records:
+            self.view.step(record)
+        first = await self.source.start(stack)
+        if first is not None:
+            self.log.append(first)
+            self.view.step(first)
+
+    async def step(self) -> None:
+        """Do one step: groups, update, record."""
+        timer = Timer()
+        record = await self.source.step(self.log.state.step + 1, timer)
+        times = {"time": timer.seconds, "seconds": timer.total}
+        # From here on the step is finished. Old checkpoints are deleted last: a crash before this
+        # point needs them, and a crash after it only leaves some for the next step.
+        self.finish_step(record.model_copy(update=times))
+        await self.host.keep(self.source.kept())
+
+    def finish_step(self, record: StepRecord) -> None:
+        """Write the record, then run.json: the step counts as finished once run.json names it."""
+        # Any further step invalidates the final results.
+        changes: dict[str, object] = {"step": record.step, "final": {}}
+        if record.best and record.evaluation:
+            delta = record.evaluation.delta
+            changes |= {"best_step": record.step, "best_value": delta.value}
+        self.log.append(record)
+        if reason := collapse_reason(self.config, self.log.records):
+            changes |= {"status": "stopped", "reason": reason}
+            self.view.notify(f"stopped: {reason}")
+        self._commit(**changes)
+        self.source.recorded(record)
+        self.view.step(record)
+
+    async def finish(self) -> RunState:
+        """Finish the source, record the end and write the report."""
+        changes = await self.source.finish()
+        self._commit(**changes, status="stopped" if self.stopped else "finished")
+        if self._report is not None:
+            self._report(self.log.run(self.config), self.log.files.report)
+        return self.log.state
+
+    def _commit(self, **changes: object) -> None:
+        self.log.commit(self.log.state.model_copy(update=changes))
+
+
+async def update_weights(
+    host: TrainingHost, groups: Sequence[TrajectoryGroup], settings: StepSettings
+) -> dict[str, float]:
+    """Update the weights and return the host's metrics; retry after a transient failure."""
+    try:
+        async for attempt in AsyncRetrying(
+            stop=stop_after_attempt(UPDATE_ATTEMPTS),
+            wait=wait_exponential(multiplier=FIRST_WAIT, max=30),
+            retry=retry_if_exception(_is_transient),
+            reraise=True,
+        ):
+            with attempt:
+                return dict(await host.train(groups, settings))
+    except (ConnectionError, TimeoutError) as error:
+        reason = str(error) or type(error).__name__
+        raise ArenaError(
+            f"the update failed {UPDATE_ATTEMPTS} times, the last time with: {reason}"
+        ) from None
+    raise AssertionError("tenacity raises the error of the last attempt")
+
+
+def _is_transient(error: BaseException) -> bool:
+    """Return whether a failed update may be retried. Nothing was trained in these cases."""
+    return isinstance(error, ConnectionError | TimeoutError) or (
+        isinstance(error, BackendError) and error.retryable
+    )

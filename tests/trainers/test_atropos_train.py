@@ -288,7 +288,7 @@ def test_a_resumed_run_continues_with_the_optimizer_and_at_the_server(run: Run) 
     assert registration is not None and again is not None
     assert again.registration.wandb_group == registration.registration.wandb_group
     assert again.registration.starting_step == 1 and again.step == 2
-    moments = run.folder / "art/arena/models/run/checkpoints/0002/optimizer.state"
+    moments = run.folder / "checkpoints/0002/optimizer.state"
     from safetensors.torch import load_file
 
     assert {float(t) for n, t in load_file(moments).items() if n.endswith("/step")} == {2.0}

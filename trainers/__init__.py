@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 def register(catalog: Catalog) -> None:
-    """Register the bundled rewards, prompts, exports and hosts."""
+    """Register the bundled rewards, exports and hosts."""
     catalog.add_file(Path(__file__).with_name("catalog.toml"))

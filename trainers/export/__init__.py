@@ -4,6 +4,5 @@ seat_replies.py   requests and replies of each model in a replay, with its rewar
 exporter.py       from replays to one file, in any format
 json_lines.py     `chat`: conversations, for supervised fine-tuning; `openenv`: training traces
 parquet.py        `parquet`: a row for each reply, with tokens and rewards, for offline RL
-art.py            `art`: ART's trajectory groups as JSON lines, and how to read them back
 verifiers.py      `verifiers`: episodes of verifiers 1 with their traces, in MessagePack
 """

@@ -25,12 +25,10 @@ from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
 from trainers.algorithms.sequences import Answer, TokenSequence
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
-from trainers.checks import parse_config
 from trainers.config.config import TrainConfig
 from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rewards.credit import complete_groups
 from trainers.rollouts.rollouts import Rollouts
-from trainers.setup import rollout_setting
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 

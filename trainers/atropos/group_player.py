@@ -29,6 +29,7 @@ from trainers.config.config import TrainConfig
 from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rewards.credit import complete_groups
 from trainers.rollouts.rollouts import Rollouts
+from trainers.rollouts.step_games import schedule_step
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 

@@ -12,8 +12,9 @@ import typer
 from arena.cli.atropos_flags import (
     EnvFlags,
     GroupFlags,
-    LearnerFlags,
+    Learner,
     OpenAIFlags,
+    learner_config,
     make_player,
     run_until_signal,
 )
@@ -70,7 +71,7 @@ def serve_command(
     game_flags: GameFlags,
     group_flags: GroupFlags,
     env_flags: EnvFlags,
-    learner_flags: LearnerFlags,
+    learner: Learner,
     openai_flags: OpenAIFlags,
 ) -> int:
     """Play games with a served model, and push groups of them to a trajectory API.
@@ -84,17 +85,16 @@ def serve_command(
     from trainers.atropos.client import TrajectoryClient
     from trainers.atropos.environment import TrajectoryEnvironment
 
-    settings = Settings.load()
+    settings, config = Settings.load(), learner_config(game, game_flags, learner)
 
     def notify(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     async def play() -> None:
         player, llm = make_player(
-            game,
+            config,
             game_flags,
             group_flags,
-            learner_flags,
             openai_flags,
             settings,
             keep_equal=not env_flags.different_scores,
@@ -102,7 +102,7 @@ def serve_command(
         )
         client = TrajectoryClient(env_flags.rollout_server_url, settings.secret("ARENA_API_KEY"))
         environment = TrajectoryEnvironment(
-            client, player, env_flags.options(game, group_flags), notify
+            client, player, env_flags.options(game, group_flags, config.rollouts_per_group), notify
         )
         try:
             await environment.run()
@@ -122,7 +122,7 @@ def process_command(
     out: Annotated[Path, Flag(help="File for the groups, one per line; a page beside it.")],
     game_flags: GameFlags,
     group_flags: GroupFlags,
-    learner_flags: LearnerFlags,
+    learner: Learner,
     openai_flags: OpenAIFlags,
     total_steps: Annotated[int, Flag("--env.total_steps", min=1, help="Groups to write.")] = 10,
     as_json: JsonFlag = False,
@@ -136,13 +136,13 @@ def process_command(
     from trainers.atropos.process import process
 
     written: list[EnvironmentCounts] = []
+    config = learner_config(game, game_flags, learner)
 
     async def play() -> None:
         player, llm = make_player(
-            game,
+            config,
             game_flags,
             group_flags,
-            learner_flags,
             openai_flags,
             Settings.load(),
             keep_equal=True,

@@ -6,8 +6,13 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.flags import Flag, GameFlags, one_of
+from pydantic import JsonValue
+
+from arena.cli.flags import FieldsOf, Flag, GameFlags, Given
 from arena.core.errors import UsageError
+from arena.llm.config import SettingsLayer
+from trainers.config.config import TrainConfig
+from trainers.config.presets import DEFAULT, resolve
 
 RESTART_PATIENCE = 300.0
 """Seconds to wait for a model server that does not answer: a trainer may restart it."""
@@ -17,7 +22,6 @@ if TYPE_CHECKING:
     from arena.llm.settings import Settings
     from trainers.atropos.environment import EnvironmentOptions
     from trainers.atropos.group_player import GroupPlayer
-    from trainers.config.config import TrainConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +94,30 @@ class OpenAIFlags:
         llm.add(NEWEST, server if self.model_name else NewestModel(server))
 
 
+LEARNER_FLAGS = {
+    **dict.fromkeys(("seats", "opponents", "reward", "reward_fn", "prompt", "max_tokens"), ""),
+    "temperature": "",
+    "guided": "--guided/--free",
+    "seed": "",
+    "rollouts_per_group": "--env.group_size",
+    "rollout_timeout": "--env.worker_timeout",
+}
+"""Settings of `arena train` that are flags here too, and the names that Atropos has for them."""
+LEARNER_DEFAULTS: dict[str, JsonValue] = {"rollouts_per_group": 4, "rollout_timeout": 600.0}
+Learner = Annotated[Given, FieldsOf(TrainConfig, LEARNER_FLAGS, LEARNER_DEFAULTS)]
+"""The players, the reward and the sampling."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupFlags:
-    """The size of groups and of their rows."""
+    """The rows of groups, and how many groups are in play."""
 
-    group_size: Annotated[int, Flag("--env.group_size", min=2, help="Games per deal.")] = 4
     max_token_length: Annotated[
         int, Flag("--env.max_token_length", min=1, help="Rows must be shorter, in tokens.")
     ] = 2048
     max_num_workers: Annotated[
         int, Flag("--env.max_num_workers_per_node", min=1, help="Groups in play at once.")
     ] = 8
-    worker_timeout: Annotated[
-        float, Flag("--env.worker_timeout", min=1, help="Seconds for one game.")
-    ] = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +160,7 @@ class EnvFlags:
         ),
     ] = True
 
-    def options(self, game: str, groups: GroupFlags) -> EnvironmentOptions:
+    def options(self, game: str, groups: GroupFlags, group_size: int) -> EnvironmentOptions:
         """Return the options of the environment."""
         from trainers.atropos.environment import EnvironmentOptions
         from trainers.atropos.wire import EnvRegistration
@@ -156,7 +170,7 @@ class EnvFlags:
                 max_token_length=groups.max_token_length,
                 desired_name=self.wandb_name or game,
                 weight=self.inference_weight,
-                group_size=groups.group_size,
+                group_size=group_size,
                 min_batch_allocation=self.min_batch_allocation,
             ),
             total_steps=self.total_steps,
@@ -165,53 +179,19 @@ class EnvFlags:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LearnerFlags:
-    """The players, the reward and the sampling: flags of `arena train`."""
-
-    seats: Annotated[str, Flag(help="one: the learner has one seat; all: self-play.")] = "one"
-    opponents: Annotated[
-        str, Flag(help="Weighted mix of SPECs and self. Default: the game's default opponent.")
-    ] = ""
-    reward: Annotated[
-        str, Flag(help="Terms and weights, e.g. win=1,format=1. Default: the game's.")
-    ] = ""
-    reward_fn: Annotated[str, Flag(help="module:function of a custom term.")] = ""
-    prompt: Annotated[str, Flag(help="Name of the system prompt.")] = "rules"
-    max_tokens: Annotated[int, Flag(min=1, help="Longest reply in tokens.")] = 64
-    temperature: Annotated[float, Flag(min=0.01, max=2, help="Sampling temperature.")] = 1.0
-    guided: Annotated[bool, Flag("--guided/--free", help="Allow legal actions only.")] = False
-    seed: Annotated[int, Flag(min=0, help="Seed of deals, seats and opponents.")] = 0
-
-    def config(self, game: str, game_flags: GameFlags, groups: GroupFlags) -> TrainConfig:
-        """Return the settings of the games. Raises UsageError."""
-        from arena.llm.config import SettingsLayer
-        from trainers.config.presets import DEFAULT, resolve
-
-        one_of("--seats", self.seats, _seats())
-        values = {
-            "options": game_flags.options(),
-            "text_level": game_flags.level,
-            "max_turns": game_flags.max_turns or 0,
-            "rollouts_per_group": groups.group_size,
-            "rollout_timeout": groups.worker_timeout,
-            "seats": self.seats,
-            "opponents": self.opponents,
-            "reward": self.reward,
-            "reward_fn": self.reward_fn,
-            "prompt": self.prompt,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "guided": self.guided,
-            "seed": self.seed,
-        }
-        return resolve(game, DEFAULT, [SettingsLayer("flag", values)]).config
-
-
-def _seats() -> object:
-    from trainers.config.config import TrainConfig
-
-    return TrainConfig.model_fields["seats"].annotation
+def learner_config(game: str, game_flags: GameFlags, learner: Given) -> TrainConfig:
+    """Return the settings of the games. Raises UsageError."""
+    values: dict[str, JsonValue] = {
+        "options": game_flags.options(),
+        "text_level": game_flags.text_level,
+        "max_turns": game_flags.max_turns or 0,
+    }
+    layers = [
+        SettingsLayer("flag", {**learner.flags, **values}),
+        SettingsLayer("environment", learner.environment),
+        SettingsLayer("default", LEARNER_DEFAULTS),
+    ]
+    return resolve(game, DEFAULT, layers).config
 
 
 def _patient(settings: Settings) -> Settings:
@@ -224,10 +204,9 @@ def _patient(settings: Settings) -> Settings:
 
 
 def make_player(
-    game: str,
+    config: TrainConfig,
     game_flags: GameFlags,
     group_flags: GroupFlags,
-    learner_flags: LearnerFlags,
     openai_flags: OpenAIFlags,
     settings: Settings,
     *,
@@ -237,10 +216,9 @@ def make_player(
     """Return the player of groups and its service, which the caller closes. Raises UsageError."""
     from arena.llm.service import LLMService
 
-    config = learner_flags.config(game, game_flags, group_flags)
-    the_game = game_flags.make(game)
+    the_game = game_flags.make(config.game)
     llm = LLMService(_patient(settings))
-    games = group_flags.group_size * group_flags.max_num_workers * the_game.num_players
+    games = config.rollouts_per_group * group_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
     from trainers.atropos.group_player import GroupPlayer
 

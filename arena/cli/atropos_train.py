@@ -4,73 +4,59 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from arena.cli.flags import Flag, JsonFlag, flag_groups, one_of
+from pydantic import JsonValue
+
+from arena.cli.flags import FieldsOf, Flag, Given, JsonFlag, flag_groups
 from arena.cli.training_session import exit_code, let_threads_sleep, run_training
 from arena.core.errors import UsageError
+from arena.llm.config import SettingsLayer
+from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
+from trainers.config.presets import DEFAULT, resolve
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from arena.llm.settings import Settings
     from trainers.atropos.training.options import TrajectoryOptions
-    from trainers.config.config import TrainConfig
     from trainers.runs.records import RunFiles, RunState
     from trainers.runs.run_files import Plan
 
 
-SERVER_PORT = 9001
-"""Port of the server that atropos-grpo expects."""
-
-
-@dataclass(frozen=True, slots=True)
-class BridgeFlags:
-    """The server that answers the environments, and the way of new weights to it."""
-
-    weight_sync: Annotated[
-        str,
-        Flag(
-            "--weight-bridge-mode",
-            "--weight-sync",
-            help="How the server gets new weights: shared_vllm, lora_only, lora_restart or none.",
-        ),
-    ] = "lora_only"
-    server: Annotated[
-        str,
-        Flag(
-            help="URL of a server that runs, or vllm or arena to start one. Default: the one at "
-            "--vllm-port; for lora_restart and none: vllm."
-        ),
-    ] = ""
-    vllm_port: Annotated[
-        int, Flag(min=1, max=65535, help="Port of the server at this machine.")
-    ] = SERVER_PORT
-    vllm_config_path: Annotated[
-        str, Flag(help="Not needed: the addresses come from the server. Accepted for Atropos.")
-    ] = ""
-    sync_every: Annotated[
-        int,
-        Flag("--vllm-restart-interval", "--sync-every", min=1, help="Steps between transfers."),
-    ] = 1
-    vllm_python: Annotated[
-        str, Flag(envvar="ARENA_VLLM_PYTHON", help="Interpreter that has vLLM. Default: this one.")
-    ] = ""
-    vllm_args: Annotated[str, Flag(help="Further arguments of a server that is started.")] = ""
-
-    def resolved_server(self) -> str:
-        """Return the server: a URL, `vllm` or `arena`."""
-        if self.server:
-            return self.server
-        # Modes that restart the server need one of our own.
-        is_own = self.weight_sync in {"lora_restart", "none"}
-        return "vllm" if is_own else f"http://127.0.0.1:{self.vllm_port}"
+FLAGS = {
+    "base_model": "--model-name/--model",
+    "weight_sync": "--weight-bridge-mode/--weight-sync",
+    "sync_every": "--vllm-restart-interval/--sync-every",
+    "steps": "--training-steps/--steps",
+    "learning_rate": "--lr/--learning-rate",
+    "lora_rank": "--lora-r/--lora-rank",
+    "log_dir": "--save-path/--log-dir",
+    "gradient_checkpointing": "--gradient-checkpointing",
+    **dict.fromkeys(("server", "vllm_port", "vllm_python", "vllm_args", "warmup_steps"), ""),
+    **dict.fromkeys(("clip_eps", "max_grad_norm", "weight_decay", "lora_alpha"), ""),
+    **dict.fromkeys(("tokens_per_batch", "device", "threads", "seed", "experiment_name"), ""),
+}
+"""Settings of `arena train` that are flags here too, with the names of atropos-grpo."""
+DEFAULTS: dict[str, JsonValue] = {
+    "weight_sync": "lora_only",
+    "sync_every": 1,
+    "steps": 10,
+    "learning_rate": 1e-5,
+    "clip_eps": 0.2,
+    "vllm_port": 9001,
+    "experiment_name": "atropos",
+    "log_dir": "runs/train",
+    "trainer_host": "embedded",
+    "loss": "ppo",
+    # One step of the optimizer for each batch, as in atropos-grpo.
+    "minibatches": 1,
+}
+"""Defaults of atropos-grpo where they differ; 9001 is the port of the server that it expects."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFlags:
-    """The trajectory API and its batches."""
+    """The trajectory API, its batches, and what the loss adds for them."""
 
     url: Annotated[
         str, Flag("--atropos-url", help="The trajectory API: run-api, or arena atropos api.")
@@ -104,7 +90,14 @@ class BatchFlags:
         float, Flag(min=0, help="Seconds to wait for a trajectory API that does not answer.")
     ] = 300.0
 
-    def options(self, context: int, kl_coef: float) -> TrajectoryOptions:
+    kl_coef: Annotated[
+        float, Flag(min=0, help="Pull towards the policy that sampled, per trained token.")
+    ] = 0.0
+    vllm_config_path: Annotated[
+        str, Flag(help="Not needed: the addresses come from the server. Accepted for Atropos.")
+    ] = ""
+
+    def options(self, context: int) -> TrajectoryOptions:
         """Return the options, without the id of the run."""
         from trainers.atropos.training.options import TrajectoryOptions
 
@@ -112,7 +105,7 @@ class BatchFlags:
             url=self.url,
             batch_size=self.batch_size * self.accumulation,
             max_token_len=min(self.seq_len or context, context),
-            kl_coef=kl_coef,
+            kl_coef=self.kl_coef,
             max_staleness=self.max_staleness,
             max_mismatch=self.max_mismatch,
             patience=self.patience,
@@ -120,58 +113,9 @@ class BatchFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateFlags:
-    """The update of the weights."""
-
-    steps: Annotated[
-        int, Flag("--training-steps", "--steps", min=1, help="Batches to train on.")
-    ] = 10
-    learning_rate: Annotated[
-        float, Flag("--lr", "--learning-rate", min=1e-9, max=1, help="Learning rate of AdamW.")
-    ] = 1e-5
-    warmup_steps: Annotated[
-        int, Flag(min=0, help="Steps over which the learning rate rises to its value.")
-    ] = 0
-    clip_eps: Annotated[
-        float, Flag(min=1e-6, help="Clip range of the importance ratio, on both sides of 1.")
-    ] = 0.2
-    kl_coef: Annotated[
-        float, Flag(min=0, help="Pull towards the policy that sampled, per trained token.")
-    ] = 0.0
-    max_grad_norm: Annotated[float, Flag(min=1e-6, help="Gradient clipping norm.")] = 1.0
-    weight_decay: Annotated[float, Flag(min=0, max=1, help="Weight decay of AdamW.")] = 0.0
-    lora_rank: Annotated[
-        int,
-        Flag(
-            "--lora-r",
-            "--lora-rank",
-            min=0,
-            max=512,
-            help="Rank of the adapter. 0: 8, or all weights for shared_vllm and none.",
-        ),
-    ] = 0
-    lora_alpha: Annotated[float, Flag(min=1e-6, help="The adapter is scaled by alpha/rank.")] = 16.0
-    tokens_per_batch: Annotated[
-        int, Flag(min=256, help="Tokens of a forward pass; does not change the result.")
-    ] = 4096
-    gradient_checkpointing: Annotated[
-        bool, Flag("--gradient-checkpointing", help="Less memory, a third more time.")
-    ] = False
-    device: Annotated[str, Flag(help="cpu, cuda or auto.")] = "auto"
-    threads: Annotated[int, Flag(min=1, max=256, help="CPU threads of an update.")] = 2
-    seed: Annotated[int, Flag(min=0, help="Seed of the adapter.")] = 0
-
-
-@dataclass(frozen=True, slots=True)
 class TrajectoryRunFlags:
-    """The run's folder, and how the run starts."""
+    """How the run starts."""
 
-    experiment_name: Annotated[
-        str, Flag(help="Folder of the run in --save-path. Adapters are served as NAME@STEP.")
-    ] = "atropos"
-    log_dir: Annotated[str, Flag("--save-path", "--log-dir", help="Folder of all runs.")] = (
-        "runs/train"
-    )
     resume: Annotated[
         bool | None,
         Flag(
@@ -185,13 +129,8 @@ class TrajectoryRunFlags:
 
 @flag_groups
 def train_command(
-    model_name: Annotated[
-        str,
-        Flag("--model-name", "--model", help="Checkpoint to start from: a name, or a folder."),
-    ],
+    given: Annotated[Given, FieldsOf(TrainConfig, FLAGS, DEFAULTS)],
     batches: BatchFlags,
-    bridge: BridgeFlags,
-    update: UpdateFlags,
     run: TrajectoryRunFlags,
 ) -> int:
     """Train a model on batches of a trajectory API, and keep the server's weights up to date.
@@ -202,50 +141,39 @@ def train_command(
     from arena.llm.settings import Settings
     from trainers.runs.run_files import plan_run
 
-    if bridge.vllm_config_path:
+    if batches.vllm_config_path:
         print("--vllm-config-path is not needed: the server gives the addresses", file=sys.stderr)
-    config = _config(model_name, bridge, update, run)
-    options = batches.options(_context(config), update.kl_coef)
+    config = _config(given)
+    options = batches.options(_context(config))
     plan = plan_run(config, run.resume)
     return _train(config, options, plan, Settings.load(), run)
 
 
-def _config(
-    model_name: str, bridge: BridgeFlags, update: UpdateFlags, run: TrajectoryRunFlags
-) -> TrainConfig:
+def _config(given: Given) -> TrainConfig:
     """Return the settings in the form of `arena train`. Raises UsageError."""
-    from arena.llm.config import SettingsLayer
     from trainers.atropos.training.options import GAME
-    from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, WeightSync
-    from trainers.config.presets import DEFAULT, resolve
 
-    one_of("--weight-bridge-mode", bridge.weight_sync, WeightSync)
-    full = bridge.weight_sync in FULL_WEIGHTS
-    if full and update.lora_rank:
+    layers = [
+        SettingsLayer("flag", given.flags),
+        SettingsLayer("environment", given.environment),
+        SettingsLayer("default", DEFAULTS),
+    ]
+    config = resolve(GAME, DEFAULT, [*layers, SettingsLayer("default", {"server": "vllm"})]).config
+    if not config.base_model:
+        raise UsageError("missing option --model-name: a checkpoint, by name or folder")
+    if config.weight_sync in FULL_WEIGHTS and config.lora_rank:
         raise UsageError(
-            f"--lora-r {update.lora_rank}: --weight-bridge-mode {bridge.weight_sync} trains all "
+            f"--lora-r {config.lora_rank}: --weight-bridge-mode {config.weight_sync} trains all "
             "weights; leave it out"
         )
-    server = bridge.resolved_server()
-    values: dict[str, JsonValue] = {
-        **asdict(update),
-        "experiment_name": run.experiment_name,
-        "log_dir": run.log_dir,
-        "trainer_host": "embedded",
-        "base_model": model_name,
-        "server": server,
-        "weight_sync": bridge.weight_sync,
-        "sync_every": bridge.sync_every,
-        "vllm_python": bridge.vllm_python,
-        "vllm_port": bridge.vllm_port if server in OWNED_SERVERS else 0,
-        "vllm_args": bridge.vllm_args,
-        "loss": "ppo",
-        # One step of the optimizer for each batch, as in atropos-grpo.
-        "minibatches": 1,
-        # In `arena train` this is another term: a penalty towards a frozen reference.
-        "kl_coef": 0.0,
-    }
-    return resolve(GAME, DEFAULT, [SettingsLayer("flag", values)]).config
+    server = {**given.environment, **given.flags}.get("server")
+    if not server:
+        # Modes that restart the server need one of our own.
+        own = config.weight_sync in {"lora_restart", "none"}
+        server = "vllm" if own else f"http://127.0.0.1:{config.vllm_port}"
+    port = config.vllm_port if server in OWNED_SERVERS else 0
+    settled = SettingsLayer("flag", {**given.flags, "server": server, "vllm_port": port})
+    return resolve(GAME, DEFAULT, [settled, *layers[1:]]).config
 
 
 def _context(config: TrainConfig) -> int:

@@ -84,7 +84,7 @@ BASICS = {
         ),
     ),
     "atropos train": Basics(
-        "model_name url batch_size accumulation weight_sync server steps learning_rate lora_rank "
+        "base_model url batch_size accumulation weight_sync server steps learning_rate lora_rank "
         "device log_dir resume",
         (
             "arena atropos train --model-name smollm2 --training-steps 20",
@@ -92,7 +92,7 @@ BASICS = {
         ),
     ),
     "atropos serve": Basics(
-        "players option text_level rollout_server_url group_size total_steps seats opponents "
+        "players option text_level rollout_server_url rollouts_per_group total_steps seats opponents "
         "reward max_tokens seed base_url",
         (
             "arena atropos serve cluedo --openai.base_url http://127.0.0.1:5001/v1",

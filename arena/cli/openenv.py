@@ -80,9 +80,9 @@ class ServerFlags:
     """Address of a server, and limits of its sessions."""
 
     host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
-        ("127.0.0.1"),
+        "127.0.0.1"
     )
-    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = (8000,)
+    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8000
     token: Annotated[
         str,
         Flag(
@@ -90,7 +90,7 @@ class ServerFlags:
             help="Bearer token that clients must send. Others on this machine can read the flag; "
             "the variable ARENA_API_KEY, also in .env, keeps it from them.",
         ),
-    ] = ("",)
+    ] = ""
     max_sessions: Annotated[
         int, Flag(min=1, help="Sessions at the same time; one more is refused.")
     ] = 64

@@ -233,7 +233,7 @@ def flag_groups(command: Callable[..., int]) -> Callable[..., int]:
 
     A parameter that is annotated with a `Config` or with `Annotated[Given, FieldsOf(...)]` is
     replaced by the flags of the config's fields, one that is annotated with a dataclass by the
-    fields of the dataclass. Commands with a config get the flag --set.
+    fields of the dataclass. Commands with keys beside the flags get the flag --set.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -247,10 +247,11 @@ def flag_groups(command: Callable[..., int]) -> Callable[..., int]:
             flat += _parameters_of(groups[name])
         else:
             flat.append(_parameter(name, parameter.default, hints[name]))
-    if configs:
+    keys = {name: info for of in configs.values() for name, info in of.keys().items()}
+    if keys:
         flat.append(_parameter("set_values", [], SetFlag))
-        if "ctx" not in own:
-            flat.insert(0, _parameter("ctx", inspect.Parameter.empty, typer.Context))
+    if configs and "ctx" not in own:
+        flat.insert(0, _parameter("ctx", inspect.Parameter.empty, typer.Context))
 
     @wraps(command)
     def flattened(**given: Any) -> int:
@@ -258,7 +259,7 @@ def flag_groups(command: Callable[..., int]) -> Callable[..., int]:
             ctx = given["ctx"] if "ctx" in own else given.pop("ctx")
             names = {each for of in configs.values() for each in of.flags()}
             values = {name: given.pop(name) for name in names}
-            sources = Sources(ctx, list(configs.values()), values, given.pop("set_values"))
+            sources = Sources(ctx, list(configs.values()), values, given.pop("set_values", []))
             given |= {name: sources.read(of, hints[name]) for name, of in configs.items()}
         for name, group in groups.items():
             given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
@@ -266,7 +267,6 @@ def flag_groups(command: Callable[..., int]) -> Callable[..., int]:
 
     flattened.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     flattened.__annotations__ = {each.name: each.annotation for each in flat}
-    keys = {name: info for of in configs.values() for name, info in of.keys().items()}
     flattened.settings_keys = keys  # type: ignore[attr-defined]
     return flattened
 

@@ -92,8 +92,8 @@ BASICS = {
         ),
     ),
     "atropos serve": Basics(
-        "players option text_level rollout_server_url rollouts_per_group total_steps seats opponents "
-        "reward max_tokens seed base_url",
+        "players option text_level rollout_server_url rollouts_per_group total_steps seats "
+        "opponents reward max_tokens seed base_url",
         (
             "arena atropos serve cluedo --openai.base_url http://127.0.0.1:5001/v1",
             "arena atropos serve kuhn_poker --env.group_size 8 --env.total_steps 100",

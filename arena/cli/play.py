@@ -204,8 +204,8 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
     from arena.plugins.extras import require
 
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
+    from replays.web.play.links import WebGameSetup
     from replays.web.play.new_game import NewGames
-    from replays.web.play.places import TableSetup
     from replays.web.server import PlayServer
 
     if len(run.seeds) > 1:
@@ -218,7 +218,7 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
     if not any(Spec.parse(spec).is_human for spec in match.specs):
         raise UsageError("--web needs a human seat: add --seat 0=human")
     pace = PACE if flags.delay is None else flags.delay
-    setup = TableSetup(match, pace, flags.clock, flags.assist)
+    setup = WebGameSetup(match, pace, flags.clock, flags.assist)
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
     return PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()

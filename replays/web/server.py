@@ -19,11 +19,11 @@ from arena.http.server import Address, resolve_address, server_url
 from arena.llm.service import LLMService
 from replays.web.app import PageFiles, compose, listen, make_app, serve_pages, viewer_parts
 from replays.web.listing import check_single_file
+from replays.web.play.links import WebGameSetup
 from replays.web.play.new_game import NewGames
-from replays.web.play.places import TableSetup
 from replays.web.play.routes import MAX_MESSAGE_BYTES, PLAY_PAGE, PlayApi
-from replays.web.play.table import PlayTable
-from replays.web.play.tables import PlayTables
+from replays.web.play.web_game import WebGame
+from replays.web.play.web_games import WebGames
 from replays.web.replay_directory import ReplayDirectory
 
 HOST = "127.0.0.1"
@@ -49,8 +49,8 @@ def run(
         if new_games is None:
             asyncio.run(serve_pages(make_app(directory), listener, greeting))
         else:
-            tables = PlayTables(directory.folder / PLAY_FOLDER, llm, served_as=PLAY_FOLDER)
-            app = play_app(tables, directory, new_games)
+            games = WebGames(directory.folder / PLAY_FOLDER, llm, served_as=PLAY_FOLDER)
+            app = play_app(games, directory, new_games)
             asyncio.run(serve_pages(app, listener, greeting, MAX_MESSAGE_BYTES))
     return 0
 
@@ -61,12 +61,12 @@ class PlayServer:
 
     out: Path
     """Folder for the replays; the viewer shows what is in it."""
-    setup: TableSetup
-    """The table that is laid at the start."""
+    setup: WebGameSetup
+    """The game that is prepared at the start."""
     new_games: NewGames
     llm: LLMService | None = None
     host: str = "127.0.0.1"
-    """Beyond this machine only the tables are served: no replays, and no new games."""
+    """Beyond this machine only this game is served: no replays, and no new games."""
     port: int = 0
 
     def run(self) -> int:
@@ -81,69 +81,69 @@ class PlayServer:
         except OSError as error:
             raise UsageError(f"--out {self.out}: {error.strerror}") from None
         address = resolve_address(self.host)
-        tables = PlayTables(self.out, self.llm, "" if address.is_loopback else None)
-        tables.check(self.setup)
+        games = WebGames(self.out, self.llm, "" if address.is_loopback else None)
+        games.check(self.setup)
         directory = ReplayDirectory(self.out) if address.is_loopback else None
         with listen(address, self.port) as listener:
-            app = play_app(tables, directory, self.new_games)
-            asyncio.run(self._serve(app, tables, listener))
+            app = play_app(games, directory, self.new_games)
+            asyncio.run(self._serve(app, games, listener))
         return 0
 
-    async def _serve(self, app: ASGIApp, tables: PlayTables, listener: socket.socket) -> None:
+    async def _serve(self, app: ASGIApp, games: WebGames, listener: socket.socket) -> None:
         base = f"http://{_url_host(self.host, listener)}:{listener.getsockname()[1]}"
         match = self.setup.match
-        table = tables.add(self.setup, game_stem(match.game, match.seed))
-        await serve_pages(app, listener, greeting(base, table), MAX_MESSAGE_BYTES)
+        web_game = games.add(self.setup, game_stem(match.game, match.seed))
+        await serve_pages(app, listener, greeting(base, web_game), MAX_MESSAGE_BYTES)
 
 
-def play_app(tables: PlayTables, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:
+def play_app(games: WebGames, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:
     """Return the application in which people play.
 
     Args:
-        tables: The tables, which the application closes at its end.
+        games: The games, which the application closes at its end.
         directory: The replays that it shows. None: it is reached from other machines, so that it
             shows no replays, which hold the cards of all seats, and starts no new games.
         new_games: What the page may start.
     """
     if directory is None:
         return compose(
-            [PageFiles(PLAY_PAGE), PlayApi(tables, None)],
-            play_lifespan(tables),
+            [PageFiles(PLAY_PAGE), PlayApi(games, None)],
+            play_lifespan(games),
             is_public=True,
         )
-    parts = [*viewer_parts(directory, can_play=True), PlayApi(tables, new_games, directory)]
-    return compose(parts, play_lifespan(tables))
+    parts = [*viewer_parts(directory, can_play=True), PlayApi(games, new_games, directory)]
+    return compose(parts, play_lifespan(games))
 
 
-def play_lifespan(tables: PlayTables) -> Lifespan[Starlette]:
-    """Return the context of an application with tables: it clears them, and ends their games.
+def play_lifespan(games: WebGames) -> Lifespan[Starlette]:
+    """Return the context of an application with games, which are ended and removed at its end.
 
     The service that answers for models is open meanwhile.
     """
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with tables.llm or nullcontext():
-            clearing = asyncio.create_task(tables.clear_quiet())
+        async with games.llm or nullcontext():
+            clearing = asyncio.create_task(games.clear_quiet())
             try:
                 yield
             finally:
                 clearing.cancel()
                 with suppress(asyncio.CancelledError):
                     await clearing
-                await tables.close()
+                await games.close()
 
     return lifespan
 
 
-def greeting(base: str, table: PlayTable) -> str:
+def greeting(base: str, web_game: WebGame) -> str:
     """Return the lines for the terminal: the address of each seat."""
-    names = table.game.seat_names
+    names = web_game.game.seat_names
     lines = ["Open in a browser; Ctrl-C stops the server:"]
-    for seat, link in table.links.items():
+    for seat, link in web_game.links.items():
         lines.append(f"  {names[seat]}: {base}/play#{link.token}")
-    lines.append(f"  To watch: {base}/play#{table.spectators.token}")
-    if len(table.links) > 1:
+    lines.append(f"  To watch: {base}/play#{web_game.spectators.token}")
+    if len(web_game.links) > 1:
         lines.append("Send each person one link. The game starts when all of them are open.")
     return "\n".join(lines)
 

@@ -297,7 +297,7 @@ def test_foreign_pages_start_no_games(server: PlayProcess) -> None:
     wanted = {"game": "kuhn_poker", "seats": ["human", "human"]}
     for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
         assert server.post(wanted, headers).status_code == 403
-    address = f"{server.base}/api/play/tables"
+    address = f"{server.base}/api/play/games"
     plain = post(address, content=json.dumps(wanted))
     assert plain.status_code == 415
     large = post(

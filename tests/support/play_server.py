@@ -35,7 +35,7 @@ class PlayProcess:
     def post(
         self, wanted: Mapping[str, object], headers: dict[str, str] | None = None
     ) -> httpx.Response:
-        address = f"{self.base}/api/play/tables"
+        address = f"{self.base}/api/play/games"
         return post(address, json=wanted, headers=headers)
 
     def table(self, game: str, seats: list[str], **more: object) -> list[str]:

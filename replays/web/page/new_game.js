@@ -115,7 +115,7 @@ export class NewGame {
     event.preventDefault();
     this.showTrouble("");
     try {
-      const answer = await fetch("/api/play/tables", {
+      const answer = await fetch("/api/play/games", {
         method: "POST",
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify(this.body()),

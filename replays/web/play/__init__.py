@@ -1,10 +1,10 @@
-"""Play in a browser: tables whose seats people take by links.
+"""Play in a browser: games whose seats people take by links.
 
     documents.py    messages of the socket
     seat_view.py    what one seat, or a spectator, may be shown, and the actions that it may choose
-    places.py       what never changes at a table, its links, and the pages that are open there
-    table.py        one game in play: its decisions, help, clock and replay
-    tables.py       the tables of a server
+    links.py        what never changes in a game, its links, and the pages that are open there
+    web_game.py     one game: its decisions, help, clock and replay
+    web_games.py    the games of a server
     new_game.py     the form for a new game, and its answer; questions to a player
     routes.py       the page, the form and the sockets
 

@@ -1,4 +1,4 @@
-"""Messages between the page of a table and the server."""
+"""Messages between the page of a game and the server."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ class PartsJson(TypedDict):
     """Why the game has stopped without an end."""
 
 
-class TableGameJson(TypedDict):
-    """Facts of a table that never change."""
+class WebGameJson(TypedDict):
+    """Facts of a game that never change."""
 
     name: str
     title: str
@@ -119,7 +119,7 @@ class TableGameJson(TypedDict):
     has_grid: bool
     rules: str
     offered_help: list[Help]
-    """Levels of help that this table allows."""
+    """Levels of help that this game allows."""
 
 
 class UpdateJson(TypedDict):
@@ -127,7 +127,7 @@ class UpdateJson(TypedDict):
 
     now: float
     """The server's clock, in seconds since 1970."""
-    table: NotRequired[TableGameJson]
+    table: NotRequired[WebGameJson]
     """In the first message."""
     seat: NotRequired[int | None]
     """In the first message; null for a spectator."""

@@ -21,7 +21,7 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, game_class, make_game
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
-from replays.web.play.places import TableSetup
+from replays.web.play.links import WebGameSetup
 
 HUMAN = "human"
 SEED_BITS = 48
@@ -61,7 +61,7 @@ class FormJson(TypedDict):
     help: list[Help]
 
 
-class NewTable(BaseModel):
+class WebGameForm(BaseModel):
     """The answer to the form."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,8 +74,8 @@ class NewTable(BaseModel):
     help: Help = "posterior"
 
 
-class Branched(ReplayForm):
-    """A wish to play on from a position of a replay."""
+class BranchForm(ReplayForm):
+    """A request to play on from a position of a replay."""
 
     position: Annotated[int, Field(ge=0, le=10**6)]
     seat: Annotated[int, Field(ge=0, lt=64)]
@@ -100,8 +100,8 @@ class NewGames:
                 continue
         return {"games": games, "models": list(self.models), "help": list(HELP_LEVELS)}
 
-    def setup(self, wanted: NewTable) -> TableSetup:
-        """Return the table that the answer describes.
+    def setup(self, wanted: WebGameForm) -> WebGameSetup:
+        """Return the game that the answer describes.
 
         Raises:
             UsageError: There is no such game, option or player.
@@ -120,10 +120,10 @@ class NewGames:
             seed=secrets.randbits(SEED_BITS),
             chat=self.chat if has_models else None,
         )
-        return TableSetup(match, wanted.pace, wanted.clock, wanted.help)
+        return WebGameSetup(match, wanted.pace, wanted.clock, wanted.help)
 
-    def branch(self, replay: Replay, wanted: Branched) -> TableSetup:
-        """Return the table at which a person plays on from a position of a replay.
+    def branch(self, replay: Replay, wanted: BranchForm) -> WebGameSetup:
+        """Return the game in which a person plays on from a position of a replay.
 
         Raises:
             UsageError: There is no such seat, or no player moves at this position.
@@ -144,7 +144,7 @@ class NewGames:
             chat=self.chat if any(spec in self.models for spec in specs) else None,
             max_turns=turns_left(replay, start, game),
         )
-        return TableSetup(match, start=start)
+        return WebGameSetup(match, start=start)
 
     def check_asked(self, spec: str) -> None:
         """Raise UsageError for a player that a page may not ask for a move."""
@@ -193,8 +193,8 @@ def _option(name: str, field: Mapping[str, JsonValue]) -> OptionJson:
     return option
 
 
-class AskedPlayer(ReplayForm):
-    """A wish to see the move of a player at a decision."""
+class MoveQuestion(ReplayForm):
+    """A request for the move of a player at a decision."""
 
     ply: Annotated[int, Field(ge=0, le=10**6)]
     spec: Annotated[str, Field(max_length=200)]
@@ -226,7 +226,7 @@ class PlayerAtDecision:
     """
 
     def __init__(
-        self, replay: Replay, wanted: AskedPlayer, chat: ChatOptions, llm: LLMService | None
+        self, replay: Replay, wanted: MoveQuestion, chat: ChatOptions, llm: LLMService | None
     ) -> None:
         seats = range(len(replay.header.players))
         self._agreement = PolicyAgreement(replay, wanted.spec, seats, replay.header.seed, llm, chat)

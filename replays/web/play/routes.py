@@ -30,10 +30,16 @@ from replays.web.exchange import (
 from replays.web.http_errors import HttpError
 from replays.web.page_files import encode, page_files
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
-from replays.web.play.new_game import AskedPlayer, Branched, NewGames, NewTable, PlayerAtDecision
-from replays.web.play.places import Link, Page, TableSetup, table_facts
-from replays.web.play.table import PlayTable
-from replays.web.play.tables import PlayTables
+from replays.web.play.links import Link, Page, WebGameSetup, game_facts
+from replays.web.play.new_game import (
+    BranchForm,
+    MoveQuestion,
+    NewGames,
+    PlayerAtDecision,
+    WebGameForm,
+)
+from replays.web.play.web_game import WebGame
+from replays.web.play.web_games import WebGames
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
 PLAY_PAGE = "play.html"
@@ -50,18 +56,18 @@ class PlayApi:
     """Part of the web server in which people play.
 
     Args:
-        tables: The tables of this server.
-        new_games: What a page may start; None: nothing, the tables are laid by the command.
+        games: The games of this server.
+        new_games: What a page may start; None: nothing, the command starts the game.
         directory: The replays from whose positions people may play on; None: of none.
     """
 
     def __init__(
         self,
-        tables: PlayTables,
+        games: WebGames,
         new_games: NewGames | None,
         directory: ReplayDirectory | None = None,
     ) -> None:
-        self._tables = tables
+        self._games = games
         self._new_games = new_games
         self._directory = directory
         self._page = page_files().get(PLAY_PAGE)
@@ -71,7 +77,7 @@ class PlayApi:
         return [
             Route("/play", self.page),
             Route("/api/play/form", self.form),
-            Route("/api/play/tables", self.add_table, methods=["POST"]),
+            Route("/api/play/games", self.add_game, methods=["POST"]),
             Route("/api/play/branches", self.add_branch, methods=["POST"]),
             Route("/api/play/ask", self.ask, methods=["POST"]),
             WebSocketRoute("/api/play/seat/{token}", self.socket),
@@ -85,35 +91,35 @@ class PlayApi:
         """Return what can be chosen for a new game."""
         return JSONResponse(self._allowed().form())
 
-    async def add_table(self, request: Request) -> Response:
-        """Lay a table for a new game; return the tokens of its links."""
+    async def add_game(self, request: Request) -> Response:
+        """Start a new game; return the tokens of its links."""
         new_games = self._allowed()
-        wanted = await read_form(request, NewTable)
-        return await self._lay(await run_in_threadpool(new_games.setup, wanted))
+        wanted = await read_form(request, WebGameForm)
+        return await self._start(await run_in_threadpool(new_games.setup, wanted))
 
     async def add_branch(self, request: Request) -> Response:
-        """Lay a table at which a person plays on from a position of a replay."""
+        """Start a game in which a person plays on from a position of a replay."""
         new_games = self._allowed()
-        wanted = await read_form(request, Branched)
+        wanted = await read_form(request, BranchForm)
 
-        def setup() -> TableSetup:
+        def setup() -> WebGameSetup:
             file, replay = self._replay(wanted.path, wanted.key)
             with served_name(file):
                 return new_games.branch(replay, wanted)
 
-        return await self._lay(await run_in_threadpool(setup))
+        return await self._start(await run_in_threadpool(setup))
 
     async def ask(self, request: Request) -> Response:
         """Return the move of a player at a decision of a replay."""
         new_games = self._allowed()
-        wanted = await read_form(request, AskedPlayer)
+        wanted = await read_form(request, MoveQuestion)
         new_games.check_asked(wanted.spec)
 
         def prepare() -> PlayerAtDecision:
             file, replay = self._replay(wanted.path, wanted.key)
             with served_name(file):
                 chat = new_games.chat or ChatOptions()
-                return PlayerAtDecision(replay, wanted, chat, self._tables.llm)
+                return PlayerAtDecision(replay, wanted, chat, self._games.llm)
 
         asked = await run_in_threadpool(prepare)
         try:
@@ -127,32 +133,32 @@ class PlayApi:
             raise HttpError(403, "this server shows no replays")
         return finished_replay(self._directory, path, key)
 
-    async def _lay(self, setup: TableSetup) -> Response:
-        await run_in_threadpool(self._tables.check, setup)
-        table = self._tables.add(setup, game_stem(setup.match.game, setup.match.seed))
-        seats = {str(seat): link.token for seat, link in table.links.items()}
-        return JSONResponse({"seats": seats, "spectators": table.spectators.token}, 201)
+    async def _start(self, setup: WebGameSetup) -> Response:
+        await run_in_threadpool(self._games.check, setup)
+        web_game = self._games.add(setup, game_stem(setup.match.game, setup.match.seed))
+        seats = {str(seat): link.token for seat, link in web_game.links.items()}
+        return JSONResponse({"seats": seats, "spectators": web_game.spectators.token}, 201)
 
     async def socket(self, socket: WebSocket) -> None:
-        """Connect one open page with its place at a table."""
+        """Connect one open page with its seat in a game."""
         await socket.accept()
-        found = self._tables.find(socket.path_params["token"])
+        found = self._games.find(socket.path_params["token"])
         if found is None:
             await socket.close(UNKNOWN_LINK, "there is no such game, or it was cleared")
             return
-        table, link = found
+        web_game, link = found
         try:
-            page = table.open_page(link)
+            page = web_game.open_page(link)
         except ArenaError as error:
             await socket.close(UNKNOWN_LINK, shorten(str(error), 100))
             return
-        sender = asyncio.create_task(_send(socket, table, link, page))
+        sender = asyncio.create_task(_send(socket, web_game, link, page))
         try:
-            await _receive(socket, table, link)
+            await _receive(socket, web_game, link)
         except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by the sender.
             pass
         finally:
-            table.close_page(link, page)
+            web_game.close_page(link, page)
             sender.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await sender
@@ -163,32 +169,32 @@ class PlayApi:
         return self._new_games
 
 
-async def _send(socket: WebSocket, table: PlayTable, link: Link, page: Page) -> None:
+async def _send(socket: WebSocket, web_game: WebGame, link: Link, page: Page) -> None:
     """Send what is new for a page, whenever there is something."""
     first: UpdateJson = {
         "now": time.time(),
-        "table": table_facts(table.setup),
+        "table": game_facts(web_game.setup),
         "seat": link.view.seat,
     }
     try:
-        await socket.send_text(encode({**first, **news(table, link, page)}))
+        await socket.send_text(encode({**first, **news(web_game, link, page)}))
         while True:
             await page.changed.wait()
             page.changed.clear()
-            if update := news(table, link, page):
+            if update := news(web_game, link, page):
                 await socket.send_text(encode({**update, "now": time.time()}))
     except (WebSocketDisconnect, RuntimeError, OSError):
         pass  # The page has gone; the receiver notices it too.
 
 
-def news(table: PlayTable, link: Link, page: Page) -> dict[str, JsonValue]:
+def news(web_game: WebGame, link: Link, page: Page) -> dict[str, JsonValue]:
     """Return what a page was not sent yet, and mark it as sent; empty if there is nothing."""
     update: dict[str, object] = {}
     events = link.view.events
     if page.events_sent < len(events):
         update["first"], update["events"] = page.events_sent, events[page.events_sent :]
         page.events_sent = len(events)
-    parts = cast("dict[str, object]", table.parts(link))
+    parts = cast("dict[str, object]", web_game.parts(link))
     changed = {
         name: value
         for name, value in parts.items()
@@ -200,7 +206,7 @@ def news(table: PlayTable, link: Link, page: Page) -> dict[str, JsonValue]:
     return cast("dict[str, JsonValue]", update)
 
 
-async def _receive(socket: WebSocket, table: PlayTable, link: Link) -> None:
+async def _receive(socket: WebSocket, web_game: WebGame, link: Link) -> None:
     """Carry out the messages of a page until it is closed."""
     allowance, checked = float(MESSAGES_AT_ONCE), time.monotonic()
     while True:
@@ -210,14 +216,14 @@ async def _receive(socket: WebSocket, table: PlayTable, link: Link) -> None:
         checked = now
         if allowance < 0:  # Slowed down; other pages are served meanwhile.
             await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-        await socket.send_text(encode({"answer": dict(_answer(table, link, text))}))
+        await socket.send_text(encode({"answer": dict(_answer(web_game, link, text))}))
 
 
-def _answer(table: PlayTable, link: Link, text: str) -> AnswerJson:
+def _answer(web_game: WebGame, link: Link, text: str) -> AnswerJson:
     if link.view.seat is None:
         return {"error": "spectators do not play"}
     try:
-        return table.take(link.view.seat, SeatMessage.model_validate_json(text))
+        return web_game.take(link.view.seat, SeatMessage.model_validate_json(text))
     except ValidationError as error:
         return {"error": first_fault(error)}
     except ArenaError as error:

@@ -1,4 +1,4 @@
-"""One table: a game in play, its links, its pages, its clock and its replay."""
+"""One game that people play: its links, its pages, its clock and its replay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from replays.web.play.documents import (
     PartsJson,
     SeatMessage,
 )
-from replays.web.play.places import MAX_PAGES, Link, Page, TableSetup, new_link, offered_help
+from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, new_link, offered_help
 from replays.web.play.seat_view import SeatView, offer
 
 HIDDEN_FOLDER = ".playing"
@@ -39,7 +39,7 @@ HIDDEN_FOLDER = ".playing"
 of all seats."""
 
 
-class PlayTable:
+class WebGame:
     """A game whose persons play through links. It starts when each of them has opened theirs.
 
     It is used in one event loop.
@@ -47,20 +47,20 @@ class PlayTable:
 
     def __init__(
         self,
-        setup: TableSetup,
+        setup: WebGameSetup,
         out: Path,
         stem: str,
         llm: ModelService | None = None,
         served_as: str | None = None,
     ) -> None:
-        """Lay the table; the game starts when all persons are there.
+        """Prepare the game; it starts when all persons are there.
 
         Args:
             setup: What is played.
             out: Folder for the replay.
             stem: Its name.
             llm: Answers for models among the players.
-            served_as: Path of `out` in the viewer, see `PlayTables`.
+            served_as: Path of `out` in the viewer, see `WebGames`.
         """
         self.setup = setup
         self.game = setup.match.game
@@ -138,7 +138,7 @@ class PlayTable:
 
     def _show_help(self, seat: int, level: Help) -> AnswerJson:
         if level not in offered_help(self.setup):
-            raise UsageError(f"this table does not offer the help '{level}'")
+            raise UsageError(f"this game does not offer the help '{level}'")
         self.links[seat].view.help = level
         self._note_help(seat)
         self.links[seat].change()
@@ -193,7 +193,7 @@ class PlayTable:
                 setup.match,
                 setup.persons,
                 llm=self._llm,
-                watchers=(_TableWatcher(self), writer),
+                watchers=(_PageUpdater(self), writer),
                 turn_seconds=setup.clock,
                 delay=setup.pace,
                 start=setup.start,
@@ -248,7 +248,7 @@ class PlayTable:
 
     def _fail(self, error: ArenaError) -> None:
         # The text of an error may name what a seat may not know, so it is for the terminal only.
-        print(f"table {self._stem}: the game has stopped: {shorten(str(error))}", flush=True)
+        print(f"{self._stem}: the game has stopped: {shorten(str(error))}", flush=True)
         for link in self.all_links:
             link.view.error = "the game has stopped; the terminal of the server shows the reason"
             link.view.turn = None
@@ -301,20 +301,20 @@ class PlayTable:
         return {"text": text, "won": won, "returns": returns, "replay": None}
 
 
-class _TableWatcher:
-    """Watcher of the game at a table."""
+class _PageUpdater:
+    """Watcher that updates the pages of a game."""
 
-    def __init__(self, table: PlayTable) -> None:
-        self._table = table
+    def __init__(self, web_game: WebGame) -> None:
+        self._web_game = web_game
 
     def begin(self, header: Header, state: State) -> None:
         """Do nothing: before the first ply there are no events."""
 
     def ply(self, ply: Ply, state: State) -> None:
-        self._table.show(ply, state)
+        self._web_game.show(ply, state)
 
     def end(self, outcome: Outcome) -> None:
-        self._table.show_end(outcome)
+        self._web_game.show_end(outcome)
 
     def close(self) -> None:
         """Do nothing: nothing is held open."""

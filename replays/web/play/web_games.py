@@ -1,4 +1,4 @@
-"""The tables of a server."""
+"""The games that people play on a server."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from arena.core.errors import UsageError
 from arena.episodes.session import ExternalSeat
 from arena.llm.service import LLMService
-from replays.web.play.places import Link, TableSetup
-from replays.web.play.table import PlayTable
+from replays.web.play.links import Link, WebGameSetup
+from replays.web.play.web_game import WebGame
 
-MAX_TABLES = 200
+MAX_GAMES = 200
 QUIET_SECONDS = 1800.0
-"""Time without an open page after which a table is cleared, and its game ends."""
+"""Time without an open page after which a game is ended and removed."""
 CHECK_SECONDS = 60.0
 
 
-class PlayTables:
-    """Tables by their links. It is used in one event loop."""
+class WebGames:
+    """Games by their links. It is used in one event loop."""
 
     def __init__(
         self,
@@ -29,23 +29,23 @@ class PlayTables:
         served_as: str | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        """Begin without tables.
+        """Begin without games.
 
         Args:
             out: Folder for the replays.
             llm: Answers for models among the players.
             served_as: Path of `out` below the folder that the viewer of the same server shows,
                 "" for this folder itself; None if there is no viewer.
-            quiet_seconds: Time without an open page after which a table is cleared.
+            quiet_seconds: Time without an open page after which a game is removed.
         """
         self.llm = llm
         self._out = out
         self._served_as = served_as
         self._quiet_seconds = quiet_seconds
-        self._links: dict[str, tuple[PlayTable, Link]] = {}
-        self._tables: list[PlayTable] = []
+        self._links: dict[str, tuple[WebGame, Link]] = {}
+        self._games: list[WebGame] = []
 
-    def check(self, setup: TableSetup) -> None:
+    def check(self, setup: WebGameSetup) -> None:
         """Seat the players that are no persons, and forget them. Loads their models.
 
         Raises:
@@ -54,28 +54,28 @@ class PlayTables:
         persons = {seat: ExternalSeat(None) for seat in setup.persons}
         setup.match.seat(self.llm, persons)
 
-    def add(self, setup: TableSetup, stem: str) -> PlayTable:
-        """Lay a table.
+    def add(self, setup: WebGameSetup, stem: str) -> WebGame:
+        """Add a game.
 
         Args:
             setup: What is played.
             stem: Name of the replay.
 
         Raises:
-            UsageError: No seat is a person's, or there are too many tables.
+            UsageError: No seat is a person's, or there are too many games.
         """
         if not setup.persons:
             raise UsageError("a game needs a human seat: give one of them the player 'human'")
-        if len(self._tables) >= MAX_TABLES:
-            raise UsageError(f"{MAX_TABLES} tables are open: end one of the games, or try later")
-        table = PlayTable(setup, self._out, stem, self.llm, self._served_as)
-        self._tables.append(table)
-        for link in table.all_links:
-            self._links[link.token] = (table, link)
-        return table
+        if len(self._games) >= MAX_GAMES:
+            raise UsageError(f"{MAX_GAMES} games are open: end one of the games, or try later")
+        web_game = WebGame(setup, self._out, stem, self.llm, self._served_as)
+        self._games.append(web_game)
+        for link in web_game.all_links:
+            self._links[link.token] = (web_game, link)
+        return web_game
 
-    def find(self, token: str) -> tuple[PlayTable, Link] | None:
-        """Return the table and the place of a link; None if there is no such link."""
+    def find(self, token: str) -> tuple[WebGame, Link] | None:
+        """Return the game and the link of a token; None if there is no such link."""
         # Compared in constant time, so that a search by timing finds no token.
         for known, found in self._links.items():
             if secrets.compare_digest(known.encode(), token.encode()):
@@ -83,21 +83,21 @@ class PlayTables:
         return None
 
     async def clear_quiet(self) -> None:
-        """Clear tables without an open page for long, again and again."""
+        """Remove games without an open page for long, again and again."""
         while True:
             await asyncio.sleep(min(CHECK_SECONDS, self._quiet_seconds))
             now = time.monotonic()
-            for table in [*self._tables]:
-                if not table.has_pages and now - table.quiet_since > self._quiet_seconds:
-                    await self._remove(table)
+            for web_game in [*self._games]:
+                if not web_game.has_pages and now - web_game.quiet_since > self._quiet_seconds:
+                    await self._remove(web_game)
 
     async def close(self) -> None:
         """End all games."""
-        for table in [*self._tables]:
-            await self._remove(table)
+        for web_game in [*self._games]:
+            await self._remove(web_game)
 
-    async def _remove(self, table: PlayTable) -> None:
-        self._tables.remove(table)
-        for link in table.all_links:
+    async def _remove(self, web_game: WebGame) -> None:
+        self._games.remove(web_game)
+        for link in web_game.all_links:
             del self._links[link.token]
-        await table.close()
+        await web_game.close()

@@ -1,4 +1,4 @@
-"""The places at a table: what is played there, the links to it, and the pages that are open."""
+"""Set-up of a game that people play, the links to its seats, and the pages that are open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arena.episodes.match import Match
 from arena.episodes.record import Position
 from arena.plugins.views import scene_name
 from replays.analysis.timeline import game_title
-from replays.web.play.documents import HELP_LEVELS, Help, PartsJson, TableGameJson
+from replays.web.play.documents import HELP_LEVELS, Help, PartsJson, WebGameJson
 from replays.web.play.seat_view import SeatView
 
 TOKEN_BYTES = 16
@@ -24,8 +24,8 @@ MAX_PAGES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class TableSetup:
-    """What is played at a table, and how."""
+class WebGameSetup:
+    """What is played, and how."""
 
     match: Match
     """Seats with the SPEC `human` are taken by links."""
@@ -57,7 +57,7 @@ class Page:
 
 @dataclass(slots=True)
 class Link:
-    """A place at a table that is taken by an address: a seat, or the place of spectators."""
+    """Address of a seat, or of the place of spectators."""
 
     token: str
     view: SeatView
@@ -77,8 +77,8 @@ def new_link(game: Game, seat: int | None) -> Link:
     return Link(secrets.token_urlsafe(TOKEN_BYTES), SeatView(game, seat))
 
 
-def table_facts(setup: TableSetup) -> TableGameJson:
-    """Return what each page of a table is sent first."""
+def game_facts(setup: WebGameSetup) -> WebGameJson:
+    """Return what each page of a game gets first."""
     match = setup.match
     game, knowledge = match.game, match.game.analysis.knowledge(0)
     return {
@@ -96,8 +96,8 @@ def table_facts(setup: TableSetup) -> TableGameJson:
     }
 
 
-def offered_help(setup: TableSetup) -> list[Help]:
-    """Return the levels of help that a table allows and its game has."""
+def offered_help(setup: WebGameSetup) -> list[Help]:
+    """Return the levels of help that are allowed and that the game has."""
     game = setup.match.game
     missing = set[Help]()
     if game.analysis.knowledge(0) is None:

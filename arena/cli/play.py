@@ -92,7 +92,6 @@ def play_command(
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
     from arena.cli.model_flags import seat_specs
-    from arena.cli.recordings import check_recordings
     from arena.episodes.match import Match
 
     played = game_flags.make(game)
@@ -118,7 +117,10 @@ def play_command(
         executor=executor.or_local(),
         probe=model_flags.probe,
     )
-    check_recordings(run)
+    if any(Spec.parse(spec).prefix == "recorded" for spec in specs):
+        from arena.cli.recordings import check_recordings
+
+        check_recordings(run)
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
     browser.check_unused()

@@ -105,11 +105,6 @@ class Header(_Strict):
         return self.model_dump(mode="json", exclude=None if self.branches else {"branches"})
 
     @property
-    def played_with(self) -> int:
-        """Seed of the plies that are not a parent's."""
-        return self.branches[-1].seed if self.branches else self.seed
-
-    @property
     def first_own_ply(self) -> int:
         """First ply that is not a parent's; 0 for a game without a parent."""
         return self.branches[-1].ply if self.branches else 0

@@ -32,8 +32,8 @@ from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, play
+from arena.episodes.job import GameJob, ReplayFile, play_job, whole_episode
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
@@ -179,10 +179,10 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
                     stack.push_async_callback(models[number].close)
             match = self._match(task.data, models)
             seated = self._seated(match, models, llm)
-            watchers = []
-            if self.config.replays is not None:
-                watchers.append(ReplayWriter(self.config.replays, f"{task.data.seed}"))
-            episode = await play(match, seated, watchers=watchers)
+            folder, seed = self.config.replays, task.data.seed
+            file = None if folder is None else ReplayFile(folder, f"{seed}", numbered=True)
+            job = GameJob(f"the task of seed {seed}", match, whole_episode, replay=file)
+            episode = (await play_job(job, None, agents=seated)).value
             for number, model in models.items():
                 self._record(SeatEpisode(self._game, episode, number), model.trace)
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictStr, Validat
 from pydantic_core import from_json
 
 from arena.core.errors import BackendError
+from arena.core.text import first_fault
 from arena.llm.backend import (
     Choice,
     Completion,
@@ -292,7 +293,6 @@ def _unreadable(body: bytes, source: str, error: ValidationError, key: str) -> B
         status = status if isinstance(status, int) and 400 <= status < 600 else 500
         message = extract_message(body.decode(errors="replace"))
         return status_error(status, message, source, key=key)
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"])) or "the body"
-    reason = f"{source} did not answer with a chat completion: {place}: {first['msg']}"
+    fault = first_fault(error, "the body")
+    reason = f"{source} did not answer with a chat completion: {fault}"
     return BackendError(redact_key(to_one_line(reason), key), "bad_response", retryable=True)

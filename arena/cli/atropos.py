@@ -199,13 +199,12 @@ def evaluate_command(
         game,
         game_flags,
         [openai_flags.spec],
-        against,
-        baseline,
-        games,
-        None,
-        seed,
         flags,
         report_flags,
         model_flags,
+        against=against,
+        baseline=baseline,
+        games=games,
+        seed=seed,
     )
     return code

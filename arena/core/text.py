@@ -100,6 +100,15 @@ def read_value(text: str) -> JsonValue:
     return value
 
 
+def first_fault(error: ValidationError, whole: str = "") -> str:
+    """Return the first error in one line: the field, or else `whole`, and the message."""
+    # Without the input, which may be a key in the wrong place.
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"])) or whole
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
 def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:
     """Return the first error in one line, with the allowed values."""
     # One fault is enough for one line.

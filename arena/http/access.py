@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
+from arena.core.text import first_fault
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -84,14 +85,11 @@ def unknown_model(name: str) -> ApiError:
 
 def validation_error(error: ValidationError) -> ApiError:
     """Return the first fault of a body, with the name of its field."""
-    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    fault, message = error.errors()[0], first_fault(error)
     if fault["type"] == "json_invalid":
-        return ApiError(400, f"the body is not JSON: {fault['msg']}", code="invalid_json")
+        return ApiError(400, f"the body is not JSON: {message}", code="invalid_json")
     param = ".".join(map(str, fault["loc"])) or None
-    reason = fault["msg"].removeprefix("Value error, ")
-    return ApiError(
-        400, f"{param}: {reason}" if param else reason, param=param, code="invalid_value"
-    )
+    return ApiError(400, message, param=param, code="invalid_value")
 
 
 def to_api_error(error: Exception) -> ApiError:

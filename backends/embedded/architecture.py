@@ -16,6 +16,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from arena.core.errors import UsageError
+from arena.core.text import first_fault
 
 LONG_CHAT = 8_192
 """Tokens of the longest context, unless a longer one is requested: the KV cache reserves whole
@@ -270,9 +271,3 @@ def read_json_object(path: Path) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise ValueError(f"{path.name} is not a JSON object")
     return value
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return the first error of a validation in one line, with the name of the field."""
-    fault = error.errors()[0]
-    return ": ".join(filter(None, [".".join(map(str, fault["loc"])), fault["msg"]]))

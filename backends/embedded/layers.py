@@ -21,10 +21,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from arena.core.errors import UsageError
+from arena.core.text import first_fault
 from backends.embedded.architecture import (
     Architecture,
     RopeScaling,
-    first_fault,
     read_json_object,
     weight_files,
 )

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from arena.core.errors import ArenaError
+from arena.core.text import first_fault
 from arena.episodes.replay import Replay, read_replay
 from arena.http.access import read_body
 from replays.web.http_errors import HttpError
@@ -120,10 +121,3 @@ async def read_form(request: Request, form: type[Form]) -> Form:
         return form.model_validate_json(body)
     except ValidationError as error:
         raise HttpError(400, first_fault(error)) from None
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return the first fault of a message with the name of its field."""
-    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(map(str, fault["loc"]))
-    return f"{field}: {fault['msg']}" if field else fault["msg"]

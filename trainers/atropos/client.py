@@ -11,7 +11,7 @@ import httpx
 from pydantic import JsonValue, SecretStr, ValidationError
 
 from arena.core.errors import ArenaError
-from arena.core.text import shorten
+from arena.core.text import first_fault, shorten
 from backends.provider_errors import parse_retry_after
 from trainers.atropos.wire import (
     EnvReference,
@@ -275,9 +275,5 @@ def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
         try:
             groups.append(ScoredData.model_validate(raw))
         except ValidationError as error:
-            fault = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, fault["loc"]))
-            reason = fault["msg"].removeprefix("Value error, ")
-            text = f"group {place}: {f'{where}: ' if where else ''}{reason}"
-            refused.append(RefusedGroup(text, raw))
+            refused.append(RefusedGroup(f"group {place}: {first_fault(error)}", raw))
     return ReceivedBatch(groups, refused)

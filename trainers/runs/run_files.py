@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
+from arena.core.text import first_fault
 from arena.episodes.files import is_written
 from arena.llm.config import as_flag
 from trainers.config.config import TrainConfig
@@ -241,11 +242,9 @@ def _read(path: Path, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(path.read_text("utf-8"))
     except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(str(part) for part in fault["loc"]) or "the file"
         raise UsageError(
-            f"{path} is broken, or of another version of arena: {place}: {fault['msg']}; --fresh "
-            "moves the run aside and starts a new one"
+            f"{path} is broken, or of another version of arena: {first_fault(error, 'the file')}; "
+            "--fresh moves the run aside and starts a new one"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

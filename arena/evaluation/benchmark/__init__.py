@@ -31,7 +31,7 @@ from pydantic import (
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
-from arena.core.text import pluralize, shorten
+from arena.core.text import first_fault, pluralize, shorten
 from arena.core.views.number_text import UNKNOWN, decimal, percentage
 from arena.evaluation.formatting import amount, escape_markdown, percent
 from arena.evaluation.records import Slot
@@ -180,10 +180,7 @@ def read_model(path: Path, model: type[Model], noun: str) -> Model:
     except OSError as error:
         raise ArenaError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        message = shorten(f"{place}: {fault['msg']}" if place else fault["msg"])
-        raise ArenaError(f"{path} is not a {noun}: {message}") from None
+        raise ArenaError(f"{path} is not a {noun}: {shorten(first_fault(error))}") from None
 
 
 @cache

@@ -17,13 +17,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError, StopPlaying
-from arena.core.text import shorten
+from arena.core.text import first_fault, shorten
 from arena.episodes.files import game_stem
 from arena.episodes.replay import Replay
 from replays.web.exchange import (
     file_response,
     finished_replay,
-    first_fault,
     read_form,
     served_name,
 )

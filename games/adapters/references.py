@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from arena import CHANCE, Action, Game, State
 from arena.plugins.game_checks import GameFinding
 from games.adapters.open_spiel.state import OpenSpielState
-from games.adapters.textarena.game import TextArenaMessage, TextArenaSpeech
+from games.adapters.textarena import TextArenaMessage, TextArenaSpeech
 from games.kuhn_poker.game import (
     BET,
     CARDS,

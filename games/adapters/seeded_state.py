@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from arena import CHANCE, Action, State
 from arena.core.errors import InvalidAction
-from games.adapters.library_game import LibraryGame, library_fault
-from games.adapters.moves import LibrarySeed
+from games.adapters.library_game import LibraryGame, LibrarySeed, library_fault
 
 MOST_SEEDS = 2**31
 """Seeds from which chance draws one; the libraries take 31 bits."""

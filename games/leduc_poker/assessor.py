@@ -23,11 +23,9 @@ from arena import (
 from arena.core.action import CHANCE
 from arena.core.analysis import Fact
 from arena.core.observation import ObservedGame
-from games.leduc_poker.betting import card_chances
+from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
 from games.leduc_poker.game import LeducPoker, LeducState, value_at_random
-from games.leduc_poker.knowledge import LeducKnowledge, showdown_chances
-from games.leduc_poker.notes import LETTERS, DealHoleCards, LeducShowdown
-from games.leduc_poker.strategy import equilibrium, own_key
+from games.leduc_poker.knowledge import LeducKnowledge, equilibrium, own_key, showdown_chances
 
 FACTS: dict[str, Fact] = {
     "share": Fact("%", "expected share of the pot, against a random hand", of_position=True),

@@ -23,21 +23,19 @@ from arena import (
 )
 from games.leduc_poker.betting import (
     CARDS,
-    MOST_CHIPS,
-    LeducBetting,
-    card_chances,
-    chips_won,
-    strength,
-)
-from games.leduc_poker.notes import (
     LETTERS,
+    MOST_CHIPS,
     MOVES,
     BoardCardDealt,
     DealBoardCard,
     DealHoleCards,
     HoleCardDealt,
+    LeducBetting,
     LeducMoved,
     LeducShowdown,
+    card_chances,
+    chips_won,
+    strength,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ class LeducPoker(Game):
     """Two players, no options: a hidden card each, and a board card between the rounds.
 
     Example:
-        >>> from games.leduc_poker.notes import DealHoleCards, Fold, Raise
+        >>> from games.leduc_poker.betting import DealHoleCards, Fold, Raise
         >>> state = LeducPoker().initial_state()
         >>> state.apply(CHANCE, DealHoleCards(("King", "Queen")))
         >>> state.apply(0, Raise())
@@ -90,8 +88,8 @@ class LeducPoker(Game):
 
     Text = "games.leduc_poker.text:LeducText"
     Analysis = "games.leduc_poker.assessor:LeducAnalysis"
-    Arrays = "games.leduc_poker.notes:LeducArrays"
-    View = "games.leduc_poker.view:LeducView"
+    Arrays = "games.leduc_poker.betting:LeducArrays"
+    View = "games.leduc_poker.text:LeducView"
     default_bots = ("equilibrium", "odds")
 
     name = "leduc_poker"

@@ -1,20 +1,34 @@
-"""Exact probabilities of a hand of Leduc hold'em, and the knowledge of one seat.
+"""Exact probabilities of a hand of Leduc hold'em, the knowledge of one seat, strategies and bots.
 
 The declared model of play: the other player draws evenly from its legal moves. These do not depend
 on its card, so its moves reveal nothing, and the posterior is that of the unseen copies. This is
-also what logically follows from the events. `strategy.hand_probabilities` takes any other model.
+also what logically follows from the events. `hand_probabilities` takes any other model.
+
+Strategies are tables: a row of probabilities for each information set. A file has one line per
+information set: own card, board card (`-` in the first round), moves so far (rounds parted by `/`),
+and the probabilities of fold, call and raise.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from arena import Event, Placement
+from arena import Action, Decision, Event, Observation, Placement, Seat
 from arena.core.observation import ObservedGame
-from games.leduc_poker.betting import CARDS, card_chances, strength
-from games.leduc_poker.notes import LeducNotes
-from games.leduc_poker.strategy import Strategy, hand_probabilities
+from games.leduc_poker.betting import (
+    CARDS,
+    MOVES,
+    LeducBetting,
+    LeducNotes,
+    card_chances,
+    copies_left,
+    strength,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,7 @@ class LeducKnowledge:
 
     Example:
         >>> from games.leduc_poker.game import LeducPoker
-        >>> from games.leduc_poker.notes import HoleCardDealt
+        >>> from games.leduc_poker.betting import HoleCardDealt
         >>> knowledge = LeducKnowledge(LeducPoker(), 0)
         >>> knowledge.update(HoleCardDealt(0, "King"))
         >>> knowledge.probabilities()
@@ -101,3 +115,165 @@ class LeducKnowledge:
     def world_count(self) -> int:
         """Return the number of cards that the other player may have; suits do not count."""
         return len(self.probabilities())
+
+
+# Strategies
+
+
+LeducKey = tuple[str, str, str]
+"""An information set: own card, board card or "", moves."""
+Strategy = Mapping[LeducKey, Mapping[str, float]]
+"""Probability of each legal move, by its letter."""
+
+BUNDLED = Path(__file__).with_name("equilibrium.txt")
+"""The strategy that `python -m games.leduc_poker.solver` has written."""
+HEADING = "card   board  moves     fold    call    raise"
+
+
+def leduc_keys(betting: LeducBetting | None = None, board: str = "") -> Iterator[LeducKey]:
+    """Yield all information sets with a choice, in the order of play."""
+    betting = betting or LeducBetting()
+    # The tree of public events: three board cards, and all own cards at each node.
+    if betting.awaits_board:
+        for card in CARDS:
+            yield from leduc_keys(betting.next_round(), card)
+    elif not betting.is_over:
+        for card in CARDS:
+            yield card, board, str(betting)
+        for move in betting.legal:
+            yield from leduc_keys(betting.after(move), board)
+
+
+def write_strategy(strategy: Strategy, path: Path) -> None:
+    """Write a strategy as text, with four decimals."""
+    lines = [HEADING]
+    for key in leduc_keys():
+        card, board, moves = key
+        row = "  ".join(f"{strategy[key].get(move, 0.0):.4f}" for move in MOVES)
+        lines.append(f"{card:5}  {board or '-':5}  {moves or '-':8}  {row}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_strategy(path: Path) -> Strategy:
+    """Read a strategy. Its rows are divided by their sums, because the file is rounded."""
+    strategy = {}
+    for line in path.read_text("utf-8").splitlines()[1:]:
+        card, board, moves, *row = line.split()
+        numbers = dict(zip(MOVES, map(float, row), strict=True))
+        total = sum(numbers.values())
+        # Empty fields are written as "-", so that each line splits into six words.
+        key = (card, board.replace("-", ""), moves if moves != "-" else "")
+        strategy[key] = {move: n / total for move, n in numbers.items() if n}
+    return strategy
+
+
+@cache
+def equilibrium() -> Strategy:
+    """Return the bundled approximate equilibrium."""
+    return read_strategy(BUNDLED)
+
+
+def own_key(notes: LeducNotes) -> LeducKey:
+    """Return the information set of the viewer."""
+    return notes.own, notes.board, str(notes.betting)
+
+
+def probabilities(strategy: Strategy, observation: Observation) -> dict[Action, float]:
+    """Return the probability of each legal action of the observer under a strategy."""
+    notes = observation.notes
+    assert isinstance(notes, LeducNotes)
+    return {MOVES[move]: p for move, p in strategy[own_key(notes)].items()}
+
+
+def hand_probabilities(notes: LeducNotes, strategy: Strategy | None = None) -> dict[str, float]:
+    """Return the probability of each card of the other player, given all that the viewer saw.
+
+    With h a card of the other player and a_1, ..., a_k its moves,
+
+        P(h | a)  ~  (copies of h that are not seen) * prod_i P(a_i | h, what was public then).
+
+    Args:
+        notes: Facts of the viewer.
+        strategy: The model of how the other player plays. None: it draws evenly from its legal
+            moves, so that the moves reveal nothing.
+    """
+    other = 1 - notes.player
+    # After a showdown nothing is left to infer.
+    if other in notes.cards:
+        return {notes.cards[other]: 1.0}
+    seen = (notes.own, notes.board)
+    weights = {card: float(copies_left(card, seen)) for card in CARDS}
+    if strategy is not None:
+        # Bayes: the prior by copies, times the probability of the moves that were made.
+        for card in weights:
+            weights[card] *= _likelihood(notes, strategy, card, other)
+    total = sum(weights.values())
+    if not total:
+        # The model excludes what the other player did: only the cards themselves count.
+        return hand_probabilities(notes)
+    return {card: weight / total for card, weight in weights.items() if weight}
+
+
+def _likelihood(notes: LeducNotes, strategy: Strategy, card: str, player: int) -> float:
+    """Return the probability of all moves of a player under a strategy if it holds a card."""
+    betting, board, likelihood = LeducBetting(), "", 1.0
+    for number, moves in enumerate(notes.betting.rounds):
+        if number:
+            # The board card was hidden in the first round, for the model too.
+            betting, board = betting.next_round(), notes.board
+        # Only the own moves of that player depend on its card.
+        for move in moves:
+            if betting.player == player:
+                likelihood *= strategy[card, board, str(betting)].get(move, 0.0)
+            betting = betting.after(move)
+    return likelihood
+
+
+# Bots
+
+
+class LeducBot(ABC):
+    """Bot that draws from a strategy."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        chances = self.probabilities(observation)
+        return Decision(self._rng.choices(list(chances), list(chances.values()))[0])
+
+    @abstractmethod
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        """Return the probability of each legal action."""
+
+
+class Odds(LeducBot):
+    """Bot that compares its chance against a random hand with the price of a call.
+
+    It raises if it expects more than `RAISING` of the pot, folds if a call costs more than its
+    expected share, and never bluffs.
+    """
+
+    RAISING = 0.6
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        notes = observation.notes
+        assert isinstance(notes, LeducNotes)
+        betting, share = notes.betting, showdown_chances(notes).share
+        # The strength of the hand alone decides: the bot does not read the other player.
+        if share > self.RAISING and "r" in betting.legal:
+            return {MOVES["r"]: 1.0}
+        # A call pays if share * (pot + price) > price.
+        pays = share * (betting.pot + betting.price) > betting.price
+        return {MOVES["c" if pays or not betting.price else "f"]: 1.0}
+
+
+class Equilibrium(LeducBot):
+    """Bot that plays the bundled approximate Nash equilibrium, computed by CFR+ (`solver`).
+
+    Whatever the other player does, it loses on average at most its exploitability more than the
+    value of the game; `tests/games/test_leduc_poker.py` states the figure.
+    """
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        return probabilities(equilibrium(), observation)

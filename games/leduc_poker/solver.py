@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from games.leduc_poker.betting import CARDS, LeducBetting, card_chances, chips_won
-from games.leduc_poker.strategy import BUNDLED, LeducKey, Strategy, write_strategy
+from games.leduc_poker.knowledge import BUNDLED, LeducKey, Strategy, write_strategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,15 +1,22 @@
-"""Texts of Leduc hold'em for models and people."""
+"""Texts of Leduc hold'em for models and people, and the view of its table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, Tabletop, TextLevel, Tile, TileRow
+from arena.core.observation import ObservedGame
+from arena.core.tabletop import Panel
 from arena.core.text import per_cent
-from games.leduc_poker.knowledge import showdown_chances
-from games.leduc_poker.notes import BoardCardDealt, HoleCardDealt, LeducMoved, LeducNotes
-from games.leduc_poker.notes import LeducShowdown as Shown
-from games.leduc_poker.strategy import hand_probabilities
+from games.leduc_poker.betting import (
+    BoardCardDealt,
+    HoleCardDealt,
+    LeducMoved,
+    LeducNotes,
+    strength,
+)
+from games.leduc_poker.betting import LeducShowdown as Shown
+from games.leduc_poker.knowledge import hand_probabilities, showdown_chances
 
 RULES = (
     "Leduc hold'em, two players. The deck has six cards: two Jacks, two Queens and two Kings. Both "
@@ -102,3 +109,61 @@ class LeducText(GameText):
         if level == "deductions":
             yield from _deductions(notes)
         yield "Your actions: " + " | ".join(map(str, observation.legal_actions))
+
+
+WORDS = {"f": "fold", "c": "call", "r": "raise"}
+
+
+class LeducView:
+    """The table as one viewer sees it; only cards that the viewer has seen are open.
+
+    Args:
+        game: The game that is played.
+        seat: The seat of the viewer; None for a viewer who sees everything.
+    """
+
+    def __init__(self, game: ObservedGame, seat: int | None) -> None:
+        self._game = game
+        self._notes = LeducNotes(game, -1 if seat is None else seat)
+        self._is_dealt = False
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        # The first event of every viewer is the deal of a card.
+        self._is_dealt = True
+        self._notes.update(event)
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now: both hands with their chips, the board, and the moves."""
+        notes = self._notes
+        rows = [self._hand(seat) for seat in (0, 1)]
+        if notes.board:
+            rows.append(TileRow((Tile(notes.board, "accent"),), "Board"))
+        lines = tuple(
+            f"Round {number}: {', '.join(WORDS[move] for move in moves)}"
+            for number, moves in enumerate(notes.betting.rounds, 1)
+            if moves
+        )
+        moves = (Panel("Moves", lines=lines),) if lines else ()
+        return Tabletop((Panel("Cards", tuple(rows)), *moves), self._caption())
+
+    def _hand(self, seat: int) -> TileRow:
+        notes = self._notes
+        card = notes.cards.get(seat)
+        tiles = (Tile("?", "hidden"),) if self._is_dealt else ()
+        if card is not None:
+            tiles = (Tile(card, "good" if card == notes.board else "plain"),)
+        note = f"{notes.betting.chips[seat]} chips in the pot"
+        return TileRow(tiles, self._game.seat_names[seat], note)
+
+    def _caption(self) -> str:
+        notes, names = self._notes, self._game.seat_names
+        folded = notes.betting.folded
+        if folded is not None:
+            return f"{names[folded]} folds; {names[1 - folded]} takes the pot."
+        if not notes.is_shown:
+            return f"Pot: {notes.betting.pot} chips."
+        first, second = (strength(notes.cards[seat], notes.board) for seat in (0, 1))
+        if first == second:
+            return "Equal hands share the pot."
+        return f"{names[0 if first > second else 1]} takes the pot of {notes.betting.pot} chips."

@@ -21,9 +21,9 @@ from arena import (
 )
 from arena.core.analysis import Fact
 from arena.core.text import per_cent
-from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase
+from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge
-from games.liars_dice.state import LiarsDiceState
+from games.liars_dice.moves import Challenge, DiceBid
 
 FACTS: dict[str, Fact] = {
     "probability": Fact("%", "probability that the bid is true, given the bidder's own dice"),
@@ -104,7 +104,7 @@ class LiarsDiceAssessor:
 
     def __init__(
         self,
-        game: LiarsDiceBase,
+        game: LiarsDice,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
@@ -207,7 +207,7 @@ def _number(value: JsonValue) -> float:
 class LiarsDiceAnalysis(GameAnalysis):
     """Exact knowledge and judgements of liar's dice."""
 
-    game: LiarsDiceBase
+    game: LiarsDice
 
     facts = FACTS
     measures = MEASURES

@@ -10,23 +10,29 @@ from numpy.typing import NDArray
 
 from arena.core.batch.chance_streams import ChanceStreams, cumulative
 from arena.core.batch.state_batch import NO_PLAYER, Rows, StateBatch
-from games.liars_dice.base import LiarsDiceBase
-from games.liars_dice.state import hand_distribution
+from arena.core.observation import ObservedGame
+from games.liars_dice.moves import DiceBid, LiarsDiceOptions, hand_distribution
 
 
 class LiarsDiceBatch(StateBatch):
     """Batch of liar's dice. A hand is the number of its dice of each face; faces count from 0."""
 
-    def __init__(self, game: LiarsDiceBase, size: int) -> None:
+    def __init__(
+        self,
+        game: ObservedGame,
+        size: int,
+        options: LiarsDiceOptions,
+        bids: Sequence[DiceBid],
+        wild_face: int | None,
+    ) -> None:
         super().__init__(game, size)
-        options = game.options
         self.players, self.faces, self.most_dice = options.players, options.faces, options.dice
         self.single_round = options.rounds == "single"
-        self.wild = None if game.wild_face is None else game.wild_face - 1
-        self.quantities = np.array([bid.quantity for bid in game.bids])
-        self.bid_faces = np.array([bid.face - 1 for bid in game.bids])
-        self.challenge = len(game.bids)
-        self._legal = self._legal_table(game.total_dice)
+        self.wild = None if wild_face is None else wild_face - 1
+        self.quantities = np.array([bid.quantity for bid in bids])
+        self.bid_faces = np.array([bid.face - 1 for bid in bids])
+        self.challenge = len(bids)
+        self._legal = self._legal_table(options.players * options.dice)
         self._hands = [self._hand_table(dice) for dice in range(1, self.most_dice + 1)]
         self.rolls = np.zeros((size, self._most_rolls()))
         """Numbers from [0, 1) that decide the rolls of each game, in order."""
@@ -35,7 +41,7 @@ class LiarsDiceBatch(StateBatch):
         self.dice_shown = np.zeros((size, self.players), np.int8)
         """The dice of the seats at the start of the round, as the players know them."""
         self.hands = np.zeros((size, self.players, self.faces), np.int8)
-        self.bids = np.zeros((size, self.players, len(game.bids)), np.int8)
+        self.bids = np.zeros((size, self.players, len(bids)), np.int8)
         self.last = np.full(size, -1)
         """The number of the last bid; -1 before the first."""
         self.bidder = np.zeros(size, np.int64)

@@ -1,4 +1,4 @@
-"""Liar's dice as a `Game`: hidden dice, rising bids and challenges.
+"""Liar's dice: hidden dice, rising bids and challenges.
 
 The rules are those of OpenSpiel's `liars_dice` (two players, one challenge, the highest face is
 wild), extended to 2-6 players, to games until one player has dice left, and to other wild faces.
@@ -8,27 +8,44 @@ Related Topics (1991), 15-28, treat the game with one die of the bidder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from arena import (
+    CHANCE,
     Action,
+    ActionSet,
+    ChanceOutcome,
+    Game,
     Observation,
+    ReturnScale,
+    State,
 )
-from games.liars_dice.base import Challenge, DiceBid, LiarsDiceBase
-from games.liars_dice.notes import DiceNotes
-from games.liars_dice.state import LiarsDiceState
+from games.liars_dice.moves import (
+    CHALLENGE,
+    BidMade,
+    Challenge,
+    DiceBid,
+    DiceRevealed,
+    DiceRolled,
+    Hand,
+    LiarsDiceOptions,
+    RollHand,
+    RoundStarted,
+    hand_distribution,
+)
 
 if TYPE_CHECKING:
     from arena.core.batch.state_batch import StateBatch
 
 
-class LiarsDice(LiarsDiceBase):
+class LiarsDice(Game):
     """Liar's dice; `LiarsDiceOptions` lists the options.
 
     Example:
         >>> from arena import CHANCE
-        >>> from games.liars_dice.base import Challenge, DiceBid, RollHand
+        >>> from games.liars_dice.moves import Challenge, DiceBid, RollHand
         >>> game = LiarsDice(players=2, dice=1)
         >>> state = game.initial_state()
         >>> state.apply(CHANCE, RollHand((5,)))
@@ -41,9 +58,76 @@ class LiarsDice(LiarsDiceBase):
 
     Text = "games.liars_dice.text:LiarsDiceText"
     Analysis = "games.liars_dice.assessor:LiarsDiceAnalysis"
-    Arrays = "games.liars_dice.notes:LiarsDiceArrays"
-    View = "games.liars_dice.view:LiarsDiceView"
+    Arrays = "games.liars_dice.knowledge:LiarsDiceArrays"
+    View = "games.liars_dice.text:LiarsDiceView"
     default_bots = ("reader", "counter")
+
+    name = "liars_dice"
+    summary = "bid on hidden dice, or challenge the last bid"
+    Options = LiarsDiceOptions
+    options: LiarsDiceOptions
+    return_scale = ReturnScale("score", "", -1.0, 1.0)
+
+    @property
+    def num_players(self) -> int:
+        return self.options.players
+
+    @cached_property
+    def wild_face(self) -> int | None:
+        """The face that counts as every face; None if there is none."""
+        # OpenSpiel's `liars_dice` has the highest face wild; the game of pubs has the ones.
+        return {"highest": self.options.faces, "ones": 1, "none": None}[self.options.wild]
+
+    @property
+    def faces(self) -> range:
+        """All faces of a die."""
+        return range(1, self.options.faces + 1)
+
+    @property
+    def total_dice(self) -> int:
+        """Number of dice on the table at the start."""
+        return self.options.players * self.options.dice
+
+    @cached_property
+    def bids(self) -> tuple[DiceBid, ...]:
+        """All bids, lowest first."""
+        bids = [DiceBid(q, face) for q in range(1, self.total_dice + 1) for face in self.faces]
+        return tuple(sorted(bids, key=self._rank))
+
+    def _rank(self, bid: DiceBid) -> tuple[int, int]:
+        """Return a key by which a higher bid is greater."""
+        if self.options.bidding_rule == "reset-face":
+            return bid.quantity, bid.face
+        return bid.face, bid.quantity
+
+    def _all_actions(self) -> Iterable[Action]:
+        return (*self.bids, CHALLENGE)
+
+    def raises(self, last: DiceBid | None, total: int) -> list[DiceBid]:
+        """Return the bids above `last` of at most `total` dice, lowest first."""
+        # Bids are numbered in ascending order, before the challenge.
+        start = 0 if last is None else self.actions.index[last] + 1
+        return [bid for bid in self.bids[start:] if bid.quantity <= total]
+
+    @cached_property
+    def _legal_sets(self) -> dict[tuple[DiceBid | None, int], ActionSet]:
+        return {}
+
+    def legal_after(self, last: DiceBid | None, total: int) -> ActionSet:
+        """Return the legal actions after a bid (None: before the first) with `total` dice left.
+
+        The sets are kept: their keys are public, and complete sets do not show who used them.
+        """
+        known = self._legal_sets.get((last, total))
+        if known is None:
+            raises = self.raises(last, total)
+            actions = self.actions.subset(raises if last is None else (*raises, CHALLENGE))
+            known = self._legal_sets[last, total] = actions.complete()
+        return known
+
+    def matches(self, hand: Iterable[int], face: int) -> int:
+        """Return the number of dice that count as `face`."""
+        return sum(die in (face, self.wild_face) for die in hand)
 
     def initial_state(self) -> LiarsDiceState:
         return LiarsDiceState(self)
@@ -51,7 +135,7 @@ class LiarsDice(LiarsDiceBase):
     def new_batch(self, size: int) -> StateBatch:
         from games.liars_dice.batch import LiarsDiceBatch
 
-        return LiarsDiceBatch(self, size)
+        return LiarsDiceBatch(self, size, self.options, self.bids, self.wild_face)
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is a challenge: it ends the round, and one player loses."""
@@ -59,13 +143,158 @@ class LiarsDice(LiarsDiceBase):
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the legal actions without bids that the player's own dice show to be false."""
-        notes = observation.notes
-        assert isinstance(notes, DiceNotes)
+        hand, total = Hand(), 0
+        for event in reversed(observation.events):
+            if isinstance(event, DiceRolled):  # Of the player itself: no other roll is witnessed.
+                hand = event.dice
+            elif isinstance(event, RoundStarted):
+                total = sum(event.dice)
+                break
         possible = [
             action
             for action in observation.legal_actions
             if not isinstance(action, DiceBid)
-            or action.quantity <= notes.seen_matches(action.face) + notes.hidden
+            or action.quantity <= self.matches(hand, action.face) + total - len(hand)
         ]
         # With none left, the player can only lose, whatever is drawn.
         return possible or observation.legal_actions
+
+
+@lru_cache(maxsize=64)
+def roll_outcomes(dice: int, faces: int) -> dict[Action, ChanceOutcome]:
+    """Return the outcomes of one player's roll, by action. Only public numbers enter the cache."""
+    outcomes = (ChanceOutcome(RollHand(h), p) for h, p in hand_distribution(dice, faces))
+    return {outcome.action: outcome for outcome in outcomes}
+
+
+class LiarsDiceState(State):
+    """A position. Values are replaced, never changed in place, so that copies may share them."""
+
+    game: LiarsDice
+
+    def __init__(self, game: LiarsDice) -> None:
+        super().__init__(game)
+        self.to_act = (CHANCE,)
+        self.round = 0
+        self.first = 0
+        self.dice_left = (game.options.dice,) * game.num_players
+        self.hands: tuple[Hand, ...] = ((),) * game.num_players
+        self.last: BidMade | None = None
+        self.revealed: DiceRevealed | None = None
+
+    @property
+    def total(self) -> int:
+        """Number of dice on the table."""
+        return sum(self.dice_left)
+
+    @property
+    def roller(self) -> int | None:
+        """The next seat that rolls its dice; None if all have rolled."""
+        for seat, dice in enumerate(self.dice_left):
+            if dice and not self.hands[seat]:
+                return seat
+        return None
+
+    def _rolls(self) -> dict[Action, ChanceOutcome]:
+        assert self.roller is not None
+        return roll_outcomes(self.dice_left[self.roller], self.game.options.faces)
+
+    def is_out(self, player: int) -> bool:
+        return super().is_out(player) or not self.dice_left[player]
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        """Return all hands of the next seat that rolls."""
+        return list(self._rolls().values())
+
+    def _is_possible(self, action: Action) -> bool:
+        # A look-up instead of a search: six dice of ten faces have 5005 hands.
+        return action in self._rolls()
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        """Return the higher bids of a possible quantity, then the challenge if there is a bid."""
+        return self.game.legal_after(self.last.bid if self.last else None, self.total)
+
+    def _apply(self, player: int, action: Action) -> None:
+        match action:
+            case RollHand(dice):
+                self._roll(dice)
+            case DiceBid(quantity, face):
+                self.last = BidMade(player, quantity, face)
+                self.log.append(self.last)
+                self._set_player(self._next_seat(player))
+            case _:
+                self._challenge(player)
+
+    def _roll(self, dice: Hand) -> None:
+        seat = self.roller
+        assert seat is not None
+        # The first roll of a round announces it. Events before the first move reach no replay.
+        if not any(self.hands):
+            self.round += 1
+            self.log.append(RoundStarted(self.round, self.dice_left, self.first))
+        self.hands = (*self.hands[:seat], dice, *self.hands[seat + 1 :])
+        # Private: the log shows it to this seat only.
+        self.log.append(DiceRolled(seat, dice))
+        if self.roller is None:
+            self._set_player(self.first)
+
+    def _set_player(self, player: int) -> None:
+        self.to_act = (player,)
+        self.turn += 1
+
+    def _next_seat(self, player: int) -> int:
+        """Return the next seat with dice, in ascending order around the table."""
+        seats = self.game.num_players
+        order = ((player + step) % seats for step in range(1, seats + 1))
+        return next(seat for seat in order if self.dice_left[seat])
+
+    def _challenge(self, player: int) -> None:
+        assert self.last is not None
+        bid = self.last.bid
+        count = sum(self.game.matches(hand, bid.face) for hand in self.hands)
+        # "At least": a bid that is exactly met is true.
+        loser = player if count >= bid.quantity else self.last.player
+        self.revealed = DiceRevealed(
+            player, self.last.player, bid.quantity, bid.face, count, loser, self.hands
+        )
+        self.log.append(self.revealed)
+        if self.game.options.rounds == "single":
+            self.to_act = ()
+        else:
+            self._remove_die(loser)
+
+    def _remove_die(self, loser: int) -> None:
+        """Take a die from the loser; start the next round unless one player has all dice."""
+        self.dice_left = tuple(n - (seat == loser) for seat, n in enumerate(self.dice_left))
+        self.last, self.hands = None, ((),) * self.game.num_players
+        # The loser bids first in the next round, or the seat after a loser without dice.
+        self.first = loser if self.dice_left[loser] else self._next_seat(loser)
+        # The event of the challenge is the last one of its round.
+        standing = sum(n > 0 for n in self.dice_left)
+        self.to_act = (CHANCE,) if standing > 1 else ()
+
+    def returns(self) -> tuple[float, ...]:
+        """Return 0 for all until the end of the game.
+
+        Of a single round: 1 for the winner of the challenge, -1 for its loser, 0 for the others, as
+        in OpenSpiel. Of a game until one is left: 1 for that player, -1 shared by the others.
+        """
+        seats = range(self.game.num_players)
+        if not self.is_terminal or self.revealed is None:
+            return (0.0,) * len(seats)
+        if self.game.options.rounds == "last_standing":
+            # The sum of all returns is 0.
+            rest = -1 / (len(seats) - 1)
+            return tuple(1.0 if self.dice_left[seat] else rest for seat in seats)
+        end = self.revealed
+        # Of the two in the challenge, the winner is the one who does not lose.
+        winner = end.bidder if end.loser == end.challenger else end.challenger
+        return tuple(float(seat == winner) - float(seat == end.loser) for seat in seats)
+
+    def reason(self) -> str:
+        assert self.revealed is not None
+        names, end = self.game.seat_names, self.revealed
+        if self.game.options.rounds == "last_standing":
+            return f"only {names[self.first]} has dice left"
+        found = "true" if end.loser == end.challenger else "false"
+        return f"{names[end.challenger]} challenged {end.bid.claim}, which was {found}"

@@ -1,11 +1,14 @@
-"""Texts of liar's dice for models and people."""
+"""Texts of liar's dice for models and people, and the view of its table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from arena import Event, GameText, Observation, TextLevel
-from games.liars_dice.base import (
+from arena import Event, GameText, Observation, Tabletop, TextLevel, Tile, TileRow
+from arena.core.tabletop import Panel
+from games.liars_dice.game import LiarsDice
+from games.liars_dice.knowledge import DiceNotes, bid_probability
+from games.liars_dice.moves import (
     CHALLENGE,
     NUMBERS,
     BidMade,
@@ -13,12 +16,9 @@ from games.liars_dice.base import (
     DiceRevealed,
     DiceRolled,
     Hand,
-    LiarsDiceBase,
     RoundStarted,
     face_name,
 )
-from games.liars_dice.knowledge import bid_probability
-from games.liars_dice.notes import DiceNotes
 
 FEW_RAISES = 6
 """Legal bids that are listed one by one."""
@@ -26,7 +26,7 @@ NEGLIGIBLE = 0.005
 """A less probable bid is not listed; it would be written as 0 %."""
 
 
-def _wild_rule(game: LiarsDiceBase) -> str:
+def _wild_rule(game: LiarsDice) -> str:
     if game.wild_face is None:
         return "No face is wild."
     wild = face_name(game.wild_face)
@@ -36,7 +36,7 @@ def _wild_rule(game: LiarsDiceBase) -> str:
     )
 
 
-def _order(game: LiarsDiceBase) -> str:
+def _order(game: LiarsDice) -> str:
     if game.options.bidding_rule == "reset-face":
         return (
             "A bid is higher if its number is higher, with any face, or if its number is the same "
@@ -48,7 +48,7 @@ def _order(game: LiarsDiceBase) -> str:
     )
 
 
-def _ending(game: LiarsDiceBase) -> str:
+def _ending(game: LiarsDice) -> str:
     if game.options.rounds == "single":
         others = "" if game.num_players == 2 else ", all others 0"
         return f"This ends the game: the loser gets -1, the other one of these two 1{others}."
@@ -58,7 +58,7 @@ def _ending(game: LiarsDiceBase) -> str:
     )
 
 
-def _narrate_challenge(game: LiarsDiceBase, event: DiceRevealed) -> str:
+def _narrate_challenge(game: LiarsDice, event: DiceRevealed) -> str:
     names = game.seat_names
     shown = "; ".join(f"{names[s]} {_dice(hand)}" for s, hand in enumerate(event.hands) if hand)
     verdict = "false" if event.loser == event.bidder else "true"
@@ -139,7 +139,7 @@ def _actions(observation: Observation, notes: DiceNotes) -> str:
 class LiarsDiceText(GameText):
     """Texts of liar's dice."""
 
-    game: LiarsDiceBase
+    game: LiarsDice
 
     def new_notes(self, player: int) -> DiceNotes:
         return DiceNotes(self.game, player)
@@ -211,3 +211,65 @@ class LiarsDiceText(GameText):
                 forms += [f"{NUMBERS[quantity - 1]} {face_name(face, n)}" for n in (1, 2)]
             words |= dict.fromkeys(forms, bid.claim)
         return words
+
+
+LONGEST = 8
+"""Bids that are listed; older ones are left out."""
+
+
+class LiarsDiceView:
+    """The table as one viewer sees it; only dice that the viewer has seen are open.
+
+    Args:
+        game: The game that is played.
+        seat: The seat of the viewer; None for a viewer who sees everything.
+    """
+
+    def __init__(self, game: LiarsDice, seat: int | None) -> None:
+        self._notes = DiceNotes(game, -1 if seat is None else seat)
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        self._notes.update(event)
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now: a row of dice for each seat, and the bids of the round."""
+        notes = self._notes
+        names, bids = notes.game.seat_names, notes.bids[-LONGEST:]
+        lines = tuple(f"{names[made.player]} bids {made.bid.claim}." for made in bids)
+        rows = tuple(self._row(seat) for seat in range(notes.game.num_players))
+        panels = (Panel("Dice", rows), *((Panel("Bids", lines=lines),) if lines else ()))
+        return Tabletop(panels, self._caption())
+
+    def _row(self, seat: int) -> TileRow:
+        notes = self._notes
+        hand = notes.hands.get(seat)
+        # A hidden hand shows its number of dice, which is public.
+        if hand is None:
+            tiles = (Tile("?", "hidden"),) * notes.dice_left[seat]
+        else:
+            tiles = tuple(map(self._tile, hand))
+        return TileRow(tiles, notes.game.seat_names[seat], "" if tiles else "out")
+
+    def _tile(self, die: int) -> Tile:
+        """Return an open die; after a challenge, those that count are marked."""
+        end, game = self._notes.revealed, self._notes.game
+        wild = " (wild)" if die == game.wild_face else ""
+        title = f"a {face_name(die, 1)}{wild}"
+        if end is None:
+            return Tile(str(die), "accent" if wild else "plain", title)
+        counts = game.matches((die,), end.face)
+        return Tile(f"{die}*" if counts else str(die), "good" if counts else "muted", title)
+
+    def _caption(self) -> str:
+        notes = self._notes
+        names, end = notes.game.seat_names, notes.revealed
+        if end:
+            # The star of the tiles is explained here, because a text has no colours.
+            return (
+                f"{names[end.challenger]} challenged {end.bid.claim}: {end.count} count (*). "
+                f"{names[end.loser]} loses."
+            )
+        wild = notes.game.wild_face
+        rule = f" {face_name(wild).capitalize()} are wild." if wild else ""
+        return f"Round {notes.round}: {notes.total} dice.{rule}" if notes.round else ""

@@ -28,27 +28,30 @@ from arena.evaluation.exploitability import (
     information_sets,
 )
 from games.leduc_poker.assessor import LeducAssessor
-from games.leduc_poker.betting import CARDS, LeducBetting
-from games.leduc_poker.bots import Equilibrium, Odds
-from games.leduc_poker.game import LeducPoker, LeducState
-from games.leduc_poker.knowledge import LeducKnowledge, showdown_chances
-from games.leduc_poker.notes import (
+from games.leduc_poker.betting import (
+    CARDS,
     MOVES,
     DealBoardCard,
     DealHoleCards,
+    LeducBetting,
     LeducNotes,
     LeducShowdown,
 )
-from games.leduc_poker.solver import LeducSolver
-from games.leduc_poker.strategy import (
+from games.leduc_poker.game import LeducPoker, LeducState
+from games.leduc_poker.knowledge import (
+    Equilibrium,
+    LeducKnowledge,
+    Odds,
     Strategy,
     equilibrium,
     hand_probabilities,
     leduc_keys,
     probabilities,
     read_strategy,
+    showdown_chances,
     write_strategy,
 )
+from games.leduc_poker.solver import LeducSolver
 
 GAME = LeducPoker()
 FOLD, CALL, RAISE = MOVES.values()

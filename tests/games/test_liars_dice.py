@@ -24,12 +24,18 @@ from arena.episodes.match import Match, play
 from arena.episodes.measurement import assessments
 from arena.testing import check_game
 from games.liars_dice.assessor import LiarsDiceAssessor
-from games.liars_dice.base import CHALLENGE, DiceBid, DiceRevealed, DiceRolled, Hand, RollHand
+from games.liars_dice.bots import TEMPERATURE, hand_posterior, truth_posterior
 from games.liars_dice.game import LiarsDice
-from games.liars_dice.knowledge import LiarsDiceKnowledge, bid_probability, tail
-from games.liars_dice.notes import DiceNotes
-from games.liars_dice.reading import TEMPERATURE, hand_posterior, truth_posterior
-from games.liars_dice.state import hand_distribution
+from games.liars_dice.knowledge import DiceNotes, LiarsDiceKnowledge, bid_probability, tail
+from games.liars_dice.moves import (
+    CHALLENGE,
+    DiceBid,
+    DiceRevealed,
+    DiceRolled,
+    Hand,
+    RollHand,
+    hand_distribution,
+)
 
 
 def after(game: LiarsDice, hands: list[Hand], *moves: str) -> State:

@@ -124,7 +124,7 @@ def test_a_missing_library_is_an_error_that_names_the_extra(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arena.plugins.extras.find_spec", lambda package: None)
-    for module in ("open_spiel.library", "pettingzoo.family", "textarena.library"):
+    for module in ("open_spiel.library", "pettingzoo", "textarena_library"):
         forget_imports(f"games.adapters.{module}")
     with pytest.raises(MissingDependency, match=rf"arena-games\[{extra}\]"):
         make_game(name)

@@ -94,7 +94,7 @@ def pettingzoo(name: str) -> Loop:
 def textarena(name: str, players: int = 2) -> Loop:
     import textarena as ta
 
-    from games.adapters.textarena.game import BRACKETED
+    from games.adapters.textarena import BRACKETED
 
     def play(rng: random.Random) -> int:
         env, done, decisions = ta.make(name), False, 0

@@ -14,11 +14,12 @@ from pydantic import JsonValue
 from arena import Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
-from games.adapters.library_game import LibraryGame, LibraryText
-from games.adapters.moves import (
+from games.adapters.library_game import (
     NO_ARRAY,
+    LibraryGame,
     LibraryMove,
     LibraryObserved,
+    LibraryText,
     clean_lines,
     one_line_label,
 )

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, State
 from arena.core.errors import InvalidAction
-from games.adapters.library_game import library_fault
-from games.adapters.moves import (
+from games.adapters.library_game import (
     LibraryChance,
     LibraryDrew,
     LibraryMove,
     LibraryMoved,
     LibrarySeed,
+    library_fault,
 )
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.rules import OpenSpielRules

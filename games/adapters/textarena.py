@@ -1,25 +1,29 @@
-"""TextArena's environments as games of arena: every move is a text."""
+"""TextArena's environments as games of arena: every move is a text.
+
+L. Guertler et al., "TextArena", arXiv 2504.11442.
+"""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from pydantic import Field, JsonValue
 
-from arena import Action, ActionSet, Event, Observation, Speech, SpeechOffer
+from arena import Action, ActionSet, Decision, Event, Observation, Seat, Speech, SpeechOffer
 from arena.core.errors import UsageError
-from arena.core.game import GameOptions
+from arena.core.game import Game, GameOptions
 from arena.core.observation import TextLevel
 from arena.core.text import one_line, shorten
-from games.adapters.library_game import LibraryGame, LibraryText
-from games.adapters.moves import LibraryMove, clean_lines
+from arena.plugins.families import FamilyGame, unknown_game
+from games.adapters import textarena_library as library
+from games.adapters.library_game import LibraryGame, LibraryMove, LibraryText, clean_lines
 from games.adapters.seeded_state import SeededState
-from games.adapters.textarena import library
 
 MOST_PLAYERS = 15
 """Seats that are tried when the option `players` is left open."""
@@ -76,7 +80,7 @@ class TextArenaGame(LibraryGame):
     """An environment of TextArena; texts and rules are its own."""
 
     Options = TextArenaOptions
-    Text = "games.adapters.textarena.game:TextArenaText"
+    Text = "games.adapters.textarena:TextArenaText"
     options: TextArenaOptions
     default_bots = ("quoting",)
     speech: ClassVar[tuple[type[Speech], ...]] = (TextArenaSpeech,)
@@ -248,3 +252,54 @@ def _merged(queues: list[list[tuple[int, str]]]) -> list[TextArenaMessage]:
         messages.append(TextArenaMessage(*heads[seat][0], to=seat))
         places[seat] += 1
     return messages
+
+
+class Quoting:
+    """Writes a bracketed text that it was shown last, such as an example of a move."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        offers = observation.legal_actions.speech
+        return Decision(offers[0].sample(self._rng) if offers else PASS)
+
+
+# The family
+
+
+FAMILY = "textarena"
+
+
+class TextArenaFamily:
+    """All environments that TextArena registers, by their ids."""
+
+    def game_class(self, name: str) -> type[Game]:
+        """Return the class of an environment. Raises UsageError or MissingDependency."""
+        names = library.environment_ids()
+        if name not in names:
+            raise unknown_game(FAMILY, "TextArena", name, names)
+        return _game_class(name)
+
+    def games(self) -> Sequence[FamilyGame]:
+        """Return one game for each environment, in alphabetical order; not its variants."""
+        first = dict[str, str]()
+        for name in sorted(library.environment_ids(), key=lambda each: (len(each), each)):
+            first.setdefault(name.partition("-v")[0], name)
+        return [
+            FamilyGame(f"{FAMILY}/{name}", title, "", "", ("speech",))
+            for title, name in sorted(first.items())
+        ]
+
+
+TEXTARENA = TextArenaFamily()
+
+
+@cache
+def _game_class(name: str) -> type[TextArenaGame]:
+    contents: dict[str, Any] = {
+        "__doc__": f"{name}, as TextArena implements it.",
+        "name": f"{FAMILY}/{name}",
+        "summary": f"{name} (TextArena)",
+    }
+    return type(f"TextArena_{name}", (TextArenaGame,), contents)

@@ -1,4 +1,4 @@
-"""The library itself: its environments, and generators of random numbers of their own."""
+"""The library TextArena: its environments, and generators of random numbers of their own."""
 
 from __future__ import annotations
 

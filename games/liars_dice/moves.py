@@ -1,15 +1,17 @@
-"""Options, actions and events of liar's dice, and the rules that do not depend on a position."""
+"""Options, actions and events of liar's dice, and the probabilities of hands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import Literal
 
 from pydantic import Field
 
-from arena import Action, ActionSet, Event, Game, GameOptions, ReturnScale
+from arena import Action, Event, GameOptions
 
 Hand = tuple[int, ...]
 """The dice of one player, in ascending order; faces are numbered from 1."""
@@ -141,72 +143,18 @@ class DiceRevealed(Event):
         return DiceBid(self.quantity, self.face)
 
 
-class LiarsDiceBase(Game):
-    """Rules of liar's dice that do not depend on a position."""
+@lru_cache(maxsize=64)
+def hand_distribution(dice: int, faces: int) -> tuple[tuple[Hand, float], ...]:
+    """Return all hands of some dice in ascending order, each with its probability.
 
-    name = "liars_dice"
-    summary = "bid on hidden dice, or challenge the last bid"
-    Options = LiarsDiceOptions
-    options: LiarsDiceOptions
-    return_scale = ReturnScale("score", "", -1.0, 1.0)
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
-
-    @cached_property
-    def wild_face(self) -> int | None:
-        """The face that counts as every face; None if there is none."""
-        # OpenSpiel's `liars_dice` has the highest face wild; the game of pubs has the ones.
-        return {"highest": self.options.faces, "ones": 1, "none": None}[self.options.wild]
-
-    @property
-    def faces(self) -> range:
-        """All faces of a die."""
-        return range(1, self.options.faces + 1)
-
-    @property
-    def total_dice(self) -> int:
-        """Number of dice on the table at the start."""
-        return self.options.players * self.options.dice
-
-    @cached_property
-    def bids(self) -> tuple[DiceBid, ...]:
-        """All bids, lowest first."""
-        bids = [DiceBid(q, face) for q in range(1, self.total_dice + 1) for face in self.faces]
-        return tuple(sorted(bids, key=self._rank))
-
-    def _rank(self, bid: DiceBid) -> tuple[int, int]:
-        """Return a key by which a higher bid is greater."""
-        if self.options.bidding_rule == "reset-face":
-            return bid.quantity, bid.face
-        return bid.face, bid.quantity
-
-    def _all_actions(self) -> Iterable[Action]:
-        return (*self.bids, CHALLENGE)
-
-    def raises(self, last: DiceBid | None, total: int) -> list[DiceBid]:
-        """Return the bids above `last` of at most `total` dice, lowest first."""
-        # Bids are numbered in ascending order, before the challenge.
-        start = 0 if last is None else self.actions.index[last] + 1
-        return [bid for bid in self.bids[start:] if bid.quantity <= total]
-
-    @cached_property
-    def _legal_sets(self) -> dict[tuple[DiceBid | None, int], ActionSet]:
-        return {}
-
-    def legal_after(self, last: DiceBid | None, total: int) -> ActionSet:
-        """Return the legal actions after a bid (None: before the first) with `total` dice left.
-
-        The sets are kept: their keys are public, and complete sets do not show who used them.
-        """
-        known = self._legal_sets.get((last, total))
-        if known is None:
-            raises = self.raises(last, total)
-            actions = self.actions.subset(raises if last is None else (*raises, CHALLENGE))
-            known = self._legal_sets[last, total] = actions.complete()
-        return known
-
-    def matches(self, hand: Iterable[int], face: int) -> int:
-        """Return the number of dice that count as `face`."""
-        return sum(die in (face, self.wild_face) for die in hand)
+    A hand with c[k] dice of face k is one of n! / (c[1]! ... c[faces]!) ordered throws of n dice,
+    and each ordered throw has the probability faces^-n.
+    """
+    found = []
+    for hand in combinations_with_replacement(range(1, faces + 1), dice):
+        orders = math.factorial(dice)
+        # Orders of equal dice are the same throw.
+        for count in Counter(hand).values():
+            orders //= math.factorial(count)
+        found.append((hand, orders / faces**dice))
+    return tuple(found)

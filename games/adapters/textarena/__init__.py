@@ -1,1 +1,0 @@
-"""TextArena's games of text: L. Guertler et al., "TextArena", arXiv 2504.11442."""

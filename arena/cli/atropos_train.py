@@ -153,27 +153,27 @@ def _config(given: Given) -> TrainConfig:
     """Return the settings in the form of `arena train`. Raises UsageError."""
     from trainers.atropos.training.options import GAME
 
+    values = {**DEFAULTS, **given.environment, **given.flags}
+    mode, server = values["weight_sync"], values.get("server")
+    if not server:
+        # Modes that restart the server need one of our own.
+        own = mode in {"lora_restart", "none"}
+        server = "vllm" if own else f"http://127.0.0.1:{values['vllm_port']}"
+    port = values["vllm_port"] if server in OWNED_SERVERS else 0
     layers = [
-        SettingsLayer("flag", given.flags),
+        SettingsLayer("flag", {**given.flags, "server": server, "vllm_port": port}),
         SettingsLayer("environment", given.environment),
         SettingsLayer("default", DEFAULTS),
     ]
-    config = resolve(GAME, DEFAULT, [*layers, SettingsLayer("default", {"server": "vllm"})]).config
+    config = resolve(GAME, DEFAULT, layers).config
     if not config.base_model:
         raise UsageError("missing option --model-name: a checkpoint, by name or folder")
-    if config.weight_sync in FULL_WEIGHTS and config.lora_rank:
+    if mode in FULL_WEIGHTS and config.lora_rank:
         raise UsageError(
-            f"--lora-r {config.lora_rank}: --weight-bridge-mode {config.weight_sync} trains all "
-            "weights; leave it out"
+            f"--lora-r {config.lora_rank}: --weight-bridge-mode {mode} trains all weights; leave "
+            "it out"
         )
-    server = {**given.environment, **given.flags}.get("server")
-    if not server:
-        # Modes that restart the server need one of our own.
-        own = config.weight_sync in {"lora_restart", "none"}
-        server = "vllm" if own else f"http://127.0.0.1:{config.vllm_port}"
-    port = config.vllm_port if server in OWNED_SERVERS else 0
-    settled = SettingsLayer("flag", {**given.flags, "server": server, "vllm_port": port})
-    return resolve(GAME, DEFAULT, [settled, *layers[1:]]).config
+    return config
 
 
 def _context(config: TrainConfig) -> int:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from arena.cli.training.flags import default_texts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from arena.cli import app
-from arena.cli.help import BASICS
+from arena.cli.flags import help_text
+from arena.cli.help import BASICS, KEYS
 
 ROOT = Path(__file__).parents[2]
 LAYERS = {
@@ -126,7 +126,7 @@ def command_section(name: str, command: Any) -> Iterator[str]:
         if basics := BASICS.get(name.removeprefix("arena ")):
             yield from ["", "```shell", *basics.examples, "```"]
         # The defaults of `arena train` come from presets; its help adds them when it is shown.
-        defaults = default_texts() if command.name == "train" else {}
+        defaults = getattr(command, "defaults", dict)()
         panels: dict[str, list[str]] = {}
         for param in command.get_params(ctx):
             if param.hidden:
@@ -137,8 +137,11 @@ def command_section(name: str, command: Any) -> Iterator[str]:
                 panel = getattr(param, "rich_help_panel", None) or "Options"
                 row = option_row(param, ctx, defaults.get(param.name, ""))
             panels.setdefault(panel, []).append(row)
+        for key, info in getattr(command, "keys", {}).items():
+            text = f"{help_text(info, None if defaults else info.default)} {defaults.get(key, '')}"
+            panels.setdefault(KEYS, []).append(f"| `{key}` | {escaped(text.strip())} |")
     for panel, rows in panels.items():
-        first = "Argument" if panel == "Arguments" else "Flag"
+        first = {"Arguments": "Argument", KEYS: "Key"}.get(panel, "Flag")
         yield from ["", f"**{panel}**", "", f"| {first} | Meaning |", "| --- | --- |", *rows]
 
 

@@ -458,7 +458,7 @@ def test_the_command_trains_and_refuses_in_one_line(
     refusals = {
         ("--atropos-url", "http://127.0.0.1:9"): (1, "is the trajectory API running there?"),
         ("--weight-bridge-mode", "none"): (2, "only the run's own server is restarted"),
-        ("--weight-bridge-mode", "ssh"): (2, "choose shared_vllm, lora_only, lora_restart, none"),
+        ("--weight-bridge-mode", "ssh"): (2, "'lora_only', 'lora_restart' or 'none'"),
         ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
         ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
         ("--model-name", "unknown"): (2, "neither a folder with a config.json nor a model"),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.flags import help_text
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from arena.llm.config import Config
+
 TEMPLATE = """\
 # Settings of arena. A flag of a command comes first, then the environment (and a file .env), then
-# this file, then the presets. API keys never stand here: put them into the environment or into .env
+# this file, then the presets. API keys do not belong here: put them into the environment or .env
 # under the names that the providers use (OPENAI_API_KEY, OPENROUTER_API_KEY, ...).
 
 # The backend, or BACKEND:MODEL, that takes a seat when no --seat or --backend names one.
@@ -39,14 +47,10 @@ TEMPLATE = """\
 # [service.openrouter]
 # concurrency = 8
 # requests_per_minute = 20
-
-# Defaults of `arena train`: any of its flags, written with underscores.
-[train]
-# preset = "default"
-# log_dir = "runs/train"
-# steps = 16
-# learning_rate = 3e-4
 """
+"""The settings of all backends; tables with the settings of commands follow."""
+WIDTH = 96
+"""Columns of a comment."""
 
 
 def init_command(
@@ -61,10 +65,38 @@ def init_command(
     path = folder / CONFIG_FILE
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE)
+            file.write(TEMPLATE + "".join(map(_table, _configs().items())))
     except FileExistsError:
         raise UsageError(f"{path} exists already; it is not changed") from None
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     echo(f"Settings: {path}   (all lines are comments; remove the # of those that you change)")
     return 0
+
+
+def _configs() -> dict[str, type[Config]]:
+    """Return the configs of the tables; other commands have tables of the same kind."""
+    from arena.cli.experiment import ExperimentFlags
+    from arena.cli.model_flags import ModelFlags
+    from trainers.config.config import TrainConfig
+
+    return {"models": ModelFlags, "eval": ExperimentFlags, "train": TrainConfig}
+
+
+def _table(table: tuple[str, type[Config]]) -> str:
+    """Return the table of a config: a comment for each field, with its default."""
+    name, config = table
+    lines = [f"\n[{name}]"]
+    for field, info in config.model_fields.items():
+        if info.json_schema_extra is None or _is_action(info):
+            continue
+        default = json.dumps(info.default, default=str)
+        lines += textwrap.wrap(help_text(info), WIDTH, initial_indent="# ", subsequent_indent="# ")
+        lines.append(f"# {field} =" if info.default is None else f"# {field} = {default}")
+    return "\n".join(lines) + "\n"
+
+
+def _is_action(info: FieldInfo) -> bool:
+    """Return whether a field concerns one call only, such as --dry-run and --resume."""
+    extra = info.json_schema_extra
+    return isinstance(extra, dict) and extra["flag"] in {"--dry-run", "--resume"}

@@ -12,6 +12,7 @@ import pytest
 
 from arena.cli import run
 from arena.cli.help import BASICS
+from arena.cli.model_flags import ModelFlags
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from trainers.config.config import TrainConfig
 
@@ -101,11 +102,14 @@ def test_init_writes_every_setting(
         line.removeprefix("# ")
         for line in text.splitlines()
         if line.removeprefix("# ").startswith("[")
-        or line.removeprefix("# ").partition(" ")[0] in {*names, "preset"}
+        or (line.removeprefix("# ").partition(" =")[0] in names and not line.endswith("="))
     ]
     tables = tomllib.loads("\n".join(dict.fromkeys(lines)))
     assert set(tables["service"]) >= set(Limits.model_fields)
     assert Limits(**{name: tables["service"][name] for name in Limits.model_fields})
+    for config in (TrainConfig, ModelFlags):
+        for name, info in config.model_fields.items():
+            assert info.json_schema_extra is None or f"\n# {name} =" in text
     assert run(["init"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert Path("arena.toml").read_text("utf-8") == text

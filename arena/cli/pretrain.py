@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.core.observation import TextLevel
-    from trainers.pretrain.imitation_run import ImitationSettings
-    from trainers.pretrain.recipe import CurvePoint
+    from trainers.pretrain.recipe import CurvePoint, ImitationSettings
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")
@@ -188,7 +187,7 @@ def _settings(
     made, level = make_game(game, **game_flags.options()), flags.level or "notes"
     folder = find_checkpoint(flags.base_model)
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
-    from trainers.pretrain.imitation_run import ImitationSettings
+    from trainers.pretrain.recipe import ImitationSettings
 
     given = teaching.given()
     given.pop("resume", None)
@@ -212,7 +211,7 @@ def _settings(
 
 def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, JsonValue]:
     from trainers.pretrain.imitation import teach
-    from trainers.pretrain.imitation_run import locked
+    from trainers.pretrain.recipe import locked
 
     try:
         with locked(out), _progress() as (notify, progress):

@@ -546,11 +546,11 @@ def test_progress_in_plain_lines(capsys: Output) -> None:
     ]
 
 
-OLD_RUN = Path(__file__).parents[1] / "trainers" / "data" / "old_run"
+STORED_RUN = Path(__file__).parents[1] / "trainers" / "data" / "stored_run"
 
 
 def test_a_stored_run_is_shown(capsys: Output) -> None:
-    assert run(["runs", "show", str(OLD_RUN), "--json"]) == 0
+    assert run(["runs", "show", str(STORED_RUN), "--json"]) == 0
     shown: Any = last_json(capsys.readouterr().out)
     assert shown["fault"] is None and shown["config_hash"] == shown["rows"][0]["config_hash"]
     assert shown["delta"]["low"] == -0.258866

@@ -277,8 +277,8 @@ def test_what_was_no_legal_reply_is_told(tmp_path: Path) -> None:
     assert "fallback: the model is silent" in page.text
 
 
-def test_the_report_of_a_run_of_an_earlier_version() -> None:
-    folder = Path(__file__).parents[1] / "trainers" / "data" / "old_run"
+def test_the_report_of_a_stored_run() -> None:
+    folder = Path(__file__).parents[1] / "trainers" / "data" / "stored_run"
     page = Page(render(TrainingRun.read(folder)))
     assert_harmless(page)
     assert "from 40 % to 40 % (newest checkpoint, step 2): 0 points [−26, +26]" in page.text

@@ -71,7 +71,7 @@ def broken(record: StepRecord) -> StepRecord:
             "reply_tokens": NAN,
             "update": {"loss": NAN, "kl": math.inf, "a\x1b[31mb" * 9: -1e-300},
             "evaluation": record.evaluation
-            and record.evaluation.model_copy(update={"gain": nothing, "start": nothing}),
+            and record.evaluation.model_copy(update={"win_rate_delta": nothing, "start": nothing}),
             "warnings": ("\x1b]0;title\x07 \u202e warned" * 30,),
         }
     )

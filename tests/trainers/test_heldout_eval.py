@@ -15,7 +15,6 @@ if find_spec("torch") is None:
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.match import Match
-from arena.evaluation.report_parts import Interval
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
@@ -74,9 +73,3 @@ def test_the_results_of_the_start_are_stored_once(tmp_path: Path) -> None:
     for useless in ([True] * DEALS, changed[1:], [[False, None]] * DEALS, 5):
         path.write_text(json.dumps(useless))
         assert evaluated(tmp_path) == first
-
-
-def test_a_result_of_an_earlier_version_compares_win_rates() -> None:
-    gain = {"value": 0.1, "low": 0.02, "high": 0.2, "n": 9}
-    stored = HeldOutResult.model_validate({"games": 9, "win_rate": {}, "start": {}, "gain": gain})
-    assert stored.scale.is_win_rate and stored.delta == Interval(**gain)  # type: ignore[arg-type]

@@ -34,8 +34,7 @@ from trainers.algorithms.imitation import imitate, mean_cross_entropy
 from trainers.algorithms.learner import ADAPTER, OPTIMIZER, Learner, UpdateOptions
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.imitation import DemonstrationEncoder, teach
-from trainers.pretrain.imitation_run import ImitationSettings, ImitationState
-from trainers.pretrain.recipe import CurvePoint, imitated_bots
+from trainers.pretrain.recipe import CurvePoint, ImitationSettings, ImitationState, imitated_bots
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

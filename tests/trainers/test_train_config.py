@@ -276,7 +276,7 @@ def test_a_strangers_folder_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_time_of_scoring_is_not_part_of_the_rollouts() -> None:
     """Records count it once, so a view must not subtract it."""
-    record = TrainingRun.read(Path(__file__).parent / "data" / "old_run").records[1]
+    record = TrainingRun.read(Path(__file__).parent / "data" / "stored_run").records[1]
     split = time_split(record)
     assert record.time["rewards"] > 0
     assert {name: split[name] for name in record.time} == record.time

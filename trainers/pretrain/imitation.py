@@ -27,8 +27,13 @@ from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import Answer, TokenSequence, split_answers
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
-from trainers.pretrain.imitation_run import ImitationSettings, ImitationState, read_imitation
-from trainers.pretrain.recipe import CurvePoint, training_steps
+from trainers.pretrain.recipe import (
+    CurvePoint,
+    ImitationSettings,
+    ImitationState,
+    read_imitation,
+    training_steps,
+)
 from trainers.rollouts.opponents import first_deal
 from trainers.trajectory import SampledToken
 

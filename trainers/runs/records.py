@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
@@ -67,7 +67,7 @@ class HeldOutResult(Record):
     win_rate: Interval
     start: Interval
     """Win rate of the starting policy on the same deals."""
-    win_rate_delta: Interval = Field(validation_alias=AliasChoices("win_rate_delta", "gain"))
+    win_rate_delta: Interval
     """Paired difference of the two win rates."""
     scale: ReturnScale = WIN_RATE
     """Scale of the game's returns. The next three are for games whose return is not the win."""
@@ -103,9 +103,7 @@ class StepRecord(Record):
     games: int = 0
     decisions: int = 0
     """Decisions of the learner."""
-    context_overflow: int = Field(
-        default=0, validation_alias=AliasChoices("context_overflow", "overflowed")
-    )
+    context_overflow: int = 0
     """Decisions of the learner whose chat exceeded the model's context."""
     win_rate: Interval = Interval()
     reward: Interval = Interval()
@@ -114,9 +112,7 @@ class StepRecord(Record):
     failed: int = 0
     """Failed games. Each retry counts."""
     tokens: TokenCounts = TokenCounts()
-    legal_rate: float | None = Field(
-        default=None, validation_alias=AliasChoices("legal_rate", "legality")
-    )
+    legal_rate: float | None = None
     """Share of replies with a legal action."""
     reply_tokens: float | None = None
     """Mean tokens per reply."""

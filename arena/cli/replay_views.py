@@ -48,11 +48,11 @@ def moment_address(call: Call) -> str:
 
 def write_html(call: Call) -> int:
     """Write the page of one replay."""
-    from replays.web import write_page
+    from replays.web.bundle import write_bundle
 
     replay, _, seat = moment(call)
     assert call.page.html is not None  # Else another mode was chosen.
-    write_page(replay, seat, call.page.html)
+    write_bundle(replay, seat, call.page.html)
     return 0
 
 

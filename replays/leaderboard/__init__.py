@@ -40,8 +40,9 @@ def write_site(
         ArenaError: If the submissions do not belong together or the site cannot be written.
     """
     require_site_packages()
+    from arena.evaluation.benchmark.standings import make_standings
     from replays.leaderboard.site import LeaderboardSite
 
-    site = LeaderboardSite.of(submissions, out, verified)
+    site = LeaderboardSite(make_standings(submissions), out, verified)
     site.write(show)
     return site.to_json()

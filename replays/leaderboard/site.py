@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from arena.evaluation.benchmark.standings import (
     BenchEntry,
     NotableGame,
     Standings,
-    make_standings,
     notable_games,
 )
 from arena.evaluation.benchmark.submission import PlayedTask, Submission
@@ -47,12 +46,6 @@ class LeaderboardSite:
     standings: Standings
     out: Path
     verified: Collection[Path]
-
-    @classmethod
-    def of(
-        cls, submissions: Sequence[Submission], out: Path, verified: Collection[Path]
-    ) -> LeaderboardSite:
-        return cls(make_standings(submissions), out, verified)
 
     def write(self, show: Callable[[str], None]) -> None:
         """Write all pages; the first page comes last, so that a broken run leaves none."""

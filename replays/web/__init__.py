@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 from arena.plugins.extras import require
 
 if TYPE_CHECKING:
-    from arena import Replay
     from arena.llm.service import LLMService
     from replays.web.play.new_game import NewGames
 
@@ -58,15 +57,3 @@ def serve(
     from replays.web.server import run
 
     return run(path, port, fragment, new_games, llm)
-
-
-def write_page(replay: Replay, seat: int | None, out: Path) -> None:
-    """Write the page with this one game to `out`, for one seat; None: everything open.
-
-    Raises:
-        ReplayError: The replay cannot be played.
-        ArenaError: The file cannot be written.
-    """
-    from replays.web.bundle import write_bundle
-
-    write_bundle(replay, seat, out)

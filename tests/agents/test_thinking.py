@@ -26,6 +26,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
 from arena.llm.backend import Request
+from arena.llm.config import SettingsLayer, validated
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
@@ -232,15 +233,15 @@ def test_the_flags_of_the_system_message() -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ({"reasoning_effort": "much"}, "--reasoning-effort 'much': choose none, minimal, low"),
+        ({"reasoning_effort": "much"}, "--reasoning-effort much: input should be 'none', 'min"),
         ({"max_tokens": 500, "thinking_tokens": 500}, "leaves no room for an answer"),
-        ({"answers": "tool"}, "--answers 'tool': choose text, json, tools"),
-        ({"chat": "long"}, "--chat 'long'"),
+        ({"answers": "tool"}, "--answers tool: input should be 'text', 'json' or 'too"),
+        ({"chat": "long"}, "--chat long"),
     ],
 )
 def test_flags_that_cannot_be(flags: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        ModelFlags(**flags).options()
+        validated(ModelFlags, flags, [SettingsLayer("flag", flags)]).options()
 
 
 @pytest.mark.parametrize(

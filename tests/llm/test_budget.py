@@ -68,7 +68,7 @@ def test_a_model_without_a_price_is_refused_after_one_answer() -> None:
     results = asyncio.run(play.ask_many(5))
     assert {str(error) for error in results} == {
         "scripted: its price is unknown, so --max-cost cannot limit it; give price_in and "
-        "--price-out (US dollars per million tokens); finished games are kept"
+        "price_out (US dollars per million tokens); finished games are kept"
     }
     assert len(play.backend.requests) == 1
     assert asyncio.run(table(lambda _: "yes", token_limit=1000).ask_many(2)) == ["yes"] * 2
@@ -179,7 +179,7 @@ def test_a_hosted_model_without_a_price_is_refused_before_any_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-no")
-    with pytest.raises(UsageError, match=r"openai:never-heard-of: its price.*--price-in"):
+    with pytest.raises(UsageError, match=r"openai:never-heard-of: its price.*price_in"):
         LLMService(quick(), max_cost=1).backend("openai:never-heard-of")
     LLMService(quick(), max_cost=1, price=Price(0, 0)).backend("openai:never-heard-of")
     LLMService(quick()).backend("openai:never-heard-of")

@@ -22,7 +22,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
 VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-art test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs clean
+.PHONY: help demo test test-art test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
@@ -247,6 +247,10 @@ endif
 
 style: $(VENV)/.test
 	@$(BIN)/python tests/style.py
+
+# The names and signatures of `arena`, written anew.
+public-api: $(VENV)/.test
+	ARENA_WRITE_PUBLIC_API=1 $(BIN)/pytest tests/core/test_public_names.py
 
 # The golden playthroughs, written anew; look at the difference before you commit it.
 playthroughs: $(VENV)/.test

@@ -10,33 +10,10 @@ Names are imported when they are first used, so that `import arena` costs next t
 `__init__.pyi` lists them: type checkers read it, and so does this module.
 """
 
-import ast
-from importlib import import_module
-from pathlib import Path
-from typing import Any
+import lazy_loader
 
 from arena.envs.registration import register_when_gymnasium_is_imported
 
-_MODULE_OF = {
-    alias.name: str(node.module)
-    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8")).body
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
-}
-
-__all__ = list(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'arena' has no attribute '{name}'")
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 register_when_gymnasium_is_imported()

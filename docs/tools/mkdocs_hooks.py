@@ -70,7 +70,7 @@ def public_page() -> str:
     """Return the page of the public import: every name of `arena` and where it is defined."""
     tree = ast.parse((ROOT / "arena" / "__init__.pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.name: f"{node.module}.{alias.name}"
+        alias.name: f"arena.{node.module}.{alias.name}"
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

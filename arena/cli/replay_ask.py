@@ -156,11 +156,12 @@ class AgreementTables:
 
     def _share_of_equal_moves(self) -> str:
         from arena.evaluation.formatting import percent
+        from arena.evaluation.report_parts import Interval
         from arena.evaluation.statistics import rate
 
         total = len(self._comparisons)
         same = sum(each.is_same for each in self._comparisons)
-        share = rate(same, total)
+        share = Interval.of(rate(same, total))
         return (
             f"{redacted(self._agreement.spec)} would have played the same at {same} of "
             f"{pluralize(total, 'decision')}: {percent(share)}"

@@ -9,12 +9,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.views.number_text import UNKNOWN, decimal, percentage, share_digits
+from arena.evaluation.report_parts import Interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,45 +27,32 @@ NO_DECIMALS_FROM = 100
 """Size of a number from which intervals have no decimals."""
 
 
-class IntervalLike(Protocol):
-    """A value and its interval; None where it is unknown."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-    @property
-    def n(self) -> int: ...
-
-
-def number(interval: IntervalLike, digits: int = 2, signed: bool = False) -> str:
+def number(interval: Interval, digits: int = 2, signed: bool = False) -> str:
     """Return `0.81 [0.78, 0.84]`; an unknown end is a dash."""
     if interval.value is not None and abs(interval.value) >= NO_DECIMALS_FROM:
         digits = 0
     return _with_ends(interval, 1, digits, signed, "")
 
 
-def percent(interval: IntervalLike, signed: bool = False) -> str:
+def percent(interval: Interval, signed: bool = False) -> str:
     """Return `54 % [48, 60]`, or for a difference of shares `+12 points [+3, +21]`."""
     digits = _share_digits(interval)
     return _with_ends(interval, 100, digits, signed, " points" if signed else " %")
 
 
-def amount(interval: IntervalLike, scale: ReturnScale, signed: bool = False) -> str:
+def amount(interval: Interval, scale: ReturnScale, signed: bool = False) -> str:
     """Return `−0.17 chips [−0.22, −0.11]`, or for shares as `percent`, by the unit of the scale."""
     if scale.unit == "share":
         return percent(interval, signed)
     return _with_ends(interval, 1, 2, signed, f" {scale.unit}" if scale.unit else "")
 
 
-def percent_range(bounds: IntervalLike) -> str:
+def percent_range(bounds: Interval) -> str:
     """Return `48 to 60 %` for bounds without a value."""
     return amount_range(bounds, WIN_RATE)
 
 
-def amount_range(bounds: IntervalLike, scale: ReturnScale, signed: bool = False) -> str:
+def amount_range(bounds: Interval, scale: ReturnScale, signed: bool = False) -> str:
     """Return `48 to 60 %`, or `−3 to +21 points`, for bounds without a value, by the unit."""
     if bounds.low is None or bounds.high is None:
         return UNKNOWN
@@ -75,7 +63,7 @@ def amount_range(bounds: IntervalLike, scale: ReturnScale, signed: bool = False)
     return f"{low} to {high} {unit}".rstrip()
 
 
-def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, unit: str) -> str:
+def _with_ends(interval: Interval, scale: int, digits: int, signed: bool, unit: str) -> str:
     """Return the value, and its ends if it and at least one of them are known."""
 
     def text(end: float | None) -> str:
@@ -89,14 +77,14 @@ def _with_ends(interval: IntervalLike, scale: int, digits: int, signed: bool, un
     return f"{value} [{text(interval.low)}, {text(interval.high)}]"
 
 
-def in_unit(unit: str, interval: IntervalLike, digits: int = 2, signed: bool = False) -> str:
+def in_unit(unit: str, interval: Interval, digits: int = 2, signed: bool = False) -> str:
     """Return the interval of a measure that has this unit."""
     if unit in SHARES:
         return percent(interval, signed)
     return number(interval, digits, signed)
 
 
-def value_text(interval: IntervalLike, unit: str = "", percent_sign: str = "%") -> str:
+def value_text(interval: Interval, unit: str = "", percent_sign: str = "%") -> str:
     """Return the value alone, with the decimals that its interval supports.
 
     `percent_sign` is shown behind a share; the difference of two shares has `points`.
@@ -105,7 +93,7 @@ def value_text(interval: IntervalLike, unit: str = "", percent_sign: str = "%") 
     return decimal(_scaled(interval.value, unit), _decimals(interval, unit)) + behind
 
 
-def interval_text(interval: IntervalLike, unit: str = "") -> str:
+def interval_text(interval: Interval, unit: str = "") -> str:
     """Return `48 to 60`; nothing if an end is unknown."""
     if interval.low is None or interval.high is None:
         return ""
@@ -114,7 +102,7 @@ def interval_text(interval: IntervalLike, unit: str = "") -> str:
     return f"{low} to {high}"
 
 
-def points_text(difference: IntervalLike) -> str:
+def points_text(difference: Interval) -> str:
     """Return the value of a difference of shares in percentage points, with its sign."""
     digits = _decimals(difference, "share")
     return decimal(_scaled(difference.value, "share"), digits, signed=True)
@@ -132,7 +120,7 @@ def par_text(par: float | None) -> str:
     return "" if par is None else f" (par {percentage(par)})"
 
 
-def rank_text(rank: IntervalLike) -> str:
+def rank_text(rank: Interval) -> str:
     """Return `2`, or `1–3` if the interval contains several ranks."""
     if rank.low is None or rank.high is None:
         return decimal(rank.value, 0)
@@ -144,14 +132,14 @@ def _scaled(value: float | None, unit: str) -> float | None:
     return 100 * value if value is not None and unit in SHARES else value
 
 
-def _share_digits(interval: IntervalLike) -> int:
+def _share_digits(interval: Interval) -> int:
     """Return 1 if the share, or the half width of its interval, is below 1 %; else 0."""
     if interval.low is None or interval.high is None or interval.high <= interval.low:
         return share_digits(interval.value)
     return max(share_digits(interval.value), share_digits((interval.high - interval.low) / 2))
 
 
-def _decimals(interval: IntervalLike, unit: str) -> int:
+def _decimals(interval: Interval, unit: str) -> int:
     """Two significant digits of the half width, at most 3 decimals; of shares as everywhere."""
     if unit in SHARES:
         return _share_digits(interval)

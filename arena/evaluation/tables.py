@@ -10,7 +10,6 @@ from arena.core.text import pluralize
 from arena.core.views.number_text import UNKNOWN, decimal, percentage
 from arena.evaluation.formatting import (
     Grid,
-    IntervalLike,
     amount,
     amount_range,
     in_unit,
@@ -21,7 +20,7 @@ from arena.evaluation.formatting import (
     percent_range,
 )
 from arena.evaluation.report import Report
-from arena.evaluation.report_parts import OutcomeShares, PlayerReport
+from arena.evaluation.report_parts import Interval, OutcomeShares, PlayerReport
 from arena.evaluation.verdict import adjustment_text
 
 
@@ -170,7 +169,7 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
         yield Grid(title, ["measure", *(player.label for player in some)], rows)
 
 
-def _cell(measure: Measure, interval: IntervalLike, signed: bool = False) -> str:
+def _cell(measure: Measure, interval: Interval, signed: bool = False) -> str:
     """Return a value of a measure; prices of single games need four decimals."""
     return in_unit(measure.unit, interval, 4 if measure.name == "cost" else 2, signed)
 

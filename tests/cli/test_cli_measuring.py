@@ -467,7 +467,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_its_deals_and_has_one_look(
         for slot in evaluation_schedule(2, "bot:random", ["bot:random"], None, 3, 5, "consecutive"):
             results.extend([slot])
             seats = tuple(SeatResult(spec, 0.0, False) for spec in slot.specs)
-            results.add(GameResult(slot, "terminated", "draw", 9, 9, 0.1, seats))
+            results.add_all([GameResult(slot, "terminated", "draw", 9, 9, 0.1, seats)])
     with closing(sqlite3.connect(path)) as database:
         database.execute("DROP TABLE looks")
         database.commit()

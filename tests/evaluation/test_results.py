@@ -69,7 +69,7 @@ def begin(path: Path, number: int = 0) -> Results:
 def filled(path: Path, number: int) -> Path:
     with begin(path, number) as results:
         for each in range(number):
-            results.add(game(slot(each)))
+            results.add_all([game(slot(each))])
     return path
 
 
@@ -115,15 +115,15 @@ def test_an_experiment_is_kept_with_its_settings(tmp_path: Path) -> None:
         (lambda r: r.extend([replace(slot(9), specs=())]), "has no players"),
         (lambda r: r.extend([replace(slot(9), specs=("a\x1b[2J", "b"))]), "places.spec"),
         (lambda r: r.extend([replace(slot(9), specs=("a\ud800", "b"))]), "places.spec"),
-        (lambda r: r.add(game(slot(0), returns=float("nan"))), "seats.returns"),
-        (lambda r: r.add(game(slot(0), total=float("nan"))), "shares.total"),
-        (lambda r: r.add(game(slot(0), weight=float("nan"))), "shares.weight"),
-        (lambda r: r.add(game(slot(0), seconds=float("nan"))), "games.seconds"),
-        (lambda r: r.add(replace(game(slot(0)), reason="\x07")), "games.reason"),
-        (lambda r: r.add(replace(game(slot(0)), sha256="0")), "games.sha256"),
-        (lambda r: r.add(replace(game(slot(0)), seats=())), "its players differ"),
-        (lambda r: r.add(game(replace(slot(0), seed=5))), "not in the schedule"),
-        (lambda r: r.add(game(slot(7))), "not in the schedule"),
+        (lambda r: r.add_all([game(slot(0), returns=float("nan"))]), "seats.returns"),
+        (lambda r: r.add_all([game(slot(0), total=float("nan"))]), "shares.total"),
+        (lambda r: r.add_all([game(slot(0), weight=float("nan"))]), "shares.weight"),
+        (lambda r: r.add_all([game(slot(0), seconds=float("nan"))]), "games.seconds"),
+        (lambda r: r.add_all([replace(game(slot(0)), reason="\x07")]), "games.reason"),
+        (lambda r: r.add_all([replace(game(slot(0)), sha256="0")]), "games.sha256"),
+        (lambda r: r.add_all([replace(game(slot(0)), seats=())]), "its players differ"),
+        (lambda r: r.add_all([game(replace(slot(0), seed=5))]), "not in the schedule"),
+        (lambda r: r.add_all([game(slot(7))]), "not in the schedule"),
     ],
 )
 def test_what_does_not_fit_is_refused_whole(write, column, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused_whole(write, column, tmp_path: Path) -> No
         assert str(path) in str(refused.value)
         assert results.schedule() == [slot(0), slot(1)]
         assert results.finished() == set()
-        results.add(game(slot(0)))  # The file goes on being written.
+        results.add_all([game(slot(0))])  # The file goes on being written.
     assert check_whole(path) == [0]
 
 
@@ -146,9 +146,9 @@ def test_a_schedule_grows_and_is_never_altered(tmp_path: Path) -> None:
         with pytest.raises(ArenaError, match=r"game 4 of .* differs from the schedule"):
             results.extend([slot(5), replace(slot(4), seed=1)])
         assert len(results.schedule()) == 5
-        results.add(game(slot(2)))
+        results.add_all([game(slot(2))])
         with pytest.raises(ArenaError, match=r"game 2 is already in .*"):
-            results.add(game(slot(2), returns=9.0))
+            results.add_all([game(slot(2), returns=9.0)])
     assert check_whole(path) == [2]
 
 
@@ -172,10 +172,10 @@ def test_games_come_in_order_and_in_batches(tmp_path: Path) -> None:
     order = random.Random(1).sample(range(count), count)
     with begin(path, count) as results:
         for number in order[:-1]:
-            results.add(game(slot(number)))
+            results.add_all([game(slot(number))])
         going = results.games()
         first = next(going)
-        results.add(game(slot(order[-1])))  # Reading in batches leaves the writer free.
+        results.add_all([game(slot(order[-1]))])  # Reading in batches leaves the writer free.
         numbers = [first.slot.number, *(each.slot.number for each in going)]
     assert all(one < two for one, two in pairwise(numbers))
     assert set(order[:-1]) <= set(numbers)
@@ -230,7 +230,7 @@ def test_whatever_goes_in_comes_out(played: list[GameResult]) -> None:
         with Results.create(path, "eval", "g", {}, {}) as results:
             results.extend(result.slot for result in played)
             for result in played:
-                results.add(result)
+                results.add_all([result])
         played.sort(key=lambda result: result.slot.number)
         with Results.read(path) as results:
             assert list(results.games()) == played
@@ -242,7 +242,7 @@ def test_no_password_is_written(tmp_path: Path) -> None:
     with Results.create(tmp_path / "r", "eval", "cluedo", {}, {}) as results:
         results.extend([replace(slot(0), specs=secret)])
         results.extend([replace(slot(0), specs=secret)])
-        results.add(game(replace(slot(0), specs=secret)))
+        results.add_all([game(replace(slot(0), specs=secret))])
         assert results.schedule()[0].specs[2] == "http://host/v1#m"
     assert all(b"hunter2" not in each.read_bytes() for each in tmp_path.iterdir())
 
@@ -272,7 +272,7 @@ print("open", flush=True)
 played = results.finished()
 for number in range(5000):
     if number not in played:
-        results.add(game(slot(number)))
+        results.add_all([game(slot(number))])
         print(number, flush=True)
 """
 CREATOR = """
@@ -323,7 +323,7 @@ def test_a_killed_writer_leaves_whole_games_and_the_next_goes_on(tmp_path: Path)
     assert before > 0
     with Results.open(path) as results:
         assert results.schedule() == list(map(slot, range(5000)))
-        results.add(game(slot(before)))
+        results.add_all([game(slot(before))])
     assert {each.name for each in tmp_path.iterdir()} == {"r", "r.lock"}
     assert check_whole(path) == list(range(before + 1))
 
@@ -331,6 +331,7 @@ def test_a_killed_writer_leaves_whole_games_and_the_next_goes_on(tmp_path: Path)
 def test_a_creation_that_is_killed_leaves_nothing_or_a_file(tmp_path: Path) -> None:
     for attempt in range(3):
         folder = tmp_path / str(attempt)
+        folder.mkdir()  # On a busy machine the child may be killed before it does anything.
         with running(CREATOR, folder) as child:
             killed_after(random.uniform(0.02, 0.1), child)
         last = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0)
@@ -378,11 +379,11 @@ def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
 
 def test_a_writer_that_closes_while_somebody_reads_loses_nothing(tmp_path: Path) -> None:
     with begin(tmp_path / "r", 2) as results, Results.read(tmp_path / "r") as reader:
-        results.add(game(slot(0)))
+        results.add_all([game(slot(0))])
         results.close()
         assert reader.finished() == {0}
         with Results.open(tmp_path / "r") as again:
-            again.add(game(slot(1)))
+            again.add_all([game(slot(1))])
         assert reader.finished() == {0, 1}
         with pytest.raises(ArenaError, match="cannot write .*readonly"):
             reader.extend([slot(2)])
@@ -399,14 +400,14 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
         results._database.execute(f"PRAGMA max_page_count = {pages + 5}")
         with pytest.raises(ArenaError) as full:
             for number in range(400):
-                results.add(game(slot(number)))
+                results.add_all([game(slot(number))])
         assert str(full.value) == (
             f"cannot write {path}: database or disk is full; finished games are kept"
         )
         kept = len(results.finished())
         assert 0 < kept < 400
         results._database.execute("PRAGMA max_page_count = 100000")  # Somebody has made room.
-        results.add(game(slot(kept)))
+        results.add_all([game(slot(kept))])
     assert check_whole(path) == list(range(kept + 1))
 
 
@@ -421,7 +422,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
     results = begin(path, 400)
     for number in range(400):
-        results.add(game(slot(number)))
+        results.add_all([game(slot(number))])
 except ArenaError as error:
     print(error)
 """

@@ -199,10 +199,6 @@ class Results:
                 )
         self._add_slots(missing)
 
-    def add(self, result: GameResult) -> None:
-        """Add a finished game of the schedule, in one transaction."""
-        self.add_all([result])
-
     def add_all(self, results: Sequence[GameResult]) -> None:
         """Add finished games of the schedule in one transaction: all of them, or none."""
         finished = datetime.now(UTC).isoformat()

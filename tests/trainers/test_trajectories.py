@@ -26,12 +26,13 @@ from arena.llm.backend import Completion, Message, Request, Role, Sampling, Toke
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
-from trainers.rollouts.rollout_game import GameFailed, check_answers
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import (
     DecisionStatus,
+    GameFailed,
     attempts_of,
     belief_failures,
+    check_answers,
     decision_statuses,
     trajectory_of,
 )

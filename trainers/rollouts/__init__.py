@@ -1,8 +1,7 @@
 """Rollouts: full games of a training step, and their trajectories.
 
 rollouts.py      plays the groups of a step on an executor
-rollout_game.py  the rewards of one game
-trajectories.py  a finished game as attempts of its models, and as the trajectory of a seat
+trajectories.py  a finished game: attempts, rewards, and the trajectory of a seat
 opponents.py     seeds of deals, and the mix of opponents
 step_games.py    the tables of each step, and games of later steps ahead of time
 """

@@ -18,13 +18,15 @@ from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from trainers.loop.metrics import RolloutCounts
 from trainers.rollouts.opponents import NEWEST
-from trainers.rollouts.rollout_game import (
+from trainers.rollouts.trajectories import (
     GameFailed,
     RewardedEpisode,
     Score,
+    attempts_of,
+    check_context,
     score_seats,
+    trajectory_of,
 )
-from trainers.rollouts.trajectories import attempts_of, check_context, trajectory_of
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 

@@ -1,16 +1,22 @@
-"""A finished game as data for training: attempts of its models, and the trajectory of a seat."""
+"""A finished game as data for training: attempts of its models, rewards, the trajectory of a seat.
+
+Imports neither ART nor torch, so that a worker, which computes rewards, starts quickly.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena.agents.chat import Attempt, ChatLine
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, UsageError
+from arena.core.game import Game
 from arena.episodes.record import Episode
 from arena.llm.backend import Message
+from trainers.rewards import RewardBreakdown
 from trainers.trajectory import SampledToken, Trajectory, Turn
 
 
@@ -144,3 +150,50 @@ def _tokens(attempt: Attempt) -> tuple[SampledToken, ...]:
         # Importance ratios need the distribution that the token was sampled from.
         tokens.append(SampledToken(number, sampling_logprob(logprob, sampled), logprob))
     return tuple(tokens)
+
+
+Score = Callable[[Episode, int], RewardBreakdown]
+"""Reward of a seat for a finished game. Workers need a picklable one."""
+
+
+class GameFailed(ArenaError):
+    """A game could not be played to its end. A retry may succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardedEpisode:
+    """A finished game with the rewards of the seats that learn."""
+
+    episode: Episode
+    rewards: Mapping[int, RewardBreakdown]
+    seconds_scoring: float
+
+
+def score_seats(
+    learners: tuple[int, ...], score: Score, _: Game, episode: Episode
+) -> RewardedEpisode:
+    """Score the seats that learn: the measurement of a job. Raises GameFailed (`check_answers`)."""
+    check_answers(episode)
+    started = time.perf_counter()
+    rewards = {seat: score(episode, seat) for seat in learners}
+    return RewardedEpisode(episode, rewards, time.perf_counter() - started)
+
+
+def check_answers(episode: Episode) -> None:
+    """Raise GameFailed if a player got no answer: its move was not its own decision.
+
+    A chat that exceeds the model's context is not a failure of the game: it is the model's fault.
+    """
+    for ply in episode.plies:
+        failure, details = ply.decision.failure, ply.decision.details
+        # Without details the agent itself raised an error; a forfeit is a legal way to lose.
+        if failure and not details and not failure.startswith("forfeit"):
+            raise GameFailed(f"seat {ply.player} failed: {failure}")
+    for seat, spec in enumerate(episode.header.players):
+        for cause in belief_failures(episode, seat):
+            if cause != "context_length":
+                raise GameFailed(f"seat {seat} ({spec}): the belief question failed: {cause}")
+        for attempt in attempts_of(episode, seat):
+            if attempt.failure == "provider_error" and attempt.cause != "context_length":
+                reason = attempt.excerpt or attempt.cause
+                raise GameFailed(f"seat {seat} ({spec}) got no answer: {reason}")

@@ -2,7 +2,6 @@
 
 options.py   settings of a run, beside those of `TrainConfig`
 batch.py     what a batch teaches: token sequences with advantages, and what is left out
-inbox.py     batches on disk, and the groups that were refused
 batches.py   the next batch: registration, waiting, checks
 trainer.py   the loop: batch, update, transfer of the weights, record
 """

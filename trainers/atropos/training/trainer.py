@@ -21,8 +21,7 @@ from backends.embedded.architecture import read_architecture
 from trainers.algorithms.sequences import TokenSequence
 from trainers.atropos.client import RefusedGroup, TrajectoryClient
 from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
-from trainers.atropos.training.batches import BatchSource
-from trainers.atropos.training.inbox import BatchInbox
+from trainers.atropos.training.batches import BatchInbox, BatchSource
 from trainers.atropos.training.options import TrajectoryOptions
 from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig

@@ -84,8 +84,10 @@ async def train(folder: Path, steps: int) -> list[float]:
             ],
             pbar_desc=None,
         )
-        # Groups arrive in the order of completion; sorted, the same seed gives the same weights.
-        groups.sort(key=lambda group: str(group.trajectories[0].messages()))
+        # All arrives in the order of completion; sorted, the same seed gives the same weights.
+        for group in groups:
+            group.trajectories.sort(key=lambda each: str(each.messages()))
+        groups.sort(key=lambda group: str([each.messages() for each in group]))
         result = await backend.train(model, groups, learning_rate=1e-3, threads=1)
         rewards.append(fmean(each.reward for group in groups for each in group))
         await model.log(groups, split="train", metrics=result.metrics, step=result.step)

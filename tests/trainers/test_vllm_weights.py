@@ -24,9 +24,9 @@ from small_runs import Notes, rows_of  # noqa: E402
 from test_adapter_server import Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
-from trainers.loop import grpo  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
+from trainers.loop import grpo  # noqa: E402
 from trainers.weight_sync.full_weights import SharedWeightsTrainer  # noqa: E402
 from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
 

@@ -60,10 +60,10 @@ from .core.tabletop import Tone as Tone
 from .core.version import __version__ as __version__
 from .core.views.scene import Picture as Picture
 from .core.views.scene import Scene as Scene
+from .envs.gymnasium import FlatActionMaskEnv as FlatActionMaskEnv
 from .envs.multi_agent import MultiAgentEnv as MultiAgentEnv
 from .envs.pettingzoo import to_parallel_pettingzoo as to_parallel_pettingzoo
 from .envs.pettingzoo import to_pettingzoo as to_pettingzoo
-from .envs.wrappers import FlatActionMaskEnv as FlatActionMaskEnv
 from .episodes.files import ReplayWriter as ReplayWriter
 from .episodes.job import GameJob as GameJob
 from .episodes.job import run_job as run_job

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from arena.core.errors import IllegalAction, MissingDependency
 from arena.core.game import Game
+from arena.envs.gymnasium import flat_bounds, flatten
 from arena.envs.multi_agent import MultiAgentEnv, PlayerInfo, masked_space
-from arena.envs.wrappers import flat_bounds, flatten
 
 try:
     from pettingzoo import AECEnv, ParallelEnv

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs import multi_agent
-from arena.envs.wrappers import flat_bounds, flatten
+from arena.envs.gymnasium import flat_bounds, flatten
 from arena.plugins.extras import require
 from arena.plugins.loader import make_game
 

@@ -32,8 +32,7 @@ from arena.core.batch.state_batch import Rows
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs.batches import DealQueue, batch_of, ended
-from arena.envs.gymnasium import SingleAgentEnv
-from arena.envs.wrappers import FlatActionMaskEnv, FlatArray, flat_bounds
+from arena.envs.gymnasium import FlatActionMaskEnv, FlatArray, SingleAgentEnv, flat_bounds
 from arena.plugins.extras import require
 from arena.plugins.loader import make_game
 

@@ -24,11 +24,10 @@ from pettingzoo.test import (
 from arena.core.action import CHANCE
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
-from arena.envs.gymnasium import SingleAgentEnv
+from arena.envs import IDS
+from arena.envs.gymnasium import FlatActionMaskEnv, SingleAgentEnv
 from arena.envs.multi_agent import ArrayObservation, MultiAgentEnv
 from arena.envs.pettingzoo import to_parallel_pettingzoo, to_pettingzoo
-from arena.envs.registration import IDS
-from arena.envs.wrappers import FlatActionMaskEnv
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog, make_game

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 from arena.cli import run
-from arena.envs.openenv.client import GameClient, call
+from arena.envs.openenv.protocol import GameClient, call
 from arena.envs.openenv.validation import validate_package
 
 ROOT = Path(__file__).parents[2]

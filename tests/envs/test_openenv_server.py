@@ -33,10 +33,9 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.envs.openenv.app import make_app
-from arena.envs.openenv.client import GameClient, call
 from arena.envs.openenv.environment import GameEnvironment
 from arena.envs.openenv.host import HostedGame, SharedEpisodes
-from arena.envs.openenv.protocol import GameObservation
+from arena.envs.openenv.protocol import GameClient, GameObservation, call
 from arena.episodes import session as session_module
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from arena.core.errors import IllegalAction, UsageError
+from arena.envs.gymnasium import flatten
 from arena.envs.multi_agent import MultiAgentEnv
-from arena.envs.wrappers import flatten
 from arena.plugins.loader import make_game
 
 torch = pytest.importorskip("torch")

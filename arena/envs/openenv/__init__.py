@@ -2,9 +2,8 @@
 
     host.py         what is served: the game, the opponents, the reward, shared episodes
     environment.py  one session's environment: reset, step, state
-    protocol.py     calls, observation, state and reward as they are served
+    protocol.py     calls, observation, state and reward; the client of programs that train
     app.py          the web application
-    client.py       client for programs that train
     package.py      `arena openenv package`: a complete environment package
     validation.py   `arena openenv validate`: OpenEnv's checks of a package
 

@@ -1,11 +1,19 @@
-"""What a session sends and gets: calls of functions, observation, state and reward.
+"""Messages of a session (calls, observation, state, reward), and a client that sends them.
 
 An action is OpenEnv's `CallToolAction`: the name of a function and its arguments. With
-`metadata={"turn": N}` it answers the decision of that number only.
+`metadata={"turn": N}` it answers the decision of that number only. A program that trains plays so:
+
+    with GameClient("http://127.0.0.1:8000").sync() as env:
+        result = env.reset(seed=7)
+        while not result.done:
+            action = call("Suggest", suspect="Miss Scarlett", weapon="Rope", room="Hall")
+            result = env.step(action)
 """
 
 from __future__ import annotations
 
+from openenv.core.client_types import StepResult
+from openenv.core.env_client import EnvClient
 from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation, Tool
 from openenv.core.env_server.types import Action as AnyAction
 from openenv.core.env_server.types import Observation, State
@@ -147,3 +155,31 @@ class EpisodeRubric(Rubric):
     def reset(self) -> None:
         """Forget the finished game."""
         self.finished = None
+
+
+# Client
+
+
+def call(function: str, turn: int | None = None, /, **arguments: JsonValue) -> CallToolAction:
+    """Return the call of a function, as the answer to the decision of number `turn`."""
+    metadata = {} if turn is None else {"turn": turn}
+    return CallToolAction(tool_name=function, arguments=arguments, metadata=metadata)
+
+
+class GameClient(EnvClient[CallToolAction, GameObservation, GameState]):
+    """Plays one session of a server. It is async; `sync()` returns a client without `await`."""
+
+    def _step_payload(self, action: CallToolAction) -> dict[str, JsonValue]:
+        payload: dict[str, JsonValue] = action.model_dump(mode="json")
+        return payload
+
+    def _parse_result(self, payload: dict[str, JsonValue]) -> StepResult[GameObservation]:
+        fields = payload["observation"]
+        assert isinstance(fields, dict)
+        reward, done = payload["reward"], payload["done"]
+        observation = GameObservation.model_validate({**fields, "reward": reward, "done": done})
+        return StepResult(observation=observation, reward=observation.reward, done=observation.done)
+
+    def _parse_state(self, payload: dict[str, JsonValue]) -> GameState:
+        state: GameState = GameState.model_validate(payload)
+        return state

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.executor_flags import ExecutorFlags
 from arena.cli.flags import Flag, flag_groups
+from arena.cli.play_flags import ExecutorFlags
 from arena.cli.report import ReportFlags, write_csv
 from arena.cli.terminal import check_file, echo, print_copies, progress_bar
 from arena.core.errors import ArenaError

@@ -23,7 +23,7 @@ from arena.cli.evaluate import AgainstFlag, eval_command
 from arena.cli.experiment import ExperimentFlags
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
 from arena.cli.help import ArenaCommand
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
 
 app = typer.Typer(

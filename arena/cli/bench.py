@@ -10,10 +10,9 @@ import typer
 
 from arena.cli.bench_run import BenchFlags, SuiteRun
 from arena.cli.completion import complete_spec
-from arena.cli.executor_flags import ExecutorFlags
 from arena.cli.flags import Flag, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ExecutorFlags, ModelFlags
 from arena.cli.terminal import echo, print_grids, progress_bar
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.executor_flags import ExecutorFlags
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.flags import GameFlags
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ExecutorFlags, ModelFlags
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError

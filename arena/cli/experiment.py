@@ -11,9 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.executor_flags import ExecutorFlags, reserve_descriptors
 from arena.cli.flags import GameFlags, first_seed
-from arena.cli.model_flags import ModelFlags, has_models, probe_models
+from arena.cli.play_flags import (
+    ExecutorFlags,
+    ModelFlags,
+    has_models,
+    probe_models,
+    reserve_descriptors,
+)
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import (
     echo,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from arena.cli.executor_flags import LOCAL, ExecutorFlags, reserve_descriptors
-from arena.cli.model_flags import has_models, probe_models
+from arena.cli.play_flags import LOCAL, ExecutorFlags, has_models, probe_models, reserve_descriptors
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game

@@ -77,7 +77,7 @@ def init_command(
 def _configs() -> dict[str, type[Config]]:
     """Return the configs of the tables; other commands have tables of the same kind."""
     from arena.cli.experiment import ExperimentFlags
-    from arena.cli.model_flags import ModelFlags
+    from arena.cli.play_flags import ModelFlags
     from trainers.config.config import TrainConfig
 
     return {"models": ModelFlags, "eval": ExperimentFlags, "train": TrainConfig}

@@ -10,7 +10,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, get_args
 
 from arena.agents.chat import ChatMode
-from arena.cli.model_flags import ModelFlags, has_models
+from arena.cli.play_flags import ModelFlags, has_models
 from arena.cli.terminal import print_grids, progress_bar
 from arena.core.errors import UsageError
 from arena.core.spec import Spec

@@ -10,7 +10,7 @@ import typer
 
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
-from arena.cli.model_flags import ModelFlags, has_models
+from arena.cli.play_flags import ModelFlags, has_models
 
 if TYPE_CHECKING:
     from arena.core.game import Game

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from arena.cli.completion import complete_seat
-from arena.cli.executor_flags import ExecutorFlags
 from arena.cli.flags import (
     Flag,
     GameFlags,
@@ -17,7 +16,14 @@ from arena.cli.flags import (
     first_seed,
     flag_groups,
 )
-from arena.cli.model_flags import BackendFlag, DryRunFlag, MaxConcurrentFlag, ModelFlags, has_models
+from arena.cli.play_flags import (
+    BackendFlag,
+    DryRunFlag,
+    ExecutorFlags,
+    MaxConcurrentFlag,
+    ModelFlags,
+    has_models,
+)
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.llm.config import Config, setting
@@ -91,7 +97,7 @@ def play_command(
     """Play games and write a replay of each; with --web, people play in the browser."""
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
-    from arena.cli.model_flags import seat_specs
+    from arena.cli.play_flags import seat_specs
     from arena.episodes.match import Match
 
     played = game_flags.make(game)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from arena.cli.flags import GameFlags
-from arena.cli.model_flags import ModelFlags, has_models
+from arena.cli.play_flags import ModelFlags, has_models
 from arena.core.errors import ReplayError, UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import shorten

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from arena.cli.flags import JsonFlag, flag_groups, typed_names
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ModelFlags
 from arena.cli.replay_flags import Call, ExportFlags, FilmFlags, LookFlags, PageFlags, WhatIfFlags
 from arena.core.errors import UsageError
 

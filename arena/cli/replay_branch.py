@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from arena.cli.flags import first_seed
 from arena.cli.game_run import GameRun
-from arena.cli.model_flags import ModelFlags, has_models, named_seats, seat_model
+from arena.cli.play_flags import ModelFlags, has_models, named_seats, seat_model
 from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted

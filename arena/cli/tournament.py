@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
 from arena.core.errors import UsageError
 

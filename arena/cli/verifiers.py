@@ -40,7 +40,7 @@ def package_command(
 
     pip install -e environments/cluedo && vf-eval arena-cluedo -n 8
     """
-    from arena.cli.model_flags import named_seats
+    from arena.cli.play_flags import named_seats
     from arena.plugins.loader import make_game
     from trainers.verifiers.package import write_package
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from arena.cli.flags import Flag, flag_groups
-from arena.cli.model_flags import ModelFlags, has_models
+from arena.cli.play_flags import ModelFlags, has_models
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
 

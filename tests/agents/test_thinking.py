@@ -19,7 +19,7 @@ from arena.agents.action_tools import action_tools
 from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
 from arena.agents.system_prompts import system_prompt
 from arena.cli import run
-from arena.cli.model_flags import REPLY_TOKENS, ModelFlags
+from arena.cli.play_flags import REPLY_TOKENS, ModelFlags
 from arena.core.errors import UsageError
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play

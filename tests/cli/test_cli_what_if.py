@@ -18,7 +18,7 @@ from misbehaving import Misbehaving
 
 from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ModelFlags
 from arena.cli.replay import MODES
 from arena.cli.replay_branch import asked_how
 from arena.cli.replay_flags import (

@@ -12,7 +12,7 @@ import pytest
 
 from arena.cli import run
 from arena.cli.help import BASICS
-from arena.cli.model_flags import ModelFlags
+from arena.cli.play_flags import ModelFlags
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from trainers.config.config import TrainConfig
 

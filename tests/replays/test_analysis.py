@@ -38,7 +38,6 @@ from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, Show, Suggest
 from games.goofspiel.game import BidsRevealed
-from replays.analysis import timeline as timeline_module
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.sanitize import find_seeds, redact
 from replays.analysis.timeline import FormerPlayer, former_players, players_at
@@ -237,18 +236,6 @@ def test_a_timeline_can_be_continued(game: Game, seat: int | None) -> None:
         shown = [scene for scene in full["scenes"][: first + 1] if scene is not None]
         assert later["scenes"][0] == (shown[-1] if shown else None), "its own scene stands"
     assert analysis.timeline(seat, 10**6)["first"] == len(full["plies"])
-
-
-def test_a_game_without_a_scene_has_its_diagram(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_module, "scene_name", lambda game: None)
-    analysis = known_analysis(END, Suggest(*ENVELOPE), END)
-    scenes = analysis.timeline(0)["scenes"]
-    assert analysis.timeline()["game"]["scene"] is None
-    assert "Miss Scarlett" in str(scenes[0]) and scenes[1] != scenes[0], "its hand is marked"
-    assert scenes[2] is None, "nothing to see in the end of a turn"
-    assert scenes[3] is not None, "nobody could refute"
-    monkeypatch.setattr(timeline_module, "MAX_DIAGRAM_EVENTS", 3)
-    assert known_analysis(END, END).timeline(0)["scenes"] == [None] * 4
 
 
 def test_what_is_said_of_a_file(tmp_path: Path) -> None:

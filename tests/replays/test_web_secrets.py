@@ -24,7 +24,7 @@ from served_games import (
 from web_viewer import being_written
 
 from arena.episodes.replay import read_replay
-from replays.web import write_page
+from replays.web.bundle import write_bundle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 def test_hostile_text_is_text(browser: Browser, served: Served, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    write_page(read_replay(served.folder / HOSTILE), None, out)
+    write_bundle(read_replay(served.folder / HOSTILE), None, out)
     last = last_position(served, HOSTILE)
     with tab(browser) as opened:
         opened.page.goto(served.home)
@@ -162,7 +162,7 @@ def test_the_exported_file_works_from_disk(
     browser: Browser, served: Served, tmp_path: Path
 ) -> None:
     for seat, name in ((None, "open.html"), (1, "one.html")):
-        write_page(read_replay(served.folder / CARDS), seat, tmp_path / name)
+        write_bundle(read_replay(served.folder / CARDS), seat, tmp_path / name)
     last = last_position(served)
     with tab(browser) as opened:
         requests: list[str] = []

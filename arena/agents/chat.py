@@ -21,7 +21,7 @@ from arena.core.action import Action
 from arena.core.errors import BackendError, FailureCause
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.llm.backend import Completion, FinishReason, Message, Request, Role, Sampling
+from arena.llm.backend import Completion, FinishReason, Message, Request, Sampling
 from arena.llm.tokens import common_prefix_length
 
 ChatMode = Literal["append", "fresh"]
@@ -198,21 +198,13 @@ AttemptFailure = ReplyFailure | Literal["provider_error"]
 DEFAULTS = Sampling().to_json()
 
 
-class ChatLine(BaseModel):
-    """Message of a request."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    role: Role
-    content: str
-
-
 class Attempt(BaseModel):
     """One request and its answer. Times are seconds; costs are US dollars."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kept: int = Field(default=0, ge=0, description="Messages shared with the previous request.")
-    messages: tuple[ChatLine, ...] = Field(description="The messages after those.")
+    messages: tuple[Message, ...] = Field(description="The messages after those.")
     sampling: dict[str, JsonValue] = Field(default_factory=dict, description="If not default.")
     reply: str = ""
     reasoning: str = ""
@@ -244,7 +236,7 @@ class Attempt(BaseModel):
         new = request.messages[kept:]
         return cls(
             kept=kept,
-            messages=tuple(ChatLine(role=m.role, content=m.content) for m in new),
+            messages=new,
             sampling=non_default_fields(request.sampling),
         )
 
@@ -297,8 +289,7 @@ def requests_of(attempts: Iterable[Attempt]) -> list[tuple[Message, ...]]:
     last: tuple[Message, ...] = ()
     requests = []
     for attempt in attempts:
-        new = tuple(Message(line.role, line.content) for line in attempt.messages)
         # Inverse of `Attempt.of_request`: the shared prefix, then the recorded rest.
-        last = last[: attempt.kept] + new
+        last = last[: attempt.kept] + attempt.messages
         requests.append(last)
     return requests

@@ -22,11 +22,12 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from arena.agents.chat import Attempt, ChatLine
+from arena.agents.chat import Attempt
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Branch, DecisionLine
 from arena.episodes.replay import Replay, read_replay
+from arena.llm.backend import Message
 from arena.plugins.loader import make_game
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.tui.frame import format_title, printable_lines, short_names
@@ -386,7 +387,7 @@ def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay)
 
 def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
-    attempt = Attempt(messages=(ChatLine(role="user", content="SECRET"),), reply="SECRET")
+    attempt = Attempt(messages=(Message(role="user", content="SECRET"),), reply="SECRET")
     place = with_attempts(replay, [attempt], note="SECRET")
     player = getattr(replay.moves[place - 1], "player", None)
     viewer = studied(replay)
@@ -408,7 +409,7 @@ def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
 def test_a_decision_in_full(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
     failed = Attempt(
-        messages=(ChatLine(role="user", content="line\n" * 60),),
+        messages=(Message(role="user", content="line\n" * 60),),
         reply="hm",
         reasoning="let me see",
         failure="unparsable",
@@ -421,7 +422,7 @@ def test_a_decision_in_full(tmp_path: Path) -> None:
         seconds=1.5,
         tokens=((1, -0.5, None), (2, -1.5, None)),
     )
-    again = Attempt(kept=1, messages=(ChatLine(role="user", content="once more"),), reply="end")
+    again = Attempt(kept=1, messages=(Message(role="user", content="once more"),), reply="end")
     place = with_attempts(replay, [failed, again])
     viewer = studied(replay, place)
     viewer.press("d")
@@ -449,7 +450,7 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
     words = HOSTILE.encode("utf-8", "replace").decode()
     attempt = Attempt(
-        messages=(ChatLine(role="user", content=words),),
+        messages=(Message(role="user", content=words),),
         sampling={words: words},
         reply=words,
         reasoning=words,

@@ -11,12 +11,13 @@ from typing import Any
 
 from known_deal import ENVELOPE, HANDS
 
-from arena.agents.chat import Attempt, ChatLine
+from arena.agents.chat import Attempt
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
 from arena.episodes.match import outcome_of
 from arena.episodes.record import ChanceLine, DecisionLine, Header, OutcomeLine
 from arena.episodes.replay import Replay
+from arena.llm.backend import Message
 from arena.testing.positions import random_positions, replay_history
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import DealCards, EndTurn
@@ -38,7 +39,7 @@ class World:
 
     def decision(self, number: int, player: int, action: str, details: Any) -> DecisionLine:
         secret = "" if player == self.seat else self.secret
-        line = ChatLine(role="user", content=f"{player} in {number} {secret}")
+        line = Message(role="user", content=f"{player} in {number} {secret}")
         asked: dict[str, Any] = {"attempts": [Attempt(messages=(line,)).to_json()], "note": secret}
         return DecisionLine(
             ply=number,
@@ -112,5 +113,5 @@ def everything(analysis: ReplayAnalysis, seat: int | None) -> str:
     return json.dumps(parts, allow_nan=False)
 
 
-def lines(*contents: str) -> tuple[ChatLine, ...]:
-    return tuple(ChatLine(role="user", content=content) for content in contents)
+def lines(*contents: str) -> tuple[Message, ...]:
+    return tuple(Message(role="user", content=content) for content in contents)

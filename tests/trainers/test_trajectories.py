@@ -19,7 +19,7 @@ if find_spec("torch") is None:
 
 from scripted_table import quick
 
-from arena.agents.chat import Attempt, ChatLine, ChatOptions, Fallback
+from arena.agents.chat import Attempt, ChatOptions, Fallback
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.llm.backend import Completion, Message, Request, Role, Sampling, Token
@@ -95,7 +95,7 @@ def played(
 def attempt(asked: str, reply: str, kept: int = 0) -> Attempt:
     """An answered request; `asked` has one letter for each role and content, as in "sA uB"."""
     roles: dict[str, Role] = {"s": "system", "u": "user", "a": "assistant"}
-    lines = tuple(ChatLine(role=roles[word[0]], content=word[1:]) for word in asked.split())
+    lines = tuple(Message(role=roles[word[0]], content=word[1:]) for word in asked.split())
     return Attempt(messages=lines, kept=kept, reply=reply, tokens=((1, -0.5, -0.5),))
 
 
@@ -129,8 +129,8 @@ def episode_of(attempts: Sequence[Attempt]) -> Episode:
     )
 
 
-def _all(second: Attempt) -> list[ChatLine]:
-    return [*[ChatLine(role="system", content="A")][: second.kept], *second.messages]
+def _all(second: Attempt) -> list[Message]:
+    return [*[Message(role="system", content="A")][: second.kept], *second.messages]
 
 
 def retold(trajectory: Trajectory) -> Iterator[Served]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena.agents.chat import Attempt, ChatLine
+from arena.agents.chat import Attempt
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
@@ -97,8 +97,8 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
         ArenaError: The server has returned tokens without ids.
     """
     turns: list[Turn] = []
-    lines: list[ChatLine] = []
-    before: list[ChatLine] = []
+    lines: list[Message] = []
+    before: list[Message] = []
     """The messages of the request of the last turn."""
     for ply, attempt in decided_attempts(episode, seat):
         # An attempt stores only the messages after those it shares with the previous request.
@@ -114,7 +114,7 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
         new = lines[len(before) + 1 :] if continues else lines
         turns.append(
             Turn(
-                messages=tuple(Message(line.role, line.content) for line in new),
+                messages=tuple(new),
                 text=attempt.reply,
                 tokens=_tokens(attempt),
                 prompt_ids=attempt.prompt_token_ids,
@@ -134,7 +134,7 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
     )
 
 
-def _answers(lines: Sequence[ChatLine], before: Sequence[ChatLine]) -> bool:
+def _answers(lines: Sequence[Message], before: Sequence[Message]) -> bool:
     """Return whether an answer follows the messages `before`; not in a repeated request."""
     return len(lines) > len(before) and lines[len(before)].role == "assistant"
 

@@ -20,9 +20,6 @@ import pytest
 from command_line import arena, last_json, started
 
 from arena.cli import run
-from arena.evaluation.records import GameResult, SeatResult
-from arena.evaluation.schedule import evaluation_schedule
-from arena.evaluation.store import Results
 
 TIMES = {"results"}
 
@@ -452,43 +449,3 @@ def test_a_run_that_grows_is_judged_by_its_confidence_sequence(
     assert more["notes"][0].startswith("This is look 2 at a run whose number of games was raised")
     with closing(sqlite3.connect(tmp_path / "run" / "results.sqlite")) as database:
         assert database.execute("SELECT games FROM looks").fetchall() == [(12,), (18,)]
-
-
-def test_a_run_of_an_earlier_version_goes_on_with_its_deals_and_has_one_look(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = "eval tictactoe --player bot:random --seed 5 --workers 1 --json --out"
-    in_process(capsys, f"{command} {tmp_path}/new --games 1")
-    with Results.read(tmp_path / "new" / "results.sqlite") as results:
-        made = results.experiment
-    settings = {name: value for name, value in made.settings.items() if name != "deals"}
-    path = tmp_path / "old" / "results.sqlite"
-    with Results.create(path, made.kind, made.game, made.options, settings) as results:
-        for slot in evaluation_schedule(2, "bot:random", ["bot:random"], None, 3, 5, "consecutive"):
-            results.extend([slot])
-            seats = tuple(SeatResult(spec, 0.0, False) for spec in slot.specs)
-            results.add_all([GameResult(slot, "terminated", "draw", 9, 9, 0.1, seats)])
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("DROP TABLE looks")
-        database.commit()
-    more = in_process(capsys, f"{command} {tmp_path}/old --games 8 --resume")
-    assert more["games"] == 8 and more["notes"][0].startswith("This is look 2")
-    with Results.read(path) as results:
-        assert [slot.seed for slot in results.schedule()] == list(range(5, 13))
-
-
-def test_an_option_that_is_newer_than_the_run_counts_by_its_default(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = "eval cluedo --players 3 --player bot:novice --seed 5 --json --set scored=0"
-    command += f" --set replays=false --workers 1 --out {tmp_path} --games"
-    in_process(capsys, f"{command} 1")
-    with closing(sqlite3.connect(tmp_path / "results.sqlite")) as database:
-        (stored,) = database.execute("SELECT options FROM experiment").fetchone()
-        options = json.loads(stored)
-        del options["theme"]
-        database.execute("UPDATE experiment SET options = ?", [json.dumps(options)])
-        database.commit()
-    assert run(f"{command} 2 --resume -o theme=generated".split()) == 2
-    assert "was made with theme = " in capsys.readouterr().err
-    assert in_process(capsys, f"{command} 2 --resume")["games"] == 2

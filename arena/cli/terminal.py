@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
-from arena.episodes.files import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,5 +122,8 @@ def settle_accounts(ledger: Ledger, folder: Path, stem: str, quiet: bool = False
 
 def write_ledger(ledger: Ledger, path: Path) -> None:
     """Write the ledger as JSON; a reader sees the old file or the new one, never a part."""
+    # Imported here: `arena --help` prints messages and needs no records of games.
+    from arena.episodes.files import write_whole
+
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(ledger.to_json(), indent=2) + "\n")

@@ -1,7 +1,7 @@
 """Agent for a person at this terminal, who reads the observation and types an action.
 
 Each turn shows what is new, the table where the game draws one, and the legal actions, in this
-order: the table is always just above the prompt. The person is "you" in all of it.
+order: the table is always just above the prompt.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from arena.agents.agent import Seat
+from arena.agents.display import Picture, draw_table, ending
 from arena.agents.typed_action import ActionCompleter, guess, parse, usual_action
 from arena.core.action import Action
 from arena.core.errors import ActionError, UsageError
@@ -24,11 +25,6 @@ from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Decision
 from arena.core.state import State
-from arena.core.tabletop import diagram
-from arena.core.views.ending import ending
-from arena.core.views.scene import Picture
-from arena.core.views.second_person import second_person
-from arena.plugins.views import draw_picture
 
 HELP = (
     "Type an action; Tab completes it, and a few words of it are often enough. Also: 'all' repeats "
@@ -83,7 +79,7 @@ class HumanAgent:
         """Print the events that the seat has witnessed since it has last read any."""
         witnessed = state.log.witnessed[self.player]
         for event in witnessed[self._read :]:
-            self._print(second_person(self._seat.game.text.narrate(event), self.name))
+            self._print(self._seat.game.text.narrate(event))
         self._read = len(witnessed)
 
     def print_end(self, state: State | None, outcome: Outcome) -> None:
@@ -106,7 +102,7 @@ class HumanAgent:
         if level == "notes" and picture is not None and observation.game.text.table_shows_notes:
             level = "events"
         news, actions = split_actions(observation.text(level, self._read), observation)
-        self._print(second_person(news, self.name))
+        self._print(news)
         self._print_picture(picture)
         self._print(actions)
         self._read = observation.num_events
@@ -137,7 +133,7 @@ class HumanAgent:
         if answer in ("help", "?"):
             self._print(f"{observation.game.text.rules()}\n\n{HELP}")
         elif answer == "all":
-            self._print(second_person(observation.text(self._seat.text_level), self.name))
+            self._print(observation.text(self._seat.text_level))
         elif answer == "table":
             if not self._draw_table(observation.events):
                 self._print("This game has no table to draw; try 'all'.")
@@ -146,12 +142,8 @@ class HumanAgent:
         return True
 
     def _picture(self, events: Sequence[Event]) -> Picture | None:
-        """Return the table as this seat sees it; in words on a narrow terminal."""
-        game = self._seat.game
-        if self._console.width < PICTURE_WIDTH:
-            text = diagram(game, events)
-            return Picture(Text(second_person(text, self.name)), 0) if text else None
-        return draw_picture(game, events, self.player, you=True)
+        """Return the table as this seat sees it."""
+        return draw_table(self._seat.game, events, self.player)
 
     def _draw_table(self, events: Sequence[Event]) -> bool:
         """Print the table; return whether there is one."""
@@ -162,9 +154,12 @@ class HumanAgent:
     def _print_picture(self, picture: Picture | None) -> None:
         if picture is None:
             return
-        self._console.print(picture.renderable)
-        if picture.legend:
-            signs = "   ".join(f"{sign} {meaning}" for sign, meaning in picture.legend.items())
+        # On a narrow terminal in words.
+        is_narrow = self._console.width < PICTURE_WIDTH
+        self._console.print(Text(picture.table.text()) if is_narrow else picture.renderable)
+        legend = picture.table.legend
+        if legend and not is_narrow:
+            signs = "   ".join(f"{sign} {meaning}" for sign, meaning in legend.items())
             self._print(signs, "dim")
 
     async def _is_sure(self, action: Action) -> bool:

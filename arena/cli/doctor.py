@@ -15,9 +15,9 @@ import typer
 
 from arena.cli.flags import JsonFlag
 from arena.cli.terminal import echo
+from arena.core.number_text import real_minus
 from arena.core.text import pluralize
 from arena.core.version import __version__
-from arena.core.views.number_text import real_minus
 
 if TYPE_CHECKING:
     from rich.console import Console

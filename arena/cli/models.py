@@ -52,8 +52,8 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
 
 
 def _table(found: Sequence[LocalModel]) -> Grid:
+    from arena.core.number_text import UNKNOWN
     from arena.core.text import short_count, size_text
-    from arena.core.views.number_text import UNKNOWN
     from arena.evaluation.formatting import Grid
     from backends.models import family_title
 

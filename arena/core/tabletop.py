@@ -11,7 +11,7 @@ The label of a tile has to say everything; its tone only adds colour.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
@@ -54,6 +54,15 @@ class TileRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Ink:
+    """A run of characters of one line of a drawing, with colours of its own."""
+
+    text: str
+    style: str = ""
+    """Colours and weights as rich writes them: `bold #fff6dc on #5b5346`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """A part of the table: rows of tiles, and sentences below them."""
 
@@ -64,6 +73,8 @@ class Panel:
     lines: tuple[str, ...] = ()
     fixed_width: bool = False
     """The lines are a drawing by characters, whose columns are aligned."""
+    drawing: tuple[tuple[Ink, ...], ...] = ()
+    """Replaces rows and lines where the viewer has colours: the runs of each line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +83,19 @@ class Tabletop:
 
     panels: tuple[Panel, ...]
     caption: str = ""
-    drawing: str = ""
-    """The table by characters, where they show it better than the labels of the tiles would."""
+    side_by_side: bool = False
+    """The panels are columns of the table, from left to right."""
+    plain: str = ""
+    """The table as plain text, where the panels would show it less well."""
+    seat_notes: Mapping[int, str] = field(default_factory=dict)
+    """A short note about a seat for its line, for example that it is out of the game."""
+    legend: Mapping[str, str] = field(default_factory=dict)
+    """Signs of the table and their meanings; at most seven, of a few words each."""
 
     def text(self) -> str:
         """Return the table as plain text."""
-        if self.drawing:
-            return self.drawing
+        if self.plain:
+            return self.plain
         parts = ["\n".join(_panel_lines(panel)) for panel in self.panels]
         return "\n".join(filter(None, (*parts, self.caption)))
 
@@ -99,25 +116,40 @@ class ViewedGame(Protocol):
     def new_view(self, seat: int | None) -> TableView | None: ...
 
 
-class TabletopScene:
-    """Scene of a game that has a view and no drawing of its own."""
+class Scene(Protocol):
+    """The table as a drawing of its own for a web page, see `TableView`.
 
-    module: ClassVar[Path] = Path(__file__).with_name("tabletop.js")
+    Most games need none: a `TableView` is drawn everywhere. A game registers its scene with
+    `catalog.add("scene", GAME, "module:Class")`. The class is called with the game and the viewer's
+    seat (None: the viewer sees everything). It is made only from the events that the seat has
+    witnessed, so it cannot show hidden information.
 
-    def __init__(self, game: ViewedGame, seat: int | None) -> None:
-        view = game.new_view(seat)
-        assert view is not None, f"{game!r} has no view"
-        self._view = view
+    The ES module of a scene has one function:
+
+        export function draw(scene, context)
+
+    `scene` is the value of `to_json`. `context` has `game` (name), `options`, `seats` (their
+    names), `specs`, `seat` (number or null), `before` (the scene one ply earlier, or null: a scene
+    may mark changes), and `h(tag, attributes, ...children)` and `s(...)`, which create HTML and SVG
+    elements; strings become text, never markup. The function returns one element, with a text
+    alternative for people who cannot see it. It imports and requests nothing: the page's policy
+    would block that.
+
+    Where people play in a browser, they can click elements with the attribute `data-action`, the
+    text of an action, or `data-value`, the value of a field of an action, such as a room.
+    """
+
+    module: ClassVar[Path]
+    """The file of the ES module that draws it."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
-        self._view.update(event)
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the fields of the `Tabletop`, under their names."""
-        table = self._view.tabletop()
-        # By hand: `dataclasses.asdict` copies deeply and takes ten times as long.
-        return {"panels": [_panel_json(panel) for panel in table.panels], "caption": table.caption}
+        """Return the table now, as the module expects it; the value does not change later.
+
+        A JSON object: a dict or a `TypedDict` of values that the json module can write.
+        """
 
 
 def draw_tabletop(game: ViewedGame, events: Sequence[Event], seat: int | None) -> Tabletop | None:
@@ -135,24 +167,6 @@ def diagram(game: ViewedGame, events: Sequence[Event]) -> str:
     # For the text it makes no difference which seat looks: the view knows these events only.
     table = draw_tabletop(game, events, None)
     return table.text() if table else ""
-
-
-def _panel_json(panel: Panel) -> dict[str, object]:
-    rows = [
-        {
-            "tiles": [{"label": t.label, "tone": t.tone, "title": t.title} for t in row.tiles],
-            "name": row.name,
-            "note": row.note,
-        }
-        for row in panel.rows
-    ]
-    return {
-        "title": panel.title,
-        "rows": rows,
-        "columns": list(panel.columns),
-        "lines": list(panel.lines),
-        "fixed_width": panel.fixed_width,
-    }
 
 
 def _panel_lines(panel: Panel) -> list[str]:

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 
 from arena.core.analysis import Measure
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.core.views.html_table import html_table
+from arena.episodes.html_table import html_table
 from arena.evaluation.formatting import amount, number
 from arena.evaluation.records import SeatRole
 from arena.evaluation.report_parts import (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from arena.core.analysis import Measure
+from arena.core.number_text import UNKNOWN, decimal, percentage
 from arena.core.text import pluralize
-from arena.core.views.number_text import UNKNOWN, decimal, percentage
 from arena.evaluation.formatting import (
     Grid,
     amount,

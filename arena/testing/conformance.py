@@ -22,12 +22,12 @@ from arena.core.seeds import stream
 from arena.core.state import State
 from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
-from arena.plugins.views import scene_factory, scene_name
 from arena.testing.facets import (
     check_action_values,
+    check_drawing,
     check_measures,
     check_observations,
-    check_scene,
+    check_scene_module,
 )
 from arena.testing.non_interference import check_non_interference, check_reachable
 from arena.testing.rules import (
@@ -84,10 +84,14 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_replay(game, seed)
         check_measures(game, seed)
         check_action_values(game, seed)
-    scene = scene_name(game)
-    if scene is not None:
+    if game.View is not None:
         for seed in seeds:
-            check_scene(game, scene_factory(scene), seed)
+            check_drawing(game, type(game).new_view, seed)
+    if game.name in catalog().names("scene"):
+        scene = catalog().load("scene", game.name)
+        check_scene_module(scene)
+        for seed in seeds:
+            check_drawing(game, scene, seed)
 
 
 # Findings of arena doctor GAME

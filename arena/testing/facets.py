@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from arena.agents.agent import Agent, RandomBot, Seat
 from arena.agents.seating import default_opponent, make_agent
@@ -17,11 +18,10 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.views.scene import Scene
+from arena.core.tabletop import Scene, TableView
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
-from arena.plugins.views import SceneFactory
 from arena.testing.positions import fingerprint, random_positions, replay_history, sampled_positions
 
 KEPT = 20
@@ -119,10 +119,19 @@ def _played(game: Game, seed: int, max_turns: int | None) -> Episode:
         return pool.submit(asyncio.run, play(match, agents)).result()
 
 
-def check_scene(game: Game, make: SceneFactory, seed: int, samples: int = 4) -> None:
-    """Check that a scene is JSON, depends only on its events, and shows no hidden information."""
-    source = make.module.read_text(encoding="utf-8")
-    assert "export function draw(" in source, f"{make.module} exports no function `draw`"
+Drawing = Scene | TableView
+MakeDrawing = Callable[[Game, int | None], Any]
+"""Makes a `Scene` or a `TableView` for a viewer."""
+
+
+def check_scene_module(scene: type[Scene]) -> None:
+    """Check that the ES module of a scene has its function."""
+    source = scene.module.read_text(encoding="utf-8")
+    assert "export function draw(" in source, f"{scene.module} exports no function `draw`"
+
+
+def check_drawing(game: Game, make: MakeDrawing, seed: int, samples: int = 4) -> None:
+    """Check that a drawing is JSON, depends only on its events, and shows nothing hidden."""
     *_, final = random_positions(game, seed)
     for viewer in (None, *range(game.num_players)):
         _check_growth(game, make, viewer, _witnessed(final.state, viewer))
@@ -145,15 +154,15 @@ def check_scene(game: Game, make: SceneFactory, seed: int, samples: int = 4) -> 
 
 
 def _check_growth(
-    game: Game, make: SceneFactory, viewer: int | None, events: Sequence[Event]
+    game: Game, make: MakeDrawing, viewer: int | None, events: Sequence[Event]
 ) -> None:
     """Check that `to_json` does not change a scene, and that its old values do not change."""
     scene = make(game, viewer)
-    values = [scene.to_json()]
+    values = [_value(scene)]
     dumps = [_scene_bytes(scene)]
     for event in events:
         scene.update(event)
-        values.append(scene.to_json())
+        values.append(_value(scene))
         dumps.append(_scene_bytes(scene))
     # The values were written once when they were new, and now again.
     assert [_json_bytes(value) for value in values] == dumps, "an old `to_json` has changed"
@@ -170,16 +179,21 @@ def _witnessed(state: State, viewer: int | None) -> Sequence[Event]:
 
 
 def _scene_after(
-    game: Game, make: SceneFactory, viewer: int | None, events: Iterable[Event]
-) -> Scene:
-    scene = make(game, viewer)
+    game: Game, make: MakeDrawing, viewer: int | None, events: Iterable[Event]
+) -> Drawing:
+    scene: Drawing = make(game, viewer)
     for event in events:
         scene.update(event)
     return scene
 
 
-def _scene_bytes(scene: Scene) -> bytes:
-    return _json_bytes(scene.to_json())
+def _scene_bytes(scene: Drawing) -> bytes:
+    return _json_bytes(_value(scene))
+
+
+def _value(drawing: Drawing) -> object:
+    """Return what is drawn now: the JSON of a scene, or the table of a view."""
+    return asdict(drawing.tabletop()) if hasattr(drawing, "tabletop") else drawing.to_json()
 
 
 def _json_bytes(value: object) -> bytes:

@@ -228,7 +228,7 @@ class TicTacToeView:
             *(f"{row} {' '.join(line)}" for row, line in zip(SIDE, signs, strict=True)),
         ]
         columns = tuple(map(str, SIDE))
-        return Tabletop((Panel("", tuple(rows), columns),), drawing="\n".join(lines))
+        return Tabletop((Panel("", tuple(rows), columns),), plain="\n".join(lines))
 
     def _sign(self, mark: Mark) -> str:
         return "XO"[self._board[mark]] if mark in self._board else "."

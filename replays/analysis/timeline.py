@@ -8,7 +8,6 @@ from functools import cached_property
 
 from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
 from arena.core.analysis import Appraiser
-from arena.plugins.views import scene_factory, scene_name
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
@@ -19,6 +18,7 @@ from replays.analysis.documents import (
     TimelineJson,
 )
 from replays.analysis.sanitize import find_seeds, finite_or_zero, redact_text
+from replays.analysis.scenes import scene_factory, scene_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
-from arena import Event, Game, Header, Picture, Replay, State
+from arena import Event, Game, Header, Replay, State
+from arena.agents.display import draw_table
+from arena.core.number_text import bits_text
 from arena.core.text import printable
-from arena.core.views.number_text import bits_text
-from arena.plugins.views import draw_picture
 from replays.analysis.sanitize import cut
 
 MIN_PICTURE_WIDTH = 80
@@ -143,15 +143,18 @@ def draw_frame(
     """
     game = snapshot.game
     events = [event for event in snapshot.events if event.shown_to(seat)]
-    picture = draw_picture(game, events, seat) or Picture(Text(""), 1)
+    picture = draw_table(game, events, seat)
+    table: RenderableType = picture.renderable if picture else Text("")
+    lines = picture.lines if picture else 1
     if size.width < MIN_PICTURE_WIDTH:
         hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {size.width})"
-        picture, caption = Picture(Text(hint, style="dim"), 1, picture.seat_notes), ""
-    seats = _draw_seats(snapshot, specs, entropy, seat, picture.seat_notes, size.width)
-    # The other lines: the picture, the seats and the rule.
-    room = size.height - picture.lines - seats.row_count - 1
+        table, lines, caption = Text(hint, style="dim"), 1, ""
+    notes = picture.table.seat_notes if picture else {}
+    seats = _draw_seats(snapshot, specs, entropy, seat, notes, size.width)
+    # The other lines: the table, the seats and the rule.
+    room = size.height - lines - seats.row_count - 1
     return Group(
-        picture.renderable,
+        table,
         seats,
         Rule(Text(caption, style="dim"), style="dim", align="right"),
         Tail(_draw_events(game, events, max(2, room)), max(2, room)),

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from arena import Replay
-from arena.core.views.number_text import bits_text, decimal
-from arena.plugins.views import draw_picture
+from arena.core.number_text import bits_text, decimal
+from arena.core.tabletop import draw_tabletop
 from replays.analysis.documents import (
     CommentJson,
     PosteriorJson,
@@ -267,9 +267,9 @@ def _summary_rows(summaries: Sequence[SeatSummaryJson]) -> Iterator[list[str]]:
 
 
 def help_panel(context: PanelContext) -> RenderableType:
-    """Return the keys, then the marks: those of the game's own picture first."""
-    picture = draw_picture(context.replay.make_game(), (), context.seat)
-    marks = {**(picture.legend if picture else {}), **MARKS}
+    """Return the keys, then the marks: those of the game's own table first."""
+    table = draw_tabletop(context.replay.make_game(), (), context.seat)
+    marks = {**(table.legend if table else {}), **MARKS}
     return Group(heading("Keys"), _meanings(KEYS), heading("Marks"), _meanings(marks))
 
 

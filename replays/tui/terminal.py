@@ -15,7 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from arena import ArenaError, Game, Header, Outcome, Ply, Replay, State
-from arena.core.views.ending import ending
+from arena.agents.display import ending
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import players_at
 from replays.tui.frame import (

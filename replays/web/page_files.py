@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from arena.plugins.views import scene_factory
 from replays.analysis.sanitize import to_json_value
+from replays.analysis.scenes import scene_factory
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"

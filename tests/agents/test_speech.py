@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from whispers import Call, Silence, Toss, Whispers
 
 from arena.agents.action_tools import action_tools
+from arena.agents.display import draw_table
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.agents.typed_action import parse
@@ -28,7 +29,6 @@ from arena.episodes.replay import read_replay, verify
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog
-from arena.plugins.views import draw_picture, scene_name
 from arena.testing import check_game
 from backends.scripted import ScriptedBackend
 
@@ -182,8 +182,7 @@ def test_the_view_is_drawn_as_text_and_in_a_terminal() -> None:
     assert diagram(game, events) == (
         "Table:\nCoin  ?  only Player 0 sees it\nWhispers:\n0: [b]hi[/b]"
     )
-    assert scene_name(game) == "tabletop"
-    picture = draw_picture(game, events, 1)
+    picture = draw_table(game, events, 1)
     assert picture is not None and picture.lines == 4
 
 

@@ -9,7 +9,7 @@ from runpy import run_path
 from typing import Any
 
 from arena.core.outcome import Outcome
-from arena.core.views.html_table import MAX_ROWS, html_table
+from arena.episodes.html_table import MAX_ROWS, html_table
 from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header
 from arena.evaluation.report import Report

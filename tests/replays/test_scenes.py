@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from browsing import PATIENCE, browsing, missing
-from games.kuhn_poker.view import KuhnPokerScene
-from games.tictactoe.view import TicTacToeScene
 from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
@@ -18,9 +16,9 @@ from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.views.scene import Scene
+from arena.core.tabletop import Scene, draw_tabletop
 from arena.plugins.loader import catalog, make_game
-from arena.testing.facets import check_scene
+from arena.testing.facets import check_drawing, check_scene_module
 from arena.testing.positions import random_positions
 from games.cluedo.analysis.comments import MUCH, POOR
 from games.cluedo.game import Cluedo
@@ -41,7 +39,7 @@ from games.cluedo.rules.events import (
 )
 from games.cluedo.views.scene import CluedoScene
 from games.cluedo.views.view import Marks
-from games.kuhn_poker.game import BET, PASS, DealHands, KuhnPoker, KuhnPokerState
+from games.kuhn_poker.game import CardDealt, KuhnPoker, KuhnPokerState
 from games.tictactoe.game import Mark, TicTacToe
 
 if TYPE_CHECKING:
@@ -158,37 +156,39 @@ def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() 
     assert marks.sign(others[5], 1) == "X" and marks.held_by(2) == list(envelope)
 
 
-def test_tictactoe() -> None:
-    moves = [Mark(1, 1), Mark(2, 1), Mark(1, 2), Mark(2, 2), Mark(1, 3)]
-    assert seen(played(TicTacToe())) == {"squares": [None] * 9, "last": None, "line": []}
-    assert seen(played(TicTacToe(), *moves), 1) == {
-        "squares": [0, 0, 0, 1, 1, None, None, None, None],
-        "last": 2,
-        "line": [0, 1, 2],
-    }
-
-
-def test_kuhn_poker_shows_a_card_only_to_who_has_seen_it() -> None:
-    deal = DealHands(("Jack", "King"))
-    bet = played(KuhnPoker(), deal, BET)
-    assert seen(bet, 0)["cards"] == ["Jack", None] and seen(bet, 1)["cards"] == [None, "King"]
-    assert seen(bet)["cards"] == ["Jack", "King"]
-    assert seen(bet)["chips"] == [2, 1] and seen(bet)["winner"] is None
-    fold = seen(played(KuhnPoker(), deal, BET, PASS), 0)
-    assert (fold["cards"], fold["winner"]) == (["Jack", None], 0)
-    call = seen(played(KuhnPoker(), deal, BET, BET), 0)
-    assert (call["cards"], call["chips"], call["winner"]) == (["Jack", "King"], [2, 2], 1)
+def test_tictactoe_is_drawn_by_tiles() -> None:
+    moves = [Mark(1, 1), Mark(2, 1), Mark(1, 2)]
+    table = draw_tabletop(TicTacToe(), played(TicTacToe(), *moves).log.events, None)
+    assert table is not None
+    labels = [[tile.label for tile in row.tiles] for row in table.panels[0].rows]
+    assert labels == [["X", "X", " "], ["O", " ", " "], [" ", " ", " "]]
 
 
 # The kit must notice each of these.
 
 
-class Peeking(KuhnPokerScene):
+class CardsScene:
+    """The cards that the viewer has seen."""
+
+    module: ClassVar[Path] = Path(CluedoScene.module)
+
+    def __init__(self, game: Game, seat: int | None) -> None:
+        self.cards: list[str | None] = [None, None]
+
+    def update(self, event: Event) -> None:
+        if isinstance(event, CardDealt):
+            self.cards[event.player] = event.card
+
+    def to_json(self) -> Any:
+        return list(self.cards)
+
+
+class Peeking(CardsScene):
     """It keeps what every scene has seen, and tells it the next one."""
 
     known: dict[int, str] = {}  # noqa: RUF012 - that it is shared is the fault
 
-    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
+    def __init__(self, game: Game, seat: int | None) -> None:
         super().__init__(game, seat)
         self.cards = [self.known.get(player) for player in range(2)]
 
@@ -210,11 +210,11 @@ class Revealing(KuhnPoker):
         return RevealingState(self)
 
 
-class Revealed(KuhnPokerScene):
+class Revealed(CardsScene):
     cards: Any = ()
 
-    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
-        self.moves = []
+    def __init__(self, game: Game, seat: int | None) -> None:
+        pass
 
     def update(self, event: Event) -> None:
         pass
@@ -223,10 +223,10 @@ class Revealed(KuhnPokerScene):
         return list(self.cards)
 
 
-class Changing(TicTacToeScene):
+class Changing(CardsScene):
     """It hands out the list that it goes on changing."""
 
-    def __init__(self, game: TicTacToe, seat: int | None) -> None:
+    def __init__(self, game: Game, seat: int | None) -> None:
         super().__init__(game, seat)
         self.marked: list[int] = []
 
@@ -237,17 +237,23 @@ class Changing(TicTacToeScene):
         return {"marked": self.marked}
 
 
-class Counting(TicTacToeScene):
+class Counting(CardsScene):
     """Looking at it changes it."""
 
     looked = 0
+
+    def update(self, event: Event) -> None:
+        pass
 
     def to_json(self) -> Any:
         self.looked += 1
         return self.looked // 2
 
 
-class Endless(TicTacToeScene):
+class Endless(CardsScene):
+    def update(self, event: Event) -> None:
+        pass
+
     def to_json(self) -> Any:
         return float("nan")
 
@@ -264,19 +270,19 @@ class Endless(TicTacToeScene):
 def test_the_kit_finds_faulty_scenes(game: Game, scene: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         for seed in range(4):
-            check_scene(game, scene, seed)
+            check_drawing(game, scene, seed)
 
 
 def test_the_kit_wants_json_and_a_module(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        check_scene(TicTacToe(), Endless, 0)
+        check_drawing(TicTacToe(), Endless, 0)
 
-    class Elsewhere(TicTacToeScene):
+    class Elsewhere(CardsScene):
         module = tmp_path / "scene.js"
 
     Elsewhere.module.write_text("export const draws = 1;", encoding="utf-8")
     with pytest.raises(AssertionError, match="no function `draw`"):
-        check_scene(TicTacToe(), Elsewhere, 0)
+        check_scene_module(Elsewhere)
 
 
 # The drawing
@@ -373,8 +379,6 @@ def test_the_page_tells_the_bounds_of_a_mistake(page: Page) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("tictactoe", {}),
-        ("kuhn_poker", {}),
         ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
         ("cluedo", {"players": 6, "theme": "us"}),
         ("cluedo", {"players": 4, "leftover_cards": "open"}),
@@ -445,21 +449,7 @@ def test_the_words_of_the_board(page: Page) -> None:
     assert "the Dagger is in the Lounge" in show(page, state)
 
 
-def test_the_words_of_the_small_games(page: Page) -> None:
-    won = played(TicTacToe(), *(Mark(*at) for at in ((1, 1), (2, 1), (1, 2), (2, 2), (1, 3))))
-    assert (
-        "Tic-tac-toe, row by row: X, X, X; O, O, empty; empty, empty, empty. "
-        "Last marked: row 1, column 3. X has three in a row." in show(page, won)
-    )
-    hidden = played(KuhnPoker(), DealHands(("Jack", "King")), PASS, BET)
-    words = show(page, hidden, 0)
-    assert "Player 0: Jack, Player 1: a card not seen." in words and "King" not in words
-    assert "Player 0 passes, Player 1 bets" in words
-    called = played(KuhnPoker(), DealHands(("Jack", "King")), PASS, BET, BET)
-    assert "Player 1 wins the pot." in show(page, called, 0)
-
-
 def test_a_scene_is_made_for_its_own_game() -> None:
     """Every game with a scene is drawn above."""
-    assert set(catalog().names("scene")) == {"cluedo", "tictactoe", "kuhn_poker"}
+    assert set(catalog().names("scene")) == {"cluedo"}
     assert catalog().load("scene", "cluedo") is CluedoScene

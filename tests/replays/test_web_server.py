@@ -507,7 +507,7 @@ def test_a_replay_that_is_asked_for_twice_is_read_once(
 def test_a_scene_may_have_a_slash_in_its_name(tmp_path: Path) -> None:
     """As games of families have: the page requests it with the slash encoded."""
     before = catalog().entries_by_kind()
-    scene = "arena.core.tabletop:TabletopScene"
+    scene = "replays.analysis.scenes:TabletopScene"
     catalog().add("scene", "family/game", scene, "a test")
     sent: list[Any] = []
 

@@ -30,6 +30,7 @@ from pydantic import (
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
+from arena.core.number_text import UNKNOWN, decimal, percentage
 from arena.core.outcome import ReturnScale
 from arena.core.text import first_fault, pluralize, shorten
 from arena.core.views.number_text import UNKNOWN, decimal, percentage

@@ -1,20 +1,32 @@
-"""The card grid of Cluedo: who visibly has or lacks each card, as one viewer has seen it."""
+"""The table of Cluedo, as one viewer has seen it: the card grid and, beside it, the board."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from arena import Event, Panel, Tabletop
+from arena import Event, Ink, Panel, Tabletop
 from games.cluedo.rules.events import (
     Accused,
     CardShown,
     Dealt,
     EnvelopeSeen,
     HandDealt,
+    PawnMoved,
     Suggested,
+    SuspectChosen,
     Unable,
 )
 from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.views.board_drawing import PAWN_STYLES, board_panel
+
+HAS, LACKS, OPEN = "●", "–", "·"
+SEEN = "Seen so far"
+"""Title of the marks. Deductions from them are shown elsewhere."""
+LEGEND = {
+    f"{HAS} {LACKS} {OPEN}": "has it, has it not, unknown",
+    "★ ▸": "in the envelope (E), just suggested",
+}
+DOORS_AND_PAWNS = "orange squares: doors; pawns: in the colours of the first letters"
 
 
 class Marks:
@@ -89,22 +101,104 @@ class Marks:
 
 
 class CluedoView:
-    """A card grid from witnessed events: X has the card, - does not have it, . unknown."""
+    """The card grid in two blocks; with a board, the board is at its left.
+
+    Args:
+        game: The game that is drawn.
+        seat: The viewer; None if everything is open.
+    """
 
     def __init__(self, game: CluedoSetting, seat: int | None) -> None:
-        self._game = game
+        self._game, self._seat = game, seat
         self._marks = Marks(game)
+        self._places = dict(game.start_places)
+        self._own_pawn = ""
+        if seat is not None and game.has_board and not game.options.choose_suspects:
+            self._own_pawn = game.deck.suspects[seat]
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
         self._marks.update(event)
+        match event:
+            case PawnMoved():
+                self._places[event.suspect] = event.place
+            case SuspectChosen() if event.player == self._seat:
+                self._own_pawn = event.suspect
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
+        deck, board = self._game.deck, self._places
+        panels = [
+            *([board_panel(board)] if board else []),
+            self._block(SEEN, deck.suspects, deck.weapons),
+            self._block("", deck.rooms, ()),
+        ]
+        out = dict.fromkeys(self._marks.out, "out")
+        return Tabletop(
+            tuple(panels), "", True, "\n".join(self._grid()), seat_notes=out, legend=self._legend()
+        )
+
+    def _grid(self) -> Iterator[str]:
+        """Yield the card grid: X has the card, - does not have it, . unknown."""
         cards, players = self._game.deck.cards, self._game.num_players
         width = max(map(len, cards))
-        rows = [" " * width + "".join(f"  P{seat}" for seat in range(players)) + "  envelope"]
+        yield " " * width + "".join(f"  P{seat}" for seat in range(players)) + "  envelope"
         for card in cards:
             signs = [self._marks.sign(card, holder) for holder in range(players + 1)]
-            rows.append(f"{card:<{width}}   " + "   ".join(signs))
-        return Tabletop((Panel("", lines=tuple(rows), fixed_width=True),))
+            yield f"{card:<{width}}   " + "   ".join(signs)
+
+    def _legend(self) -> dict[str, str]:
+        """Return the signs; on the board also doors, pawns and the viewer's own pawn."""
+        if not self._game.has_board:
+            return LEGEND
+        own = f"; own: {self._own_pawn.split()[-1]}" if self._own_pawn else ""
+        return {**LEGEND, "▪": DOORS_AND_PAWNS + own}
+
+    def _block(self, title: str, first: Sequence[str], second: Sequence[str]) -> Panel:
+        """Return one block of the grid: one row per card, one column per holder.
+
+        The viewer's own column has a highlighted heading.
+        """
+        game = self._game
+        # Beside the board, 54 of 80 columns remain for two blocks of names and marks.
+        width = 24 - 2 * game.num_players if game.has_board else 15
+        heading = [Ink(f" {title:<{width}}", "dim italic")]
+        for seat in range(game.num_players):
+            heading += [Ink(" "), Ink(f"{seat}", "bold reverse" if seat == self._seat else "bold")]
+        lines = [(*heading, Ink(" E", "bold"))]
+        lines += [self._row(card, width) for card in first]
+        if second:
+            lines += [(), *(self._row(card, width) for card in second)]
+        text = tuple("".join(ink.text for ink in line) for line in lines)
+        return Panel("", lines=text, fixed_width=True, drawing=tuple(lines))
+
+    def _row(self, card: str, width: int) -> tuple[Ink, ...]:
+        game, marks = self._game, self._marks
+        pawns = dict(zip(game.deck.suspects, PAWN_STYLES, strict=False)) if game.has_board else {}
+        name = _short(card, width, card in game.deck.suspects)
+        # Only the first letter has the pawn's colour, on a background of its own: whole names in
+        # yellow or white would be illegible on a light terminal.
+        row = [
+            Ink("▸" if card in marks.suggestion else " ", "bold magenta"),
+            Ink(name[:1], pawns.get(card, "")),
+            Ink(f"{name[1:]:<{width - 1}}"),
+        ]
+        for holder in range(game.num_players + 1):
+            row += [Ink(" "), _mark(marks, card, holder, holder == game.num_players)]
+        return tuple(row)
+
+
+def _mark(marks: Marks, card: str, holder: int, envelope: bool) -> Ink:
+    """Return the sign of the grid and its style."""
+    sign = marks.sign(card, holder)
+    if sign == "X":
+        return Ink("★", "bold red") if envelope else Ink(HAS, "bold green")
+    return Ink(LACKS if sign == "-" else OPEN, "dim")
+
+
+def _short(card: str, width: int, suspect: bool) -> str:
+    """Return the name, shortened if it is too long: C. Mustard, Billiard R."""
+    first, _, last = card.partition(" ")
+    if len(card) <= width or not last:
+        return card[:width]
+    return (f"{first[0]}. {last}" if suspect else f"{first} {last[0]}.")[:width]

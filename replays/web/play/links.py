@@ -12,7 +12,7 @@ from arena.core.observation import GameText
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match
 from arena.episodes.record import Position
-from arena.plugins.views import scene_name
+from replays.analysis.scenes import scene_name
 from replays.analysis.timeline import game_title
 from replays.web.play.documents import HELP_LEVELS, Help, PartsJson, WebGameJson
 from replays.web.play.seat_view import SeatView

@@ -12,11 +12,10 @@ from arena.agents.typed_action import usual_action
 from arena.core.action import Action
 from arena.core.analysis import Knowledge
 from arena.core.observation import TextLevel
-from arena.core.views.scene import Scene
-from arena.core.views.second_person import second_person
-from arena.plugins.views import scene_factory, scene_name
+from arena.core.tabletop import Scene
 from replays.analysis.documents import PosteriorEntryJson, SceneJson
 from replays.analysis.posterior import posterior_entry
+from replays.analysis.scenes import scene_factory, scene_name
 from replays.web.play.documents import (
     Help,
     KindJson,
@@ -95,9 +94,8 @@ class SeatView:
         return event.audience is None if self.seat is None else event.seen_by(self.seat)
 
     def _seen(self, event: Event) -> SeenEventJson:
-        text = self._game.text.narrate(event)
         return {
-            "text": second_person(text, self._name) if self._name else text,
+            "text": self._game.text.narrate(event),
             "private": event.audience is not None,
         }
 
@@ -113,7 +111,7 @@ class SeatView:
         # The whole text, since later texts of some games have only what is new in the notes.
         text, events = quiet.text(level), quiet.text("events")
         notes = text[len(events) :] if text.startswith(events) else text
-        return second_person(notes.strip("\n"), self._name)
+        return notes.strip("\n")
 
     def _has_grid(self) -> bool:
         return self.help == "posterior" and isinstance(self._exact(), PlacedKnowledge)

@@ -15,7 +15,6 @@ from pydantic import JsonValue
 
 from arena.core.number_text import UNKNOWN, decimal, percentage, share_digits
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.core.views.number_text import UNKNOWN, decimal, percentage, share_digits
 from arena.evaluation.report_parts import Interval
 
 if TYPE_CHECKING:

@@ -33,7 +33,6 @@ from arena.core.game import Game
 from arena.core.number_text import UNKNOWN, decimal, percentage
 from arena.core.outcome import ReturnScale
 from arena.core.text import first_fault, pluralize, shorten
-from arena.core.views.number_text import UNKNOWN, decimal, percentage
 from arena.evaluation.formatting import amount, escape_markdown, percent
 from arena.evaluation.records import Slot
 from arena.evaluation.report_parts import Interval

@@ -51,15 +51,15 @@ from .core.ply import Decision as Decision
 from .core.ply import Ply as Ply
 from .core.state import ChanceOutcome as ChanceOutcome
 from .core.state import State as State
+from .core.tabletop import Ink as Ink
 from .core.tabletop import Panel as Panel
+from .core.tabletop import Scene as Scene
 from .core.tabletop import Tabletop as Tabletop
 from .core.tabletop import TableView as TableView
 from .core.tabletop import Tile as Tile
 from .core.tabletop import TileRow as TileRow
 from .core.tabletop import Tone as Tone
 from .core.version import __version__ as __version__
-from .core.views.scene import Picture as Picture
-from .core.views.scene import Scene as Scene
 from .envs.gymnasium import FlatActionMaskEnv as FlatActionMaskEnv
 from .envs.multi_agent import MultiAgentEnv as MultiAgentEnv
 from .envs.pettingzoo import to_parallel_pettingzoo as to_parallel_pettingzoo

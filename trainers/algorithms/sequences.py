@@ -45,7 +45,7 @@ class TokenSequence:
     temperature: float = 1.0
     """Logits are divided by it before log p_new is taken."""
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: AnswerTokens) -> None:
         """Append the new part of the prompt as context, then the answer as trained tokens."""
         # The prompt starts with `ids`, which the caller has checked.
         # What the prompt adds, such as role tokens and new messages, is context and not trained.
@@ -58,7 +58,7 @@ class TokenSequence:
             self.advantages.append(answer.advantage)
 
 
-class Answer(NamedTuple):
+class AnswerTokens(NamedTuple):
     """An answer in a chat."""
 
     prompt: Sequence[int]
@@ -108,7 +108,7 @@ def token_sequences(groups: Sequence[TrajectoryGroup], encode: Encode) -> list[T
     return sequences
 
 
-def split_answers(answers: Iterable[Answer], first: TokenSequence) -> Iterator[TokenSequence]:
+def split_answers(answers: Iterable[AnswerTokens], first: TokenSequence) -> Iterator[TokenSequence]:
     """Yield the sequences of one chat, whose answers come in its order.
 
     `first`, a sequence without tokens, is filled; further ones belong to the same trajectory.
@@ -125,14 +125,14 @@ def split_answers(answers: Iterable[Answer], first: TokenSequence) -> Iterator[T
         yield current
 
 
-def _answers(turns: Sequence[Turn], encode: Encode) -> Iterator[Answer]:
+def _answers(turns: Sequence[Turn], encode: Encode) -> Iterator[AnswerTokens]:
     """Yield the answers of one chat with the prompts before them."""
     chat = list[Message]()
     for turn in turns:
         chat += turn.messages
         prompt = encode(chat)
         _check_served_prompt(turn.prompt_ids, prompt)
-        yield Answer(prompt, turn.tokens, turn.advantage)
+        yield AnswerTokens(prompt, turn.tokens, turn.advantage)
         # As text: the next prompt shows how the template writes it, in the tokens of the server.
         chat.append(Message("assistant", turn.text))
 

@@ -23,7 +23,7 @@ from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.service import LLMService
 from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
-from trainers.algorithms.sequences import Answer, TokenSequence
+from trainers.algorithms.sequences import AnswerTokens, TokenSequence
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.loop.setup import parse_config, rollout_setting
@@ -87,7 +87,7 @@ def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
         if not rows or list(turn.prompt_ids[: len(rows[-1].ids)]) != rows[-1].ids:
             rows.append(TokenSequence(0, 0))
         # The advantage is the trainer's to compute, from the scores.
-        rows[-1].add(Answer(turn.prompt_ids, turn.tokens))
+        rows[-1].add(AnswerTokens(turn.prompt_ids, turn.tokens))
     return rows
 
 

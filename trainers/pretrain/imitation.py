@@ -24,7 +24,7 @@ from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.imitation import imitate, mean_cross_entropy
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.sequences import Answer, TokenSequence, split_answers
+from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.recipe import (
@@ -275,7 +275,7 @@ class DemonstrationEncoder:
             )
         return found
 
-    def _replies(self, chat: Demonstration) -> Iterator[Answer]:
+    def _replies(self, chat: Demonstration) -> Iterator[AnswerTokens]:
         """Yield each reply to learn, with the complete prompt before it."""
         for number, message in enumerate(chat.messages):
             # A mistake is context: the model reads it with its correction.
@@ -287,7 +287,7 @@ class DemonstrationEncoder:
             reply = [SampledToken(token, 0.0, 0.0) for token in [*text, self._end]]
             if len(prompt) + len(reply) > self._limit:
                 return
-            yield Answer(prompt, reply, advantage=1.0)
+            yield AnswerTokens(prompt, reply, advantage=1.0)
 
 
 def _end_of_reply(tokenizer: ChatTokenizer) -> int:

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.executors import Work
+from arena.episodes.executors.work import Work
 from arena.episodes.executors.worker import (
     CallEnd,
     CallStart,

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
-from arena.episodes.executors import Work
+from arena.episodes.executors.work import Work
 from arena.llm.backend import BackendTraits, Completion, Request
 
 

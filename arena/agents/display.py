@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from arena.core.event import Event
 from arena.core.game import Game
-from arena.core.number_text import decimal
 from arena.core.outcome import Outcome
 from arena.core.tabletop import Panel, Tabletop, Tone, draw_tabletop
+from arena.core.text import decimal
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult

@@ -15,8 +15,7 @@ import typer
 
 from arena.cli.flags import JsonFlag
 from arena.cli.terminal import echo
-from arena.core.number_text import real_minus
-from arena.core.text import pluralize
+from arena.core.text import pluralize, real_minus
 from arena.core.version import __version__
 
 if TYPE_CHECKING:

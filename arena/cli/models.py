@@ -52,8 +52,7 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
 
 
 def _table(found: Sequence[LocalModel]) -> Grid:
-    from arena.core.number_text import UNKNOWN
-    from arena.core.text import short_count, size_text
+    from arena.core.text import UNKNOWN, short_count, size_text
     from arena.evaluation.formatting import Grid
     from backends.models import family_title
 

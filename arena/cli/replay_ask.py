@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from arena.cli.terminal import progress_bar, run_until_stopped
-from arena.core.number_text import decimal, percentage, real_minus
 from arena.core.spec import Spec, redacted
-from arena.core.text import pluralize
+from arena.core.text import decimal, percentage, pluralize, real_minus
 from arena.episodes.policy_agreement import Comparison, is_number, mean_facts
 
 if TYPE_CHECKING:

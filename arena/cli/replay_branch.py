@@ -15,9 +15,8 @@ from arena.cli.game_run import GameRun
 from arena.cli.play_flags import ModelFlags, has_models, named_seats, seat_model
 from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
-from arena.core.number_text import percentage, real_minus
 from arena.core.spec import Spec, redacted
-from arena.core.text import LONGEST_QUOTE, pluralize, shorten
+from arena.core.text import LONGEST_QUOTE, percentage, pluralize, real_minus, shorten
 from arena.evaluation.report_parts import Interval
 
 if TYPE_CHECKING:

@@ -21,12 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from arena.agents.chat import ChatOptions
 from arena.core.action import CHANCE
 from arena.core.game import Game
-from arena.core.number_text import decimal
 from arena.core.observation import TextLevel
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
 from arena.core.state import State
-from arena.core.text import pluralize
+from arena.core.text import decimal, pluralize
 from arena.core.version import __version__
 from arena.episodes.html_table import html_table
 

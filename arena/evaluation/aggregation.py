@@ -13,8 +13,8 @@ import numpy as np
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.number_text import decimal, percentage
 from arena.core.outcome import ReturnScale
+from arena.core.text import decimal, percentage
 from arena.evaluation.paired import compare, holm, leading_games
 from arena.evaluation.records import LUCK, TEAM, GameResult
 from arena.evaluation.report import (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
-from arena.core.number_text import UNKNOWN, decimal, percentage, share_digits
 from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.text import UNKNOWN, decimal, percentage, share_digits
 from arena.evaluation.report_parts import Interval
 
 if TYPE_CHECKING:

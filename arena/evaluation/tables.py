@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from arena.core.analysis import Measure
-from arena.core.number_text import UNKNOWN, decimal, percentage
-from arena.core.text import pluralize
+from arena.core.text import UNKNOWN, decimal, percentage, pluralize
 from arena.evaluation.formatting import (
     Grid,
     amount,

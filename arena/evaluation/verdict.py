@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from arena.core.number_text import decimal, percentage
 from arena.core.outcome import ReturnScale
-from arena.core.text import pluralize
+from arena.core.text import decimal, percentage, pluralize
 from arena.evaluation.formatting import amount, amount_range, number, par_text, percent
 from arena.evaluation.report import LuckAdjusted, PairedComparison, Report, SequentialResult
 from arena.evaluation.report_parts import Interval, PlayerReport

@@ -20,8 +20,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from arena.core.number_text import MINUS
-from arena.core.text import printable, shorten
+from arena.core.text import MINUS, printable, shorten
 from arena.evaluation.report_parts import Interval
 
 WIDTH = 400

@@ -13,8 +13,7 @@ from markupsafe import Markup, escape
 
 from arena.core.analysis import Measure
 from arena.core.errors import ArenaError
-from arena.core.number_text import decimal
-from arena.core.text import pluralize, printable, shorten
+from arena.core.text import decimal, pluralize, printable, shorten
 from arena.episodes.files import write_whole
 from arena.evaluation import formatting
 from arena.evaluation.formatting import options_in_words, par_text

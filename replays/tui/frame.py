@@ -18,8 +18,7 @@ from rich.text import Text
 
 from arena import Event, Game, Header, Replay, State
 from arena.agents.display import draw_table
-from arena.core.number_text import bits_text
-from arena.core.text import printable
+from arena.core.text import bits_text, printable
 from replays.analysis.sanitize import cut
 
 MIN_PICTURE_WIDTH = 80

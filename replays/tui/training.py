@@ -12,8 +12,7 @@ from rich.control import Control
 from rich.live import Live
 from rich.text import Text
 
-from arena.core.number_text import decimal, percentage
-from arena.core.text import clock, printable, short_count
+from arena.core.text import clock, decimal, percentage, printable, short_count
 from trainers.config.config import TrainConfig
 from trainers.runs import figures
 from trainers.runs.figures import Figure, Unit, finite, time_split

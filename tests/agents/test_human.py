@@ -113,15 +113,19 @@ def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
     command = "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1 --out"
     with Terminal([*command.split(), str(tmp_path)]) as terminal:
         shown = terminal.until("You>")
-        assert shown.index("You hold") < shown.index("Seen so far") < shown.index("Your action: ")
-        assert "Player 0 holds" not in shown and "in the envelope" in shown
+        assert (
+            shown.index("Player 0 holds")
+            < shown.index("Seen so far")
+            < shown.index("Your action: ")
+        )
+        assert "in the envelope" in shown
         assert max(map(len, shown.split("\r\n"))) <= 80
         terminal.press("scarlett rope kitchen\r")
         shown = terminal.until("Kitchen]>")
         assert "Did you mean 'suggest Miss Scarlett, Rope, Kitchen'?" in shown
         terminal.press("\r")
         shown = terminal.until("end turn]>")
-        assert "You suggest Miss Scarlett, Rope, Kitchen." in shown and "Seen so far" in shown
+        assert "Player 0 suggests Miss Scarlett, Rope, Kitchen." in shown and "Seen so far" in shown
         terminal.press("accuse mrs white, rope, hall\r")
         terminal.until("Sure?")
         terminal.press(f"{answer}\r")
@@ -129,7 +133,7 @@ def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
             terminal.until("end turn]>")
             terminal.press("\r")
         shown = terminal.until("Replay:")
-        accused = "You accuse Mrs White, Rope, Hall, and are wrong" in shown
+        accused = "Player 0 accuses Mrs White, Rope, Hall, and is wrong" in shown
         assert accused == (answer == "y")
         assert "No result: stopped after 1 turns." in shown
         assert terminal.wait() == 0
@@ -148,7 +152,7 @@ def test_a_person_who_is_out_reads_on(capsys: pytest.CaptureFixture[str]) -> Non
     assert not capsys.readouterr().out and not state.is_out(1)
     _step(state, 4, "pass", watcher)
     assert state.is_out(1) and not state.is_out(4)
-    assert "You (Villager) died in night 1." in capsys.readouterr().out
+    assert "Player 1 (Villager) died in night 1." in capsys.readouterr().out
     for player in state.to_act:
         _step(state, player, "pass", watcher)
     assert capsys.readouterr().out.count("\n") == 2, "the vote and the night, once"

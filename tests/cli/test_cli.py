@@ -230,7 +230,7 @@ def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
     assert "'show me' is not allowed now" in done.stdout
     assert "Name the suspect, the weapon and the room too." in done.stdout
     assert "One suspect, one weapon and one room" in done.stdout
-    assert "You are Player 0." in done.stdout and "You hold" in done.stdout
+    assert "You are Player 0." in done.stdout and "Player 0 holds" in done.stdout
     assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
     assert "No result: stopped after 1 turns." in done.stdout
 
@@ -257,8 +257,8 @@ def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
         cwd=tmp_path,
         typed="accuse Mrs White, Rope, Hall\n",
     )
-    assert "You accuse Mrs White, Rope, Hall, and are wrong" in done.stdout
-    assert "You look into the envelope" in done.stdout
+    assert "Player 0 accuses Mrs White, Rope, Hall, and is wrong" in done.stdout
+    assert "Player 0 looks into the envelope" in done.stdout
     assert "No result: stopped after 1 turns." in done.stdout
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arena.core.number_text import bits_text, decimal, percentage, real_minus
+from arena.core.text import bits_text, decimal, percentage, real_minus
 from arena.evaluation.formatting import percent
 from arena.evaluation.report_parts import Interval
 

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from arena.core.errors import ArenaError
-from arena.core.number_text import decimal
-from arena.core.text import shorten
+from arena.core.text import decimal, shorten
 from arena.evaluation.formatting import interval_text, value_text
 from arena.evaluation.report import Report
 from arena.evaluation.report_parts import Interval

@@ -82,7 +82,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
                 page.get_by_role("button", name="Play: accuse").click()
                 page.get_by_text("This cannot be taken back. Sure?").wait_for()
                 page.get_by_role("button", name="Yes: accuse").click()
-                page.locator(".play-event", has_text="You accuse Mrs White").wait_for()
+                page.locator(".play-event", has_text="Player 0 accuses Mrs White").wait_for()
                 break
             move(page, page.locator(".action-row button").last)
         play_to_the_end(page)
@@ -100,7 +100,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         opened.wait_for_position(3)
         page.get_by_role("button", name="Play on").click()
         assert wait_for_turn(page)
-        page.locator(".play-event", has_text="You throw").wait_for()
+        page.locator(".play-event", has_text="Player 0 throws").wait_for()
         assert not opened.faults
     [replay] = map(read_replay, server.out.glob("cluedo-classic-3p-seed2.jsonl"))
     assert verify(replay) is None and replay.header.players[0] == "human"

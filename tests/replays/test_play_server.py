@@ -192,7 +192,7 @@ def test_an_irrevocable_action_is_confirmed(server: PlayProcess) -> None:
     assert person.act("scarlett rope kitchen") == {"offer": "suggest Miss Scarlett, Rope, Kitchen"}
     assert "not an action" in person.act("castle")["error"]
     assert person.act(text, sure=True) == {}
-    while not any(event.startswith("You accuse Mrs White") for event in person.events):
+    while not any(event.startswith("Player 0 accuses Mrs White") for event in person.events):
         person.receive()
     person.close()
 

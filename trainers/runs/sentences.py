@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.agents.seating import default_opponent
-from arena.core.number_text import percentage
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.core.text import duration_in_words, pluralize, printable
+from arena.core.text import duration_in_words, percentage, pluralize, printable
 from arena.evaluation.formatting import amount, number, percent
 from arena.evaluation.report_parts import Interval
 from trainers.config.config import TrainConfig, base_model_in_words

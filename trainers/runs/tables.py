@@ -9,9 +9,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
-from arena.core.number_text import decimal, percentage
 from arena.core.outcome import WIN_RATE
-from arena.core.text import clock, short_count
+from arena.core.text import clock, decimal, percentage, short_count
 from arena.evaluation.formatting import Grid, amount, par_text, percent
 from arena.evaluation.report_parts import Interval
 from arena.plugins.loader import make_game

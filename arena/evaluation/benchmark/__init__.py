@@ -30,9 +30,8 @@ from pydantic import (
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.number_text import UNKNOWN, decimal, percentage
 from arena.core.outcome import ReturnScale
-from arena.core.text import first_fault, pluralize, shorten
+from arena.core.text import UNKNOWN, decimal, first_fault, percentage, pluralize, shorten
 from arena.evaluation.formatting import amount, escape_markdown, percent
 from arena.evaluation.records import Slot
 from arena.evaluation.report_parts import Interval

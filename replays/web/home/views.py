@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from arena.core.errors import ArenaError, UsageError
-from arena.core.number_text import UNKNOWN
-from arena.core.text import pluralize
+from arena.core.text import UNKNOWN, pluralize
 from arena.evaluation import verdict
 from arena.evaluation.aggregation import stored_report
 from arena.evaluation.formatting import Grid, amount, in_unit, options_in_words, p_text

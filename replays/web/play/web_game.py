@@ -13,12 +13,11 @@ from arena.agents.display import ending
 from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
-from arena.core.number_text import decimal
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.ply import Ply
 from arena.core.state import State
-from arena.core.text import shorten
+from arena.core.text import decimal, shorten
 from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
 from arena.episodes.session import GameSession, SeatTurn

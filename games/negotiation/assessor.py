@@ -1,111 +1,122 @@
-"""Assessment of a negotiation by exact reference points, and exact knowledge of a player.
+"""Assessment of a negotiation by exact reference points: Pareto frontier and Nash's solution.
 
-Offers and talk prove nothing about values: any player may make any offer. So the knowledge of a
-player about the values of others is what follows from the rule of the deal and its own values; it
-does not change during the game.
+J. F. Nash, "The bargaining problem", Econometrica 18 (1950), 155-162: the solution maximises the
+product of the gains over the outcome without agreement, which is 0 for all players here.
 """
 
 from __future__ import annotations
 
-import math
 import random
-from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arena import (
     CHANCE,
     Assessment,
     Comment,
-    Event,
     GameAnalysis,
+    Measure,
     Outcome,
-    Placement,
     Ply,
     Step,
     WeightedSum,
 )
-from games.negotiation.bargaining import bargaining_reference
-from games.negotiation.base import NegotiationBase
+from arena.core.analysis import Fact
 from games.negotiation.deals import (
-    ITEMS,
-    SINGULAR,
-    TOTAL_VALUE,
     Triple,
     Values,
-    all_counts,
+    divisions,
     other_values,
-    value_vectors,
 )
-from games.negotiation.events import DealItems, ItemsDealt, ValuesDealt
-from games.negotiation.measures import FACTS, MEASURES
-from games.negotiation.state import NegotiationState
+from games.negotiation.events import DealItems
+from games.negotiation.game import Negotiation, NegotiationState
+from games.negotiation.notes import ValueKnowledge
+
+MEASURES = (
+    Measure(
+        "agreements", "agreements", "share", "higher", "Games with an agreement, over all games."
+    ),
+    Measure(
+        "pareto",
+        "Pareto-optimal agreements",
+        "share",
+        "higher",
+        "Agreements in which no other division gives one player more and none less, over "
+        "agreements.",
+    ),
+    Measure(
+        "nash_ratio",
+        "points relative to Nash",
+        "relative to Nash's solution",
+        "higher",
+        "Own points, 0 without an agreement, over own points at Nash's bargaining solution of the "
+        "same deal: the division with the largest product of points. Points are before the "
+        "discount.",
+    ),
+    Measure(
+        "welfare",
+        "joint points",
+        "share",
+        "higher",
+        "Sum of the points of all players over the largest possible sum; 0 without an agreement.",
+    ),
+)
+
+FACTS = {
+    "points": Fact("points", "own points, before the discount"),
+    "nash": Fact("points", "own points at Nash's bargaining solution"),
+}
+"""Descriptions of the facts of assessments, by name."""
 
 
-class ValueKnowledge:
-    """Knowledge of one player about the values of the others; all possible ones equally likely."""
+@dataclass(frozen=True, slots=True)
+class BargainingReference:
+    """Exact reference points of one deal. Points are before any discount."""
 
-    def __init__(self, game: NegotiationBase, player: int) -> None:
-        self.game, self.player = game, player
-        self.counts: Triple = ()
-        self.own: Triple = ()
+    nash: tuple[float, ...]
+    """Points of each player at Nash's solution, the mean of all divisions with the largest
+    product."""
+    most: int
+    """Largest sum of points of all players."""
+    frontier: frozenset[tuple[int, ...]]
+    """Points of all divisions that are Pareto-optimal: no division gives one player more and none
+    less."""
 
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        match event:
-            case ItemsDealt(counts):
-                self.counts = counts
-            case ValuesDealt(player, values) if player == self.player:
-                self.own = values
-
-    def possible(self) -> tuple[Values, ...]:
-        """Return the possible values of the others, in turn order; () before the deal."""
-        if not self.own:
-            return ()
-        return other_values(self.counts, self.own, self.game.num_players)
-
-    def marginal(self, player: int) -> Counter[Triple]:
-        """Return the possible values of one other player, with how often each occurs."""
-        # `possible` lists the others in turn order from the next player on.
-        number = (player - self.player - 1) % self.game.num_players
-        return Counter(others[number] for others in self.possible())
-
-    def world_count(self) -> int:
-        """Return the number of possible values of the others; before the deal, of all deals."""
-        return len(self.possible()) if self.own else _deal_count(self.game.num_players)
-
-    def placement(self) -> Placement:
-        """Return the probability of each value of one item, by player and type.
-
-        Before the deal all entries are 0.
-        """
-        names, players = self.game.seat_names, range(self.game.num_players)
-        others = [player for player in players if player != self.player]
-        rows = []
-        for player in others:
-            values, worlds = self.marginal(player), max(len(self.possible()), 1)
-            for item in range(len(ITEMS)):
-                counts = Counter[int]()
-                for vector, number in values.items():
-                    counts[vector[item]] += number
-                rows.append(tuple(counts[value] / worlds for value in range(TOTAL_VALUE + 1)))
-        return Placement(
-            tuple(f"{noun} ({names[player]})" for player in others for noun in SINGULAR),
-            tuple(f"worth to {names[player]}" for player in others for _ in SINGULAR),
-            tuple(map(str, range(TOTAL_VALUE + 1))),
-            tuple(rows),
-        )
-
-    def entropy(self) -> float:
-        """Return log2 of the number of possible values."""
-        return math.log2(self.world_count())
+    def is_optimal(self, points: tuple[int, ...]) -> bool:
+        """Return whether a division with these points is Pareto-optimal."""
+        return points in self.frontier
 
 
-def _deal_count(players: int) -> int:
-    """Return the number of all deals: items and values of all players."""
-    return sum(
-        len(other_values(counts, own, players))
-        for counts in all_counts()
-        for own in value_vectors(counts)
+def points_table(counts: Triple, values: Values) -> NDArray[np.int64]:
+    """Return the points of each division: shape (divisions, players), in their order."""
+    # Shapes: (divisions, players, types) and (players, types).
+    shares = np.array(divisions(counts, len(values)), np.int64)
+    points: NDArray[np.int64] = np.einsum("dpt,pt->dp", shares, np.array(values, np.int64))
+    return points
+
+
+@lru_cache(maxsize=256)
+def bargaining_reference(counts: Triple, values: Values) -> BargainingReference:
+    """Return the reference points of a deal, by comparing all divisions."""
+    # Shape (points, players): equal points of several divisions once.
+    table = np.unique(points_table(counts, values), axis=0)
+    # Without an agreement all have 0, so the gains are the points themselves.
+    product = table.prod(axis=1)
+    # Several divisions may have the largest product; integers compare exactly.
+    best = table[product == product.max()]
+    # Shape (a, b): whether division b gives no player less than division a, and one more. Equal
+    # rows were merged, so no less for all means more for one, except of a row with itself.
+    at_least = (table[np.newaxis] >= table[:, np.newaxis]).all(axis=2)
+    # Only the row itself is at least as good for all.
+    optimal = table[at_least.sum(axis=1) == 1]
+    return BargainingReference(
+        tuple(float(points) for points in best.mean(axis=0)),
+        int(table.sum(axis=1).max()),
+        frozenset(tuple(int(points) for points in row) for row in optimal),
     )
 
 
@@ -120,7 +131,7 @@ class NegotiationAssessor:
 
     def __init__(
         self,
-        game: NegotiationBase,
+        game: Negotiation,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
@@ -196,7 +207,7 @@ def comment(assessment: Assessment) -> Comment | None:
 class NegotiationAnalysis(GameAnalysis):
     """Exact knowledge and judgements of the negotiation."""
 
-    game: NegotiationBase
+    game: Negotiation
 
     facts = FACTS
     measures = MEASURES

@@ -8,26 +8,82 @@ others have to accept it in turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import ClassVar
 
 from arena import (
+    CHANCE,
     Action,
+    ActionSet,
+    Game,
+    InvalidAction,
     Observation,
+    ReturnScale,
+    Say,
+    Speech,
+    SpeechOffer,
+    Spoken,
+    State,
 )
-from games.negotiation.base import NegotiationBase
+from games.negotiation.deals import (
+    ITEMS,
+    MOST,
+    MOST_OF_A_TYPE,
+    TOTAL_VALUE,
+    Triple,
+    Values,
+    all_counts,
+    divisions,
+    is_allowed,
+    random_deal,
+    value_vectors,
+    worth,
+)
 from games.negotiation.events import (
     ACCEPT,
     REJECT,
+    AcceptOffer,
+    DealItems,
+    DivisionProposed,
+    ItemsDealt,
+    NegotiationOptions,
+    OfferAccepted,
+    OfferRejected,
     ProposeDivision,
+    RejectOffer,
+    ValuesDealt,
 )
-from games.negotiation.state import NegotiationState
-
-if TYPE_CHECKING:
-    pass
 
 
-class Negotiation(NegotiationBase):
+@lru_cache(maxsize=64)
+def proposals(counts: Triple, players: int) -> tuple[ProposeDivision, ...]:
+    """Return all offers of a division of these items, in a fixed order."""
+    return tuple(
+        ProposeDivision(shares[0], shares[1] if players == 3 else None)
+        for shares in divisions(counts, players)
+    )
+
+
+@lru_cache
+def all_proposals(players: int) -> tuple[ProposeDivision, ...]:
+    """Return the offers of all deals: 108 for two players, 1,587 for three."""
+    amounts = range(MOST_OF_A_TYPE + 1)
+    if players == 2:
+        kept = product(amounts, repeat=len(ITEMS))
+        return tuple(ProposeDivision(each) for each in kept if sum(each) <= MOST)
+    # For each type a pair of the numbers that are kept and given.
+    pairs = [pair for pair in product(amounts, repeat=2) if sum(pair) <= MOST_OF_A_TYPE]
+    return tuple(
+        ProposeDivision(tuple(kept for kept, _ in types), tuple(given for _, given in types))
+        for types in product(pairs, repeat=len(ITEMS))
+        if sum(map(sum, types)) <= MOST
+    )
+
+
+class Negotiation(Game):
     """Two or three players divide books, hats and balls; only the own values are known.
 
     Example:
@@ -45,8 +101,26 @@ class Negotiation(NegotiationBase):
     Text = "games.negotiation.text:NegotiationText"
     Analysis = "games.negotiation.assessor:NegotiationAnalysis"
     Arrays = "games.negotiation.notes:NegotiationArrays"
-    View = "games.negotiation.view:NegotiationView"
+    View = "games.negotiation.text:NegotiationView"
     default_bots = ("boulware", "conceder")
+
+    name = "negotiation"
+    summary = "divide items of private value, by offers and talk"
+    Options = NegotiationOptions
+    options: NegotiationOptions
+    return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
+    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
+
+    @property
+    def num_players(self) -> int:
+        return self.options.players
+
+    def _all_actions(self) -> Iterable[Action]:
+        return (ACCEPT, REJECT, *all_proposals(self.num_players))
+
+    def proposals(self, counts: Triple) -> Sequence[Action]:
+        """Return all offers of a division of these items."""
+        return proposals(counts, self.num_players)
 
     def initial_state(self) -> NegotiationState:
         return NegotiationState(self)
@@ -63,3 +137,141 @@ class Negotiation(NegotiationBase):
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action binds the player or ends the game."""
         return action in (ACCEPT, REJECT)
+
+
+class NegotiationState(State):
+    """A position. Values are replaced, never changed in place, so that copies may share them."""
+
+    game: Negotiation
+
+    def __init__(self, game: Negotiation) -> None:
+        super().__init__(game)
+        self.to_act = (CHANCE,)
+        self.counts: Triple = ()
+        self.values: Values = ()
+        self.offer: tuple[Triple, ...] = ()
+        """Items for each player in the offer on the table; () if there is none."""
+        self.proposer: int | None = None
+        self.accepted = 0
+        """Players who have accepted the offer on the table."""
+        self.spoken = False
+        """Whether the player in turn has sent its message."""
+        self.is_agreed = False
+
+    # Chance
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        """Draw items and values, see `random_deal`."""
+        return DealItems(*random_deal(self.game.num_players, rng))
+
+    def _is_possible(self, action: Action) -> bool:
+        # A replay may hold any numbers; those that break the rule are refused here.
+        return (
+            isinstance(action, DealItems)
+            and action.counts in all_counts()
+            and len(action.values) == self.game.num_players
+            and all(each in value_vectors(action.counts) for each in action.values)
+            and is_allowed(action.counts, action.values)
+        )
+
+    def parse(self, text: str) -> Action:
+        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
+        if self.to_act != (CHANCE,):
+            return super().parse(text)
+        # There are too many deals to compare the text with each of them.
+        counts, _, values = text.removeprefix("items ").partition("; values ")
+        try:
+            action = DealItems(_triple(counts), tuple(map(_triple, values.split(", "))))
+        except ValueError:
+            action = None
+        if action is None or str(action) != text or not self._is_possible(action):
+            raise InvalidAction(f"'{text}' is not a possible result of chance here")
+        return action
+
+    # Turns
+
+    @property
+    def may_offer(self) -> bool:
+        """True if all other players still have a turn to accept an offer of this turn."""
+        return self.turn + self.game.num_players - 1 <= self.game.options.turns
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        game = self.game
+        # The offer on the table is never the own one: it would have come back accepted by all.
+        actions: list[Action] = [ACCEPT] if self.offer else []
+        actions += game.proposals(self.counts) if self.may_offer else [REJECT]
+        # One message for each turn, before the action that ends it: so a game always ends.
+        talk = game.options.talk and not self.spoken
+        return game.actions.subset(actions, speech=(SpeechOffer(Say),) if talk else ())
+
+    def _apply(self, player: int, action: Action) -> None:
+        match action:
+            case DealItems(counts, values):
+                self._deal(counts, values)
+            case Say(text):
+                self.log.append(Spoken(player, text))
+                self.spoken = True
+            case ProposeDivision():
+                self.offer, self.proposer, self.accepted = self._shares(player, action), player, 0
+                self.log.append(DivisionProposed(player, self.offer))
+                self._next_turn(player)
+            case AcceptOffer():
+                self.accepted += 1
+                self.log.append(OfferAccepted(player))
+                self.is_agreed = self.accepted == self.game.num_players - 1
+                self._next_turn(player)
+            case RejectOffer():
+                self.log.append(OfferRejected(player))
+                # No turns are left for another offer that all could accept.
+                self.to_act = ()
+
+    def _deal(self, counts: Triple, values: Values) -> None:
+        # Items are public, values private: one event for each player.
+        self.counts, self.values = counts, values
+        self.log.append(ItemsDealt(counts))
+        for player, each in enumerate(values):
+            self.log.append(ValuesDealt(player, each))
+        self.to_act, self.turn = (0,), 1
+
+    def _next_turn(self, player: int) -> None:
+        self.spoken = False
+        if self.is_agreed:
+            self.to_act = ()
+        else:
+            # An offer is made only with enough turns left, so the limit is never exceeded.
+            self.to_act = ((player + 1) % self.game.num_players,)
+            self.turn += 1
+
+    def _shares(self, player: int, offer: ProposeDivision) -> tuple[Triple, ...]:
+        """Return the items for each player, by seat."""
+        # In turn order from the player who offers; the last one gets the rest.
+        in_order = [offer.kept] if offer.given is None else [offer.kept, offer.given]
+        taken = [sum(column) for column in zip(*in_order, strict=True)]
+        in_order.append(tuple(c - t for c, t in zip(self.counts, taken, strict=True)))
+        players = self.game.num_players
+        return tuple(in_order[(seat - player) % players] for seat in range(players))
+
+    # Results
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """Points of each player without the discount; 0 without an agreement."""
+        if not self.is_agreed:
+            return (0,) * self.game.num_players
+        return tuple(worth(share, own) for share, own in zip(self.offer, self.values, strict=True))
+
+    def returns(self) -> tuple[float, ...]:
+        """Return the value of each player's items, times discount ** (turns after the second)."""
+        # `turn` is the turn of the last acceptance; without an agreement the points are 0.
+        factor = self.game.options.discount ** max(0, self.turn - 2)
+        return tuple(points * factor for points in self.points)
+
+    def reason(self) -> str:
+        names = self.game.seat_names
+        if self.is_agreed and self.proposer is not None:
+            return f"agreement on the offer of {names[self.proposer]}"
+        return f"no deal within {self.game.options.turns} turns"
+
+
+def _triple(text: str) -> Triple:
+    return tuple(map(int, text.split(" ")))

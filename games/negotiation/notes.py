@@ -1,7 +1,14 @@
-"""Notes of one player: items, own values, the offer on the table."""
+"""Notes of one player (items, own values, the offer on the table) and its exact knowledge.
+
+Offers and talk prove nothing about values: any player may make any offer. So the knowledge of a
+player about the values of others is what follows from the rule of the deal and its own values; it
+does not change during the game.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -9,10 +16,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import ArraySpec, Event, GameArrays, Notes, Observation
-from games.negotiation.assessor import ValueKnowledge
-from games.negotiation.base import NegotiationBase
-from games.negotiation.deals import ITEMS, MOST_OF_A_TYPE, TOTAL_VALUE, Triple, worth
+from arena import (
+    ArraySpec,
+    Event,
+    GameArrays,
+    Notes,
+    Observation,
+    Placement,
+)
+from games.negotiation.deals import (
+    ITEMS,
+    MOST_OF_A_TYPE,
+    SINGULAR,
+    TOTAL_VALUE,
+    Triple,
+    Values,
+    all_counts,
+    other_values,
+    value_vectors,
+    worth,
+)
 from games.negotiation.events import (
     DivisionProposed,
     ItemsDealt,
@@ -20,14 +43,83 @@ from games.negotiation.events import (
     OfferRejected,
     ValuesDealt,
 )
+from games.negotiation.game import Negotiation
+
+
+class ValueKnowledge:
+    """Knowledge of one player about the values of the others; all possible ones equally likely."""
+
+    def __init__(self, game: Negotiation, player: int) -> None:
+        self.game, self.player = game, player
+        self.counts: Triple = ()
+        self.own: Triple = ()
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the player witnessed."""
+        match event:
+            case ItemsDealt(counts):
+                self.counts = counts
+            case ValuesDealt(player, values) if player == self.player:
+                self.own = values
+
+    def possible(self) -> tuple[Values, ...]:
+        """Return the possible values of the others, in turn order; () before the deal."""
+        if not self.own:
+            return ()
+        return other_values(self.counts, self.own, self.game.num_players)
+
+    def marginal(self, player: int) -> Counter[Triple]:
+        """Return the possible values of one other player, with how often each occurs."""
+        # `possible` lists the others in turn order from the next player on.
+        number = (player - self.player - 1) % self.game.num_players
+        return Counter(others[number] for others in self.possible())
+
+    def world_count(self) -> int:
+        """Return the number of possible values of the others; before the deal, of all deals."""
+        return len(self.possible()) if self.own else _deal_count(self.game.num_players)
+
+    def placement(self) -> Placement:
+        """Return the probability of each value of one item, by player and type.
+
+        Before the deal all entries are 0.
+        """
+        names, players = self.game.seat_names, range(self.game.num_players)
+        others = [player for player in players if player != self.player]
+        rows = []
+        for player in others:
+            values, worlds = self.marginal(player), max(len(self.possible()), 1)
+            for item in range(len(ITEMS)):
+                counts = Counter[int]()
+                for vector, number in values.items():
+                    counts[vector[item]] += number
+                rows.append(tuple(counts[value] / worlds for value in range(TOTAL_VALUE + 1)))
+        return Placement(
+            tuple(f"{noun} ({names[player]})" for player in others for noun in SINGULAR),
+            tuple(f"worth to {names[player]}" for player in others for _ in SINGULAR),
+            tuple(map(str, range(TOTAL_VALUE + 1))),
+            tuple(rows),
+        )
+
+    def entropy(self) -> float:
+        """Return log2 of the number of possible values."""
+        return math.log2(self.world_count())
+
+
+def _deal_count(players: int) -> int:
+    """Return the number of all deals: items and values of all players."""
+    return sum(
+        len(other_values(counts, own, players))
+        for counts in all_counts()
+        for own in value_vectors(counts)
+    )
 
 
 class NegotiationNotes(Notes):
     """Facts that follow directly from a player's events."""
 
-    game: NegotiationBase
+    game: Negotiation
 
-    def __init__(self, game: NegotiationBase, player: int) -> None:
+    def __init__(self, game: Negotiation, player: int) -> None:
         super().__init__(game, player)
         self.knowledge = ValueKnowledge(game, player)
         self.offer: tuple[Triple, ...] = ()
@@ -90,7 +182,7 @@ class NegotiationNotes(Notes):
 class NegotiationArrays(GameArrays):
     """Observations of the negotiation as arrays."""
 
-    game: NegotiationBase
+    game: Negotiation
 
     @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:

@@ -1,12 +1,12 @@
-"""Texts of the negotiation: rules, narration of events, situation of a player."""
+"""Texts of the negotiation (rules, narration of events, situation of a player) and its view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena import Event, GameText, Observation, Say, Spoken, TextLevel
+from arena.core.tabletop import Panel, Tabletop, Tile, TileRow, Tone
 from arena.core.text import pluralize
-from games.negotiation.base import NegotiationBase
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.events import (
     DivisionProposed,
@@ -16,7 +16,14 @@ from games.negotiation.events import (
     ProposeDivision,
     ValuesDealt,
 )
+from games.negotiation.game import Negotiation
 from games.negotiation.notes import NegotiationNotes
+
+TALK = 3
+"""Latest messages that a view shows."""
+WIDTH = 76
+"""Characters of a message that a view shows in one line."""
+SEAT_TONES: tuple[Tone, ...] = ("seat0", "seat1", "seat2")
 
 
 def items_text(items: Triple) -> str:
@@ -30,7 +37,7 @@ def values_text(values: Sequence[float]) -> str:
     return ", ".join(f"{noun} {value:.3g}" for noun, value in zip(SINGULAR, values, strict=True))
 
 
-def _notation(game: NegotiationBase) -> str:
+def _notation(game: Negotiation) -> str:
     """Return the notation of actions with an example."""
     talk = f"; before it, if you like: {Say.notation()}" if game.options.talk else ""
     if game.num_players == 2:
@@ -45,7 +52,7 @@ def _notation(game: NegotiationBase) -> str:
     )
 
 
-def _offer_lines(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
+def _offer_lines(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
     """Yield items, own values, the offer and the turn."""
     yield (
         f"Turn {notes.turn} of {game.options.turns}. On the table: {items_text(notes.counts)}. "
@@ -73,7 +80,7 @@ def mean_values(vectors: Mapping[Triple, int]) -> list[float]:
     ]
 
 
-def _deductions(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]:
+def _deductions(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
     """Yield what the rule of the deal says about the values of the others."""
     yield (
         f"What follows from the rules ({pluralize(notes.knowledge.world_count(), 'possibility')}, "
@@ -106,7 +113,7 @@ def _deductions(game: NegotiationBase, notes: NegotiationNotes) -> Iterator[str]
 class NegotiationText(GameText):
     """Texts of the negotiation."""
 
-    game: NegotiationBase
+    game: Negotiation
 
     def synonyms(self) -> Mapping[str, str]:
         return {
@@ -215,3 +222,54 @@ class NegotiationText(GameText):
 
     def new_notes(self, player: int) -> NegotiationNotes:
         return NegotiationNotes(self.game, player)
+
+
+class NegotiationView:
+    """The table as one viewer sees it."""
+
+    def __init__(self, game: Negotiation, seat: int | None) -> None:
+        self.game = game
+        self._counts: Triple = ()
+        self._values: dict[int, Triple] = {}
+        self._offer: tuple[Triple, ...] = ()
+        self._talk: tuple[str, ...] = ()
+        self._latest = ""
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        names = self.game.seat_names
+        match event:
+            case ItemsDealt(counts):
+                self._counts = counts
+            case ValuesDealt(player, values):
+                self._values[player] = values
+            case DivisionProposed(player, shares):
+                self._offer = shares
+                self._latest = f"{names[player]} offers."
+            case OfferAccepted() | OfferRejected():
+                self._latest = self.game.text.narrate(event)
+            case Spoken():
+                # A long message would break the lines of a terminal; the events hold all of it.
+                line = event.sentence(names)
+                shown = line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+                self._talk = (*self._talk, shown)[-TALK:]
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now."""
+        rows = [_row("On the table", self._counts, "plain")] if self._counts else []
+        for seat, name in enumerate(self.game.seat_names if self._counts else ()):
+            rows.append(_row(f"Worth to {name}", self._values.get(seat), "muted"))
+        for seat, share in enumerate(self._offer):
+            known = self._values.get(seat)
+            # A seat sees only its own points, as it knows only its own values.
+            points = "" if known is None else f"{worth(share, known)} points"
+            name = f"Offer: {self.game.seat_names[seat]} gets"
+            rows.append(_row(name, share, SEAT_TONES[seat], points))
+        return Tabletop((Panel("Items", tuple(rows), ITEMS, self._talk),), self._latest)
+
+
+def _row(name: str, numbers: Triple | None, tone: Tone, note: str = "") -> TileRow:
+    """Return one row; unknown numbers are question marks."""
+    if numbers is None:
+        return TileRow(tuple(Tile("?", "hidden") for _ in ITEMS), name)
+    return TileRow(tuple(Tile(str(number), tone) for number in numbers), name, note)

@@ -34,8 +34,7 @@ from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.tabletop import diagram
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
-from games.negotiation.assessor import ValueKnowledge
-from games.negotiation.bargaining import bargaining_reference
+from games.negotiation.assessor import bargaining_reference
 from games.negotiation.bots import Conceder
 from games.negotiation.deals import (
     all_counts,
@@ -55,8 +54,8 @@ from games.negotiation.events import (
     ProposeDivision,
     ValuesDealt,
 )
-from games.negotiation.game import Negotiation
-from games.negotiation.state import NegotiationState
+from games.negotiation.game import Negotiation, NegotiationState
+from games.negotiation.notes import ValueKnowledge
 
 TWO = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
 THREE = DealItems((2, 2, 1), ((4, 1, 0), (0, 3, 4), (1, 1, 6)))

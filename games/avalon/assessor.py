@@ -13,13 +13,14 @@ from games.avalon.options import GOOD, MAX_PROPOSALS, MERLIN
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
 from games.hidden_roles.assessor import (
+    HiddenRolesAnalysis,
     JudgedChoice,
     RoleAssessor,
     choice_probabilities,
     comment_knowledge,
 )
-from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesAnalysis, HiddenRolesState
+from games.hidden_roles.game import HiddenRolesState
+from games.hidden_roles.knowledge import RolePosterior
 
 MEASURES = (
     Measure(

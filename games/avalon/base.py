@@ -25,7 +25,7 @@ from games.avalon.options import (
     TEAM_SIZES,
     AvalonOptions,
 )
-from games.hidden_roles.base import PASS, SPEAK, HiddenRolesBase
+from games.hidden_roles.game import PASS, SPEAK, HiddenRolesBase
 
 
 class AvalonBase(HiddenRolesBase, ABC):

@@ -18,7 +18,7 @@ from games.avalon.moves import (
 )
 from games.avalon.options import MAX_PROPOSALS
 from games.avalon.posterior import AvalonPosterior
-from games.hidden_roles.notes import RoleNotes
+from games.hidden_roles.knowledge import RoleNotes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

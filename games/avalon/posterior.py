@@ -11,8 +11,8 @@ from arena import Event
 from games.avalon.base import AvalonBase
 from games.avalon.moves import EvilRevealed, MissionCardPlayed, MissionEnded, SecretSeen
 from games.avalon.options import ASSASSIN
-from games.hidden_roles.base import RoleDealt
-from games.hidden_roles.posterior import RolePosterior
+from games.hidden_roles.game import RoleDealt
+from games.hidden_roles.knowledge import RolePosterior
 
 
 class AvalonPosterior(RolePosterior):

@@ -20,7 +20,7 @@ from games.avalon.moves import (
     VoteOnTeam,
 )
 from games.avalon.options import ASSASSIN, EVIL, GOOD, MAX_PROPOSALS, MERLIN
-from games.hidden_roles.rules import HiddenRolesState
+from games.hidden_roles.game import HiddenRolesState
 
 
 class AvalonState(HiddenRolesState):

@@ -27,8 +27,8 @@ from games.avalon.options import (
     OBERON,
     PERCIVAL,
 )
-from games.hidden_roles.base import RoleDealt, RolesRevealed
-from games.hidden_roles.text import HiddenRolesText, percentages
+from games.hidden_roles.game import RoleDealt, RolesRevealed
+from games.hidden_roles.knowledge import HiddenRolesText, percentages
 
 
 def _knowledge(game: AvalonBase) -> list[str]:

@@ -7,8 +7,8 @@ from games.avalon.base import AvalonBase
 from games.avalon.moves import EvilRevealed, MissionEnded, SecretSeen, TeamProposed
 from games.avalon.notes import AvalonNotes
 from games.avalon.options import EVIL, MAX_PROPOSALS
-from games.hidden_roles.base import RoleDealt, RolesRevealed
-from games.hidden_roles.text import statement_note
+from games.hidden_roles.game import RoleDealt, RolesRevealed
+from games.hidden_roles.knowledge import statement_note
 
 BLANK = Tile("-", "muted")
 

@@ -1,16 +1,39 @@
-"""Assessment of hidden-role games by exact knowledge: choices against what could be known."""
+"""Analysis of hidden-role games by exact knowledge: judged choices, and worlds drawn again."""
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from arena import Action, Assessment, Comment, Outcome, Ply, WeightedSum
-from games.hidden_roles.base import HiddenRolesBase, RolesRevealed
-from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesState
+from arena import (
+    CHANCE,
+    Action,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Outcome,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import Fact
+from games.hidden_roles.game import (
+    DealRoles,
+    HiddenRolesBase,
+    HiddenRolesState,
+    RolesRevealed,
+)
+from games.hidden_roles.knowledge import RolePosterior
+
+ROLE_FACTS: Mapping[str, Fact] = {
+    "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
+    "best": Fact("probability", "the highest such probability of a legal choice", True),
+    "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
+    "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +136,87 @@ def comment_knowledge(assessment: Assessment) -> Comment:
     """Return the knowledge of a seat at the end as text."""
     dealt, end = assessment.facts["entropy_dealt"], assessment.facts["entropy_end"]
     return Comment(f"Of {dealt:.1f} bits of uncertainty about the roles {end:.1f} are left.")
+
+
+class HiddenRolesAnalysis(GameAnalysis, ABC):
+    """Exact posterior of the roles, and other worlds drawn from it."""
+
+    game: HiddenRolesBase
+
+    facts = ROLE_FACTS
+
+    @abstractmethod
+    def knowledge(self, player: int) -> RolePosterior:
+        """Return the posterior of `player` over the roles, before the deal."""
+
+    @abstractmethod
+    def redraw(
+        self,
+        before: HiddenRolesState,
+        other: HiddenRolesState,
+        phase: Mapping[int, Action],
+        player: int,
+        rng: random.Random,
+    ) -> Mapping[int, Action]:
+        """Draw the actions of a finished phase in another world that looks the same to `player`.
+
+        Args:
+            before: The true position at the beginning of the phase.
+            other: The same position in the other world.
+            phase: The true action of each seat.
+            player: The seat that must not see a difference; it takes the same action.
+            rng: Source of the draws.
+        """
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the roles from the posterior of `player`, and then all hidden actions again."""
+        # Before the deal there is nothing to draw again.
+        if not history:
+            return []
+        roles = self._sample_roles(history, player, rng)
+        state, other = self.game.initial_state(), self.game.initial_state()
+        assert isinstance(state, HiddenRolesState) and isinstance(other, HiddenRolesState)
+        steps: list[Step] = []
+        while len(steps) < len(history):
+            # A history is a sequence of phases; only the last one may be unfinished.
+            size = len(state.to_act)
+            batch = history[len(steps) : len(steps) + size]
+            phase = {step.player: step.action for step in batch}
+            if CHANCE in phase:
+                drawn: Mapping[int, Action] = {CHANCE: DealRoles(roles)}
+            elif len(batch) == size:
+                drawn = self.redraw(state, other, phase, player, rng)
+            else:
+                drawn = _redraw_sealed(other, phase, player, rng)
+            # In the true order of commitment, which no player can see.
+            for step in batch:
+                state.apply(step.player, step.action)
+                other.apply(step.player, drawn[step.player])
+                steps.append(Step(step.player, drawn[step.player]))
+        return steps
+
+    def _sample_roles(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> tuple[str, ...]:
+        state = self.game.initial_state()
+        for step in history:
+            state.apply(step.player, step.action)
+        knowledge = self.knowledge(player)
+        for event in state.log.witnessed[player]:
+            knowledge.update(event)
+        return knowledge.sample(rng)
+
+
+def _redraw_sealed(
+    other: HiddenRolesState, phase: Mapping[int, Action], player: int, rng: random.Random
+) -> dict[int, Action]:
+    """Draw the commitments of an unfinished phase again; only the player's own one is known."""
+    drawn = {}
+    # Statements are drawn too: silence is sealed as well.
+    for seat, action in phase.items():
+        legal = other.legal_actions(seat)
+        spoken = [offer.sample(rng) for offer in legal.speech]
+        drawn[seat] = action if seat == player else rng.choice([*legal, *spoken])
+    return drawn

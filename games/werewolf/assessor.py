@@ -8,13 +8,14 @@ from collections.abc import Collection, Mapping
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from arena.core.text import per_cent
 from games.hidden_roles.assessor import (
+    HiddenRolesAnalysis,
     JudgedChoice,
     RoleAssessor,
     choice_probabilities,
     comment_knowledge,
 )
-from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesAnalysis, HiddenRolesState
+from games.hidden_roles.game import HiddenRolesState
+from games.hidden_roles.knowledge import RolePosterior
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import DayVote
 from games.werewolf.options import PACK, VILLAGE

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from arena import Action
-from games.hidden_roles.base import PASS, HiddenRolesBase
+from games.hidden_roles.game import PASS, HiddenRolesBase
 from games.werewolf.moves import DayVote, Inspect, NightKill, Protect, ShootPlayer
 from games.werewolf.options import PACK, VILLAGE, WOLVES, WerewolfOptions
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
-from games.hidden_roles.base import PASS
+from games.hidden_roles.game import PASS
 from games.werewolf.game import Werewolf
 from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, ShootPlayer
 from games.werewolf.notes import WerewolfNotes

@@ -13,7 +13,7 @@ from arena import (
     Action,
     Observation,
 )
-from games.hidden_roles.base import PASS
+from games.hidden_roles.game import PASS
 from games.werewolf.base import WerewolfBase
 from games.werewolf.state import WerewolfState
 

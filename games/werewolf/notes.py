@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from arena import ArraySpec, Event, GameArrays, Observation, Spoken
-from games.hidden_roles.notes import RoleNotes
+from games.hidden_roles.knowledge import RoleNotes
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     NO_SEAT,

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from games.hidden_roles.base import HiddenRolesOptions
+from games.hidden_roles.game import HiddenRolesOptions
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""

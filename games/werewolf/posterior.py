@@ -9,7 +9,7 @@ prove nothing, because every role may do them.
 from __future__ import annotations
 
 from arena import Event
-from games.hidden_roles.posterior import RolePosterior
+from games.hidden_roles.knowledge import RolePosterior
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     DayBegan,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from arena import Action
-from games.hidden_roles.base import PASS
+from games.hidden_roles.game import PASS
 from games.werewolf.moves import NightKill, Protect
 from games.werewolf.options import DOCTOR, WOLF
 from games.werewolf.state import pack_choice

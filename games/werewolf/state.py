@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from arena import Action, ActionSet
-from games.hidden_roles.base import PASS, SPEAK
-from games.hidden_roles.rules import HiddenRolesState
+from games.hidden_roles.game import PASS, SPEAK, HiddenRolesState
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     NO_SEAT,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from arena import Event, Observation, Spoken, TextLevel
-from games.hidden_roles.base import RoleDealt, RolesRevealed
-from games.hidden_roles.text import HiddenRolesText, percentages
+from games.hidden_roles.game import RoleDealt, RolesRevealed
+from games.hidden_roles.knowledge import HiddenRolesText, percentages
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import (
     NO_SEAT,

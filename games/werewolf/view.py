@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from arena import Event, Panel, Tabletop, Tile, TileRow
-from games.hidden_roles.base import RoleDealt, RolesRevealed
-from games.hidden_roles.text import statement_note
+from games.hidden_roles.game import RoleDealt, RolesRevealed
+from games.hidden_roles.knowledge import statement_note
 from games.werewolf.base import WerewolfBase
 from games.werewolf.moves import NO_SEAT, PackSeen, SeerSaw
 from games.werewolf.notes import WerewolfNotes

@@ -33,7 +33,7 @@ from games.avalon.moves import (
 from games.avalon.options import TEAM_SIZES
 from games.avalon.posterior import AvalonPosterior
 from games.avalon.state import AvalonState
-from games.hidden_roles.base import PASS, DealRoles
+from games.hidden_roles.game import PASS, DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
 

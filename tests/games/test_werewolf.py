@@ -16,7 +16,7 @@ from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import ActionError, IllegalAction, UsageError
 from arena.core.event import Spoken
 from arena.testing import check_game
-from games.hidden_roles.base import PASS
+from games.hidden_roles.game import PASS
 from games.werewolf.assessor import WerewolfAssessor
 from games.werewolf.bots import WerewolfDeducer
 from games.werewolf.game import Werewolf

@@ -9,9 +9,8 @@ from typing import Protocol, TypeVar
 from arena import CHANCE, Seat, Step
 from arena.agents.agent import Agent, RandomBot, act_now
 from arena.core.seeds import stream
-from games.hidden_roles.base import DealRoles
-from games.hidden_roles.posterior import RolePosterior
-from games.hidden_roles.rules import HiddenRolesState
+from games.hidden_roles.game import DealRoles, HiddenRolesState
+from games.hidden_roles.knowledge import RolePosterior
 
 S = TypeVar("S", bound=HiddenRolesState)
 S_co = TypeVar("S_co", bound=HiddenRolesState, covariant=True)

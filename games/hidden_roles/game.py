@@ -1,4 +1,4 @@
-"""Rules that games of hidden roles share: the deal of roles, and phases of sealed commitments.
+"""Roles, their deal and phases of sealed commitments: the rules that hidden-role games share.
 
 A game is a sequence of phases. In each phase some players commit an action, in any order, and
 no player learns anything before the last one has committed. A phase of one player is the usual
@@ -11,23 +11,120 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
 
-from arena import CHANCE, Action, GameAnalysis, InvalidAction, Speech, Spoken, State, Step
-from games.hidden_roles.base import ROLE_FACTS, DealRoles, HiddenRolesBase, RoleDealt, RolesRevealed
-from games.hidden_roles.posterior import RolePosterior
+from arena import (
+    CHANCE,
+    WIN_RATE,
+    Action,
+    Event,
+    Game,
+    GameOptions,
+    InvalidAction,
+    ReturnScale,
+    Say,
+    Speech,
+    SpeechOffer,
+    Spoken,
+    State,
+)
 
 
-def _redraw_sealed(
-    other: HiddenRolesState, phase: Mapping[int, Action], player: int, rng: random.Random
-) -> dict[int, Action]:
-    """Draw the commitments of an unfinished phase again; only the player's own one is known."""
-    drawn = {}
-    # Statements are drawn too: silence is sealed as well.
-    for seat, action in phase.items():
-        legal = other.legal_actions(seat)
-        spoken = [offer.sample(rng) for offer in legal.speech]
-        drawn[seat] = action if seat == player else rng.choice([*legal, *spoken])
-    return drawn
+@dataclass(frozen=True, slots=True)
+class DealRoles(Action):
+    """Chance: deal one role to each seat."""
+
+    roles: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"deal {', '.join(self.roles)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PassPhase(Action):
+    """Do nothing in a phase: make no statement, for example."""
+
+    def __str__(self) -> str:
+        return "pass"
+
+
+PASS = PassPhase()
+SPEAK = SpeechOffer(Say)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleDealt(Event):
+    """Private: the role of one player."""
+
+    player: int
+    role: str
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class RolesRevealed(Event):
+    """Public: the role of each seat, at the end of the game."""
+
+    roles: tuple[str, ...]
+
+
+class HiddenRolesOptions(GameOptions):
+    """Options that games of hidden roles share."""
+
+    players: int
+
+
+class HiddenRolesBase(Game, ABC):
+    """Game in which each seat has a secret role, and each role belongs to a team."""
+
+    options: HiddenRolesOptions
+    speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
+    team_names: ClassVar[tuple[str, str]]
+    """Names of the majority and of the minority."""
+    default_bots = ("deducer", "deducer")
+
+    @cached_property
+    def num_players(self) -> int:
+        """Number of seats."""
+        return self.options.players
+
+    @property
+    @abstractmethod
+    def role_list(self) -> tuple[str, ...]:
+        """The roles of the game, one per seat, in a fixed order."""
+
+    @abstractmethod
+    def team_of(self, role: str) -> int:
+        """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
+
+    @cached_property
+    def distinct_roles(self) -> tuple[str, ...]:
+        """The roles of the game without repetitions."""
+        return tuple(dict.fromkeys(self.role_list))
+
+    @cached_property
+    def minority_roles(self) -> frozenset[str]:
+        """The roles of team 1."""
+        return frozenset(role for role in self.role_list if self.team_of(role) == 1)
+
+    @property
+    def return_scale(self) -> ReturnScale:
+        """The win rate; par is unknown, because the teams are uneven in size and in chances."""
+        return replace(WIN_RATE, par="unknown", team_names=self.team_names)
+
+    def team_name(self, role: str) -> str:
+        """Return the name of the team of a role."""
+        return self.team_names[self.team_of(role)]
+
+    def names_of(self, seats: Sequence[int]) -> str:
+        """Return the names of seats, parted by commas; `none` if there are none."""
+        names = self.seat_names
+        return ", ".join([names[seat] for seat in seats]) or "none"
 
 
 class HiddenRolesState(State, ABC):
@@ -123,74 +220,3 @@ class HiddenRolesState(State, ABC):
         if self.winner is None:
             return (0.0,) * self.game.num_players
         return tuple(float(team == self.winner) for team in self.teams())
-
-
-class HiddenRolesAnalysis(GameAnalysis, ABC):
-    """Exact posterior of the roles, and other worlds drawn from it."""
-
-    game: HiddenRolesBase
-
-    facts = ROLE_FACTS
-
-    @abstractmethod
-    def knowledge(self, player: int) -> RolePosterior:
-        """Return the posterior of `player` over the roles, before the deal."""
-
-    @abstractmethod
-    def redraw(
-        self,
-        before: HiddenRolesState,
-        other: HiddenRolesState,
-        phase: Mapping[int, Action],
-        player: int,
-        rng: random.Random,
-    ) -> Mapping[int, Action]:
-        """Draw the actions of a finished phase in another world that looks the same to `player`.
-
-        Args:
-            before: The true position at the beginning of the phase.
-            other: The same position in the other world.
-            phase: The true action of each seat.
-            player: The seat that must not see a difference; it takes the same action.
-            rng: Source of the draws.
-        """
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw the roles from the posterior of `player`, and then all hidden actions again."""
-        # Before the deal there is nothing to draw again.
-        if not history:
-            return []
-        roles = self._sample_roles(history, player, rng)
-        state, other = self.game.initial_state(), self.game.initial_state()
-        assert isinstance(state, HiddenRolesState) and isinstance(other, HiddenRolesState)
-        steps: list[Step] = []
-        while len(steps) < len(history):
-            # A history is a sequence of phases; only the last one may be unfinished.
-            size = len(state.to_act)
-            batch = history[len(steps) : len(steps) + size]
-            phase = {step.player: step.action for step in batch}
-            if CHANCE in phase:
-                drawn: Mapping[int, Action] = {CHANCE: DealRoles(roles)}
-            elif len(batch) == size:
-                drawn = self.redraw(state, other, phase, player, rng)
-            else:
-                drawn = _redraw_sealed(other, phase, player, rng)
-            # In the true order of commitment, which no player can see.
-            for step in batch:
-                state.apply(step.player, step.action)
-                other.apply(step.player, drawn[step.player])
-                steps.append(Step(step.player, drawn[step.player]))
-        return steps
-
-    def _sample_roles(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> tuple[str, ...]:
-        state = self.game.initial_state()
-        for step in history:
-            state.apply(step.player, step.action)
-        knowledge = self.knowledge(player)
-        for event in state.log.witnessed[player]:
-            knowledge.update(event)
-        return knowledge.sample(rng)

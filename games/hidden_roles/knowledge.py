@@ -1,8 +1,8 @@
-"""Exact posterior over hidden roles: the assignments that are consistent with one player's events.
+"""What one player knows of the hidden roles: the exact posterior, notes and words for both.
 
-The model is logical. All deals are equally likely, and a move that every role could have made
-proves nothing. So all consistent assignments are equally likely, and the entropy is the logarithm
-of their number.
+The posterior has the assignments of roles that are consistent with the player's events. The model
+is logical. All deals are equally likely, and a move that every role could have made proves nothing.
+So all consistent assignments are equally likely, and the entropy is the logarithm of their number.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from arena import Event, Placement
-from games.hidden_roles.base import HiddenRolesBase, RoleDealt, RolesRevealed
+from arena import Event, GameText, Notes, Placement
+from arena.core.text import per_cent
+from games.hidden_roles.game import HiddenRolesBase, RoleDealt, RolesRevealed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -203,3 +204,59 @@ class RolePosterior:
         worlds = self.worlds
         column = worlds[:, rng.randrange(worlds.shape[1])]
         return tuple(self.game.distinct_roles[role] for role in column)
+
+
+class RoleNotes(Notes):
+    """The own role and the exact posterior; a game subclasses it to note its own events."""
+
+    def __init__(self, game: HiddenRolesBase, player: int, posterior: RolePosterior) -> None:
+        super().__init__(game, player)
+        self.role = ""
+        self.is_over = False
+        self._posterior = posterior
+        # The posterior is computed only for texts that show it.
+        self._unread: list[Event] = []
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the player witnessed."""
+        self._unread.append(event)
+        match event:
+            case RoleDealt(_, role):
+                self.role = role
+            case RolesRevealed():
+                self.is_over = True
+
+    @property
+    def posterior(self) -> RolePosterior:
+        """The exact posterior after all events so far."""
+        for event in self._unread:
+            self._posterior.update(event)
+        self._unread.clear()
+        return self._posterior
+
+
+def percentages(
+    game: HiddenRolesBase, probabilities: Sequence[float], player: int | None = None
+) -> str:
+    """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
+    return ", ".join(
+        f"{name} {per_cent(probability)}"
+        for seat, (name, probability) in enumerate(zip(game.seat_names, probabilities, strict=True))
+        if seat != player
+    )
+
+
+def statement_note(text: str, length: int = 40) -> str:
+    """Return a statement for the end of a table row, cut to `length` characters."""
+    return f'"{text}"' if len(text) <= length - 2 else f'"{text[: length - 3]}…"'
+
+
+class HiddenRolesText(GameText):
+    """Texts that games of hidden roles share."""
+
+    game: HiddenRolesBase
+
+    def synonyms(self) -> Mapping[str, str]:
+        """Return other words for the players; a game adds those for its actions."""
+        names = self.game.seat_names
+        return {f"{word}{seat}": name for word in ("seat ", "P") for seat, name in enumerate(names)}

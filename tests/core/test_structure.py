@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from arena.cli import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("arena", "backends", "games", "replays", "trainers")
 FILES = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
@@ -75,6 +77,11 @@ def test_the_search_finds_a_cycle(graph: dict[str, set[str]], expected: list[str
 
 def test_folders_are_small_and_say_their_purpose() -> None:
     sizes = Counter(path.parent for path in FILES)
+    # The folder of the command line has one file for each command, and parts named after it.
+    commands = {entry.target.partition(":")[0] for entry in COMMANDS.values()}
+    cli = ROOT / "arena" / "cli"
+    assert {path.stem for path in cli.glob("*.py")} >= commands
+    sizes[cli] -= sum(path.stem.partition("_")[0] in commands for path in cli.glob("*.py"))
     assert {str(folder) for folder, size in sizes.items() if size > MOST_MODULES} == set()
     for folder in sizes:
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))), folder

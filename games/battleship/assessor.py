@@ -1,25 +1,86 @@
-"""Assessment of a game of Battleship by exact knowledge; `measures` lists what is measured."""
+"""Assessment of a game of Battleship by exact knowledge: measures, and other possible fleets."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
+from arena import (
+    CHANCE,
+    Action,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import Fact
 from arena.core.text import per_cent
-from games.battleship.base import BattleshipBase
-from games.battleship.events import FleetRevealed, Shoot, ShotFired
-from games.battleship.measures import FACTS, MEASURES
+from games.battleship.board import Fleet, Ship, has_room, union
+from games.battleship.events import FleetRevealed, PlaceFleet, PlaceShip, Shoot, ShotFired
+from games.battleship.game import Battleship, BattleshipState
 from games.battleship.posterior import FleetKnowledge, is_countable
-from games.battleship.resampling import resample
+from games.battleship.shot_record import ShotRecord
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
 
+MEASURES = (
+    Measure(
+        "efficiency",
+        "information of shots",
+        "share",
+        "higher",
+        "Expected information about the other fleet of the shots fired, over that of the best "
+        "shots; both exact, given what the player could know. Shots at a fleet whose place is "
+        "certain do not count.",
+    ),
+    Measure(
+        "hit_efficiency",
+        "chance of a hit",
+        "share",
+        "higher",
+        "Exact probability that the shots fired hit, over that of the squares that were most "
+        "likely to hold a ship.",
+    ),
+    Measure(
+        "hits",
+        "hits",
+        "share",
+        "higher",
+        "Shots that hit, over all shots.",
+    ),
+    Measure(
+        "bits",
+        "bits per shot",
+        "bits per shot",
+        "higher",
+        "Entropy of the other fleet before a shot minus after its result; over shots. Late shots "
+        "have less to gain.",
+        comparable=False,
+    ),
+)
+
+FACTS = {
+    "expected": Fact("bits", "expected information of the shot", ranks="shots by information"),
+    "best": Fact("bits", "expected information of the best shot", of_position=True),
+    "gained": Fact("bits", "information that the result gave"),
+    "probability": Fact(
+        "%", "exact probability that the shot hits", ranks="shots by chance of a hit"
+    ),
+    "best_probability": Fact("%", "greatest probability of a hit", of_position=True),
+}
+"""Descriptions of the facts of assessments, by name."""
+
+SWEEPS = 3
+"""Times that `resample` draws each ship again."""
 NEGLIGIBLE = 1e-9
 """Fewer bits count as none."""
 POOR = 0.5
@@ -52,7 +113,7 @@ class BattleshipAssessor:
 
     def __init__(
         self,
-        game: BattleshipBase,
+        game: Battleship,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
@@ -163,7 +224,7 @@ def comment(assessment: Assessment) -> Comment | None:
 class BattleshipAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Battleship."""
 
-    game: BattleshipBase
+    game: Battleship
 
     facts = FACTS
     measures = MEASURES
@@ -188,3 +249,66 @@ class BattleshipAnalysis(GameAnalysis):
 
     def comment(self, assessment: Assessment) -> Comment | None:
         return comment(assessment)
+
+
+def resample(
+    game: Battleship, history: Sequence[Step], player: int, rng: random.Random
+) -> list[Step]:
+    """Return a history with another fleet of the other player that fits all that `player` saw.
+
+    A Gibbs sampler: one ship at a time is drawn again, evenly among the places that fit the other
+    ships and the results of all shots. The even distribution over all fleets that fit is its
+    stationary distribution.
+    """
+    state = BattleshipState(game)
+    for step in history:
+        state.apply(step.player, step.action)
+    if state.is_terminal:  # Both fleets are revealed.
+        return list(history)
+    other = 1 - player
+    # A ship that is sealed in this round is in the history and must be drawn again too.
+    sealed = tuple(ship for seat, ship in state.sealed if seat == other)
+    record = ShotRecord(game.board, game.options.ships, game.options.announce_sunk)
+    for event in state.log.witnessed[player]:
+        if isinstance(event, ShotFired) and event.player == player:
+            record.add(event)
+    fleet = state.fleets[other] + sealed
+    # The true fleet is a valid start; each step keeps the results of all shots.
+    for _ in range(SWEEPS):
+        for number in rng.sample(range(len(fleet)), len(fleet)):
+            fleet = _redraw(fleet, number, record, rng)
+    return list(_with_fleet(history, other, [ship.name for ship in fleet]))
+
+
+def _redraw(fleet: Fleet, number: int, record: ShotRecord, rng: random.Random) -> Fleet:
+    """Return the fleet with one ship drawn again. The current place always fits."""
+
+    def with_ship(ship: Ship) -> Fleet:
+        return (*fleet[:number], ship, *fleet[number + 1 :])
+
+    occupied = union(fleet[:number]) | union(fleet[number + 1 :])
+    later = record.lengths[len(fleet) :]
+    places = [
+        ship
+        for ship in record.board.ships[fleet[number].length]
+        # During placement the ships that are still to come need room.
+        if not ship.zone & occupied
+        and record.allows(with_ship(ship))
+        and has_room(record.board, later, occupied | ship.mask)
+    ]
+    return with_ship(rng.choice(places))
+
+
+def _with_fleet(history: Sequence[Step], owner: int, names: Sequence[str]) -> Iterator[Step]:
+    """Yield a history in which `owner` has the ships of these names."""
+    # Sealed placements come in the order of the ships, whatever the other player did between.
+    placed = 0
+    for step in history:
+        match step.action:
+            case PlaceFleet(player) if player == owner:
+                yield Step(step.player, PlaceFleet(owner, tuple(names)))
+            case PlaceShip() if step.player == owner:
+                yield Step(owner, PlaceShip(names[placed]))
+                placed += 1
+            case _:
+                yield step

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from arena import Action, Decision, Observation, Seat
 from games.battleship.board import union
-from games.battleship.density import density
 from games.battleship.events import PlaceShip, Shoot
 from games.battleship.game import Battleship
 from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import FleetKnowledge, is_countable
-from games.battleship.shot_record import ShotRecord
+from games.battleship.shot_record import ShotRecord, density
 
 
 class BattleshipBot(ABC):

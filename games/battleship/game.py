@@ -8,16 +8,32 @@ benchmarks", NeurIPS 2019: with `placement=players`, `returns_type=damage`, `sho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Iterable, Iterator
 
-from games.battleship.base import BattleshipBase
-from games.battleship.state import BattleshipState
+from arena import CHANCE, Action, ActionSet, Game, InvalidAction, ReturnScale, State
+from games.battleship.board import (
+    Board,
+    Fleet,
+    Ship,
+    board_of,
+    has_room,
+    is_fleet,
+    random_fleet,
+    union,
+)
+from games.battleship.events import (
+    BattleshipOptions,
+    FleetRevealed,
+    PlaceFleet,
+    PlaceShip,
+    ShipsPlaced,
+    Shoot,
+    ShotFired,
+)
 
-if TYPE_CHECKING:
-    pass
 
-
-class Battleship(BattleshipBase):
+class Battleship(Game):
     """Two players; each hides a fleet and shoots at the other's in turn.
 
     Example:
@@ -34,8 +50,240 @@ class Battleship(BattleshipBase):
     Text = "games.battleship.text:BattleshipText"
     Analysis = "games.battleship.assessor:BattleshipAnalysis"
     Arrays = "games.battleship.notes:BattleshipArrays"
-    View = "games.battleship.view:BattleshipView"
+    View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
+
+    name = "battleship"
+    summary = "find and sink a hidden fleet"
+    num_players = 2
+    Options = BattleshipOptions
+    options: BattleshipOptions
+
+    @property
+    def board(self) -> Board:
+        """The squares and possible ships."""
+        # Not kept on the game: an observation would then hold thousands of objects.
+        options = self.options
+        return board_of(options.width, options.height, options.touching)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Value of each ship."""
+        return self.options.values or (1.0,) * len(self.options.ships)
+
+    @property
+    def return_scale(self) -> ReturnScale:
+        if self.options.returns_type == "win_loss":
+            return ReturnScale("score", "", -1.0, 1.0)
+        total = sum(self.values)
+        low = -self.options.loss_multiplier * total
+        # A scale needs two different ends, also if all values are 0.
+        return ReturnScale("damage", "", low, max(total, low + 1.0))
+
+    def fleet(self, names: Iterable[str]) -> Fleet:
+        """Return the ships of these names. Raises KeyError for an unknown one."""
+        return tuple(map(self.board.ship, names))
+
+    def _all_actions(self) -> Iterable[Action]:
+        yield from map(Shoot, self.board.names)
+        if self.options.placement == "players":
+            for length in sorted(set(self.options.ships)):
+                yield from (PlaceShip(ship.name) for ship in self.board.ships[length])
 
     def initial_state(self) -> BattleshipState:
         return BattleshipState(self)
+
+
+class BattleshipState(State):
+    """A position. Values are replaced, never changed in place, so that copies may share them."""
+
+    game: Battleship
+
+    def __init__(self, game: Battleship) -> None:
+        super().__init__(game)
+        # The deal by chance comes before turn 1; placement by the players is made in turns.
+        by_chance = game.options.placement == "random"
+        self.to_act = (CHANCE,) if by_chance else (0, 1)
+        self.turn = int(not by_chance)
+        self.fleets: tuple[Fleet, Fleet] = ((), ())
+        """The ships of each player that are placed so far."""
+        self.sealed: tuple[tuple[int, Ship], ...] = ()
+        """Players and ships of this round of placement, before both have placed one."""
+        self.shots = (0, 0)
+        """The set of squares that each player has shot at."""
+
+    # Placement
+
+    @property
+    def _dealing(self) -> int:
+        """The player whose fleet chance places next."""
+        return int(bool(self.fleets[0]))
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        """Draw a fleet for the next player; all fleets are equally likely."""
+        fleet = random_fleet(self.game.board, self.game.options.ships, rng)
+        return PlaceFleet(self._dealing, tuple(ship.name for ship in fleet))
+
+    def _is_possible(self, action: Action) -> bool:
+        if not isinstance(action, PlaceFleet) or action.player != self._dealing:
+            return False
+        # A replay may hold any text, so unknown names and wrong fleets are checked here.
+        try:
+            fleet = self.game.fleet(action.ships)
+        except KeyError:
+            return False
+        lengths = tuple(ship.length for ship in fleet)
+        return lengths == self.game.options.ships and is_fleet(fleet)
+
+    def parse(self, text: str) -> Action:
+        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
+        if self.to_act != (CHANCE,):
+            return super().parse(text)
+        # There are too many fleets to compare the text with each of them.
+        # The comparison below refuses every other way to write it.
+        action = PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
+        if str(action) == text and self._is_possible(action):
+            return action
+        raise InvalidAction(f"'{text}' is not a possible result of chance here")
+
+    def possible_ships(self, player: int) -> Iterator[Ship]:
+        """Yield the places for the next ship of a player that leave room for its later ships."""
+        own, board = self.fleets[player], self.game.board
+        length, *later = self.game.options.ships[len(own) :]
+        occupied = union(own)
+        for ship in board.ships[length]:
+            # A ship in the zone of a placed one has that one in its own zone, see `is_fleet`.
+            if not ship.zone & occupied and has_room(board, later, occupied | ship.mask):
+                yield ship
+
+    def _place_all(self, player: int, fleet: Fleet) -> None:
+        self.fleets = (fleet, ()) if player == 0 else (self.fleets[0], fleet)
+        self.log.append(ShipsPlaced(player, tuple(ship.name for ship in fleet)))
+        if player == 1:
+            self._start_turn(0)
+
+    def _place_one(self, player: int, ship: Ship) -> None:
+        """Seal a ship; when both players have placed one, each of them sees its own."""
+        self.sealed = (*self.sealed, (player, ship))
+        self.to_act = tuple(seat for seat in self.to_act if seat != player)
+        # Simultaneous: no event, not even for the own player, before both have placed.
+        if self.to_act:
+            return
+        (_, first), (_, second) = sorted(self.sealed, key=lambda pair: pair[0])
+        self.fleets = ((*self.fleets[0], first), (*self.fleets[1], second))
+        self.sealed = ()
+        for seat, each in enumerate((first, second)):
+            self.log.append(ShipsPlaced(seat, (each.name,)))
+        if len(self.fleets[0]) < len(self.game.options.ships):
+            self.to_act = (0, 1)
+            self.turn += 1
+        else:
+            self._start_turn(0)
+
+    # Shots
+
+    def _start_turn(self, player: int) -> None:
+        self.to_act = (player,)
+        self.turn += 1
+
+    def _shoot(self, player: int, square: str) -> None:
+        # The shot counts before its result: the last hit of a ship is the one that sinks it.
+        shot = 1 << self.game.board.index[square]
+        mine = self.shots[player] | shot
+        self.shots = (mine, self.shots[1]) if player == 0 else (self.shots[0], mine)
+        target = next((ship for ship in self.fleets[1 - player] if ship.mask & shot), None)
+        if target is None:
+            self.log.append(ShotFired(player, square, "miss"))
+        elif self.game.options.announce_sunk and not target.mask & ~mine:
+            self.log.append(ShotFired(player, square, "sunk", target.length))
+        else:
+            self.log.append(ShotFired(player, square, "hit"))
+        # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
+        if not union(self.fleets[1 - player]) & ~mine or self._no_shots_left():
+            self._end()
+        else:
+            self._start_turn(1 - player)
+
+    def _no_shots_left(self) -> bool:
+        """Return whether the second player, who shoots last, has fired its last shot."""
+        size = self.game.board.size
+        return self.shots[1].bit_count() == min(self.game.options.shots or size, size)
+
+    def _end(self) -> None:
+        self.to_act = ()
+        # Afterwards nothing is hidden: viewers and players see what was missed.
+        for player, fleet in enumerate(self.fleets):
+            self.log.append(FleetRevealed(player, tuple(ship.name for ship in fleet)))
+
+    def sunk(self, player: int) -> tuple[bool, ...]:
+        """Return, for each ship of a player, whether it is sunk."""
+        shots = self.shots[1 - player]
+        return tuple(not ship.mask & ~shots for ship in self.fleets[player])
+
+    @property
+    def _sunk_fleet(self) -> int | None:
+        """The player whose whole fleet is sunk."""
+        # Before all ships are placed, the sunk ones are fewer than this number in any case.
+        complete = len(self.game.options.ships)
+        return next((seat for seat in (0, 1) if sum(self.sunk(seat)) == complete), None)
+
+    # The interface of a state
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        game = self.game
+        if len(self.fleets[player]) < len(game.options.ships):
+            ships = self.possible_ships(player)
+            return game.actions.subset(PlaceShip(ship.name) for ship in ships)
+        # The table of actions begins with the shots, in the order of the squares.
+        table, shots = game.actions.actions, self.shots[player]
+        return game.actions.subset(
+            [table[square] for square in range(game.board.size) if not shots >> square & 1]
+        )
+
+    def _apply(self, player: int, action: Action) -> None:
+        match action:
+            case PlaceFleet(seat, names):
+                self._place_all(seat, self.game.fleet(names))
+            case PlaceShip(name):
+                self._place_one(player, self.game.board.ship(name))
+            case Shoot(square):
+                self._shoot(player, square)
+
+    def returns(self) -> tuple[float, float]:
+        """Return 1 for the winner and -1 for the loser, or the damage, see `returns_type`.
+
+        Damage: the summed values of the ships that a player has sunk, minus `loss_multiplier`
+        times those of its own ships that are sunk.
+        """
+        if self.game.options.returns_type == "damage":
+            lost, other = (
+                sum(
+                    value
+                    for value, sunk in zip(self.game.values, self.sunk(seat), strict=False)
+                    if sunk
+                )
+                for seat in (0, 1)
+            )
+            weight = self.game.options.loss_multiplier
+            return (other - weight * lost, lost - weight * other)
+        # Until the end there is no winner, also for a game that is cut off.
+        winner = self.winner
+        if winner is None:
+            return (0.0, 0.0)
+        return (1.0, -1.0) if winner == 0 else (-1.0, 1.0)
+
+    @property
+    def winner(self) -> int | None:
+        """The player who has sunk more ships at the end of the game; None if there is none."""
+        lost = [sum(self.sunk(seat)) for seat in (0, 1)]
+        if self.to_act or lost[0] == lost[1]:
+            return None
+        return int(lost[0] > lost[1])
+
+    def reason(self) -> str:
+        names = self.game.seat_names
+        if self._sunk_fleet is not None:
+            return f"all ships of {names[self._sunk_fleet]} are sunk"
+        if self.winner is None:
+            return "no shots are left, and both players have sunk equally many ships"
+        return f"no shots are left, and {names[self.winner]} has sunk more ships"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
-from games.battleship.base import BattleshipBase
 from games.battleship.board import LONGEST_SHIP, Fleet, union
 from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
+from games.battleship.game import Battleship
 from games.battleship.posterior import FleetKnowledge
 from games.battleship.shot_record import ShotRecord
 
@@ -20,9 +20,9 @@ from games.battleship.shot_record import ShotRecord
 class BattleshipNotes(Notes):
     """Facts that follow directly from a player's events."""
 
-    game: BattleshipBase
+    game: Battleship
 
-    def __init__(self, game: BattleshipBase, player: int) -> None:
+    def __init__(self, game: Battleship, player: int) -> None:
         super().__init__(game, player)
         board, options = game.board, game.options
         self.fleet: Fleet = ()
@@ -78,7 +78,7 @@ class BattleshipNotes(Notes):
 class BattleshipArrays(GameArrays):
     """Observations of Battleship as arrays."""
 
-    game: BattleshipBase
+    game: Battleship
 
     @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:

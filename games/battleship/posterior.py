@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import Event, Placement
-from games.battleship.base import BattleshipBase
 from games.battleship.board import board_of, union
 from games.battleship.events import FleetRevealed, ShotFired
+from games.battleship.game import Battleship
 from games.battleship.shot_record import ShotRecord
 
 MOST_FLEETS = 1_000_000
@@ -35,7 +35,7 @@ Masks = NDArray[np.uint64]
 """Sets of squares, one bit for each."""
 
 
-def fleet_bound(game: BattleshipBase) -> int:
+def fleet_bound(game: Battleship) -> int:
     """Return an upper bound of the number of fleets: all choices of places, conflicts included.
 
     Ships of equal length can be exchanged, so that a set of places counts once.
@@ -47,7 +47,7 @@ def fleet_bound(game: BattleshipBase) -> int:
     return choices
 
 
-def is_countable(game: BattleshipBase) -> bool:
+def is_countable(game: Battleship) -> bool:
     """Return whether exact knowledge of this board is available."""
     return game.board.size <= MOST_SQUARES and fleet_bound(game) <= MOST_FLEETS
 
@@ -156,7 +156,7 @@ class FleetKnowledge:
     The fleets are filtered when they are asked for, once for all shots since the last time.
     """
 
-    def __init__(self, game: BattleshipBase, player: int) -> None:
+    def __init__(self, game: Battleship, player: int) -> None:
         options = game.options
         self.game, self.player = game, player
         self.record = ShotRecord(game.board, options.ships, options.announce_sunk)

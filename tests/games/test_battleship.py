@@ -19,7 +19,6 @@ from arena.episodes.match import act_out
 from arena.episodes.measurement import assessments
 from arena.testing import check_game
 from games.battleship.board import Ship, board_of, has_room, is_fleet, random_fleet, union
-from games.battleship.density import density, empty_squares
 from games.battleship.events import (
     FleetRevealed,
     PlaceFleet,
@@ -28,10 +27,9 @@ from games.battleship.events import (
     Shoot,
     ShotFired,
 )
-from games.battleship.game import Battleship
+from games.battleship.game import Battleship, BattleshipState
 from games.battleship.posterior import FleetKnowledge, fleet_bound, is_countable
-from games.battleship.shot_record import ShotRecord
-from games.battleship.state import BattleshipState
+from games.battleship.shot_record import ShotRecord, density, empty_squares
 
 SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}
 

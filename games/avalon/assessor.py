@@ -7,11 +7,18 @@ from collections.abc import Collection, Mapping
 
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from arena.core.text import per_cent
-from games.avalon.base import AvalonBase
-from games.avalon.moves import FAIL, SUCCESS, PlayCard, Propose, VoteOnTeam
-from games.avalon.options import GOOD, MAX_PROPOSALS, MERLIN
-from games.avalon.posterior import AvalonPosterior
-from games.avalon.state import AvalonState
+from games.avalon.game import Avalon, AvalonState
+from games.avalon.knowledge import AvalonPosterior
+from games.avalon.moves import (
+    FAIL,
+    GOOD,
+    MAX_PROPOSALS,
+    MERLIN,
+    SUCCESS,
+    PlayCard,
+    Propose,
+    VoteOnTeam,
+)
 from games.hidden_roles.assessor import (
     HiddenRolesAnalysis,
     JudgedChoice,
@@ -101,7 +108,7 @@ def comment(assessment: Assessment) -> Comment:
 class AvalonAnalysis(HiddenRolesAnalysis):
     """Exact knowledge and judgements of Avalon."""
 
-    game: AvalonBase
+    game: Avalon
 
     measures = MEASURES
 

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Observation, Seat
 from games.avalon.game import Avalon
+from games.avalon.knowledge import AvalonNotes
 from games.avalon.moves import (
     APPROVE,
+    EVIL,
     FAIL,
+    MAX_PROPOSALS,
+    MERLIN,
     REJECT,
     SUCCESS,
     Assassinate,
@@ -21,8 +25,6 @@ from games.avalon.moves import (
     Propose,
     VoteOnTeam,
 )
-from games.avalon.notes import AvalonNotes
-from games.avalon.options import EVIL, MAX_PROPOSALS, MERLIN
 
 FAIL_RATE = 0.7
 """Assumed probability that an evil member of a team plays `fail`."""

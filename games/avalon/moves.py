@@ -1,11 +1,97 @@
-"""Actions and events of Avalon."""
+"""Options and roles of Avalon, the printed tables of teams, actions and events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
 
 from arena import Action, Event
+from games.hidden_roles.game import HiddenRolesOptions
+
+GOOD, EVIL = 0, 1
+"""Numbers of the teams."""
+
+SERVANT, MINION = "Loyal Servant", "Minion"
+MERLIN, PERCIVAL = "Merlin", "Percival"
+ASSASSIN, MORGANA, MORDRED, OBERON = "Assassin", "Morgana", "Mordred", "Oberon"
+GOOD_ROLES = (MERLIN, PERCIVAL, SERVANT)
+EVIL_ROLES = (ASSASSIN, MORGANA, MORDRED, OBERON, MINION)
+
+NUM_EVIL = {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}
+"""Evil players by the number of players, from the rule book."""
+TEAM_SIZES = {
+    5: (2, 3, 2, 3, 3),
+    6: (2, 3, 4, 3, 4),
+    7: (2, 3, 3, 4, 4),
+    8: (3, 4, 4, 5, 5),
+    9: (3, 4, 4, 5, 5),
+    10: (3, 4, 4, 5, 5),
+}
+"""Members of the team of each mission, by the number of players, from the rule book."""
+
+STANDARD = {
+    5: "percival+morgana",
+    6: "percival+morgana",
+    7: "percival+morgana+oberon",
+    8: "percival+morgana",
+    9: "percival+morgana+mordred",
+    10: "percival+morgana+mordred+oberon",
+}
+"""Special roles beside Merlin and the Assassin that are common at each number of players."""
+
+MAX_PROPOSALS = 5
+"""Rejected proposals of one mission after which evil wins."""
+
+
+class AvalonOptions(HiddenRolesOptions):
+    """Options of `avalon`."""
+
+    players: int = Field(5, ge=5, le=10, description="Number of seats.")
+    roles: str = Field(
+        "standard",
+        description="Special roles, joined by '+', of merlin, percival, morgana, mordred, oberon; "
+        "with merlin comes the assassin. 'standard': the usual set for the number of players; "
+        "'none': The Resistance, without special roles.",
+    )
+    talk: int = Field(
+        1,
+        ge=0,
+        le=3,
+        description="Rounds of statements before each vote; all players speak at once.",
+    )
+
+    @property
+    def special_roles(self) -> tuple[str, ...]:
+        """The special roles in the fixed order of this module, the Assassin included."""
+        names = {"standard": f"merlin+{STANDARD[self.players]}", "none": ""}
+        chosen = names.get(self.roles, self.roles).casefold().split("+")
+        if "merlin" in chosen:
+            chosen.append("assassin")
+        known = (MERLIN, PERCIVAL, ASSASSIN, MORGANA, MORDRED, OBERON)
+        return tuple(role for role in known if role.casefold() in chosen)
+
+    @model_validator(mode="after")
+    def _check_roles(self) -> Self:
+        if self.roles in ("standard", "none"):
+            return self
+        chosen = self.roles.casefold().split("+")
+        selectable = ("merlin", "percival", "morgana", "mordred", "oberon")
+        unknown = [name for name in chosen if name not in selectable]
+        if unknown or len(set(chosen)) < len(chosen):
+            fault = f"'{unknown[0][:40]}' is no special role" if unknown else "a role comes twice"
+            raise ValueError(f"roles: {fault}; join some of {', '.join(selectable)} by '+'")
+        # These three roles do nothing but hide or show Merlin.
+        if "merlin" not in chosen and chosen != ["oberon"]:
+            raise ValueError(f"roles: '{self.roles}' needs merlin, too")
+        evil = [role for role in self.special_roles if role in EVIL_ROLES]
+        if len(evil) > NUM_EVIL[self.players]:
+            raise ValueError(
+                f"roles: {', '.join(evil)} are {len(evil)} evil roles, but {self.players} players "
+                f"have {NUM_EVIL[self.players]}; leave some out"
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)

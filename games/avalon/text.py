@@ -6,8 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from arena import Event, Observation, Spoken, TextLevel
-from games.avalon.base import AvalonBase
+from games.avalon.game import Avalon
+from games.avalon.knowledge import AvalonNotes
 from games.avalon.moves import (
+    EVIL,
+    MAX_PROPOSALS,
+    MERLIN,
+    MORDRED,
+    MORGANA,
+    OBERON,
+    PERCIVAL,
     EvilRevealed,
     MerlinGuessed,
     MissionCardPlayed,
@@ -17,21 +25,11 @@ from games.avalon.moves import (
     TeamProposed,
     TeamVoted,
 )
-from games.avalon.notes import AvalonNotes
-from games.avalon.options import (
-    EVIL,
-    MAX_PROPOSALS,
-    MERLIN,
-    MORDRED,
-    MORGANA,
-    OBERON,
-    PERCIVAL,
-)
 from games.hidden_roles.game import RoleDealt, RolesRevealed
 from games.hidden_roles.knowledge import HiddenRolesText, percentages
 
 
-def _knowledge(game: AvalonBase) -> list[str]:
+def _knowledge(game: Avalon) -> list[str]:
     """Return a sentence for each role that sees others."""
     roles = game.role_list
     lines = []
@@ -50,12 +48,12 @@ def _knowledge(game: AvalonBase) -> list[str]:
     return lines
 
 
-def _exception(game: AvalonBase) -> str:
+def _exception(game: Avalon) -> str:
     hard = [str(n + 1) for n in range(5) if game.fails_needed(n) == 2]
     return f", but mission {', '.join(hard)} needs two fails" if hard else ""
 
 
-def _ending(game: AvalonBase) -> str:
+def _ending(game: Avalon) -> str:
     if MERLIN not in game.role_list:
         return "Good wins with three missions that succeed."
     return (
@@ -65,14 +63,14 @@ def _ending(game: AvalonBase) -> str:
     )
 
 
-def _notation(game: AvalonBase) -> str:
+def _notation(game: Avalon) -> str:
     notation = "propose Player NUMBER, Player NUMBER, … | approve | reject | success | fail"
     if MERLIN in game.role_list:
         notation += " | assassinate Player NUMBER"
     return f"{notation} | say TEXT | pass" if game.options.talk else notation
 
 
-def _secret(game: AvalonBase, event: SecretSeen) -> str:
+def _secret(game: Avalon, event: SecretSeen) -> str:
     seen = game.names_of(event.seats)
     if event.kind == "evil":
         return f"who is evil: {seen}."
@@ -85,12 +83,12 @@ def _cards(fails: int) -> str:
     return "no fail" if not fails else f"{fails} fail{'s' * (fails > 1)}"
 
 
-def _own_role(game: AvalonBase, notes: AvalonNotes) -> str:
+def _own_role(game: Avalon, notes: AvalonNotes) -> str:
     text = f"Your role is {notes.role} ({game.team_name(notes.role)})."
     return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
 
 
-def _progress(game: AvalonBase, notes: AvalonNotes) -> str:
+def _progress(game: Avalon, notes: AvalonNotes) -> str:
     won = sum(mission.succeeded for mission in notes.missions)
     text = f"Missions: {won} succeeded, {len(notes.missions) - won} failed."
     # No mission follows.
@@ -108,7 +106,7 @@ def _progress(game: AvalonBase, notes: AvalonNotes) -> str:
     return text
 
 
-def _records(game: AvalonBase, notes: AvalonNotes) -> list[str]:
+def _records(game: Avalon, notes: AvalonNotes) -> list[str]:
     """Return one line per player: its missions, and its votes."""
     # The open proposal has no votes yet.
     voted = [proposal for proposal in notes.proposals if proposal.votes]
@@ -126,7 +124,7 @@ def _records(game: AvalonBase, notes: AvalonNotes) -> list[str]:
     return lines
 
 
-def _deductions(game: AvalonBase, notes: AvalonNotes) -> list[str]:
+def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
     posterior = notes.posterior
     count = posterior.world_count()
     lines = [
@@ -152,7 +150,7 @@ def _actions(observation: Observation) -> str:
 class AvalonText(HiddenRolesText):
     """Texts of Avalon."""
 
-    game: AvalonBase
+    game: Avalon
 
     def new_notes(self, player: int) -> AvalonNotes:
         return AvalonNotes(self.game, player)

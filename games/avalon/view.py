@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from arena import Event, Panel, Spoken, Tabletop, Tile, TileRow
-from games.avalon.base import AvalonBase
-from games.avalon.moves import EvilRevealed, MissionEnded, SecretSeen, TeamProposed
-from games.avalon.notes import AvalonNotes
-from games.avalon.options import EVIL, MAX_PROPOSALS
+from games.avalon.game import Avalon
+from games.avalon.knowledge import AvalonNotes
+from games.avalon.moves import (
+    EVIL,
+    MAX_PROPOSALS,
+    EvilRevealed,
+    MissionEnded,
+    SecretSeen,
+    TeamProposed,
+)
 from games.hidden_roles.game import RoleDealt, RolesRevealed
 from games.hidden_roles.knowledge import statement_note
 
@@ -16,7 +22,7 @@ BLANK = Tile("-", "muted")
 class AvalonView:
     """The table as its viewer sees it, made from the events that the viewer has witnessed."""
 
-    def __init__(self, game: AvalonBase, seat: int | None) -> None:
+    def __init__(self, game: Avalon, seat: int | None) -> None:
         self.game = game
         # The tables of the notes only; their role and posterior are those of one player.
         self._notes = AvalonNotes(game, 0)

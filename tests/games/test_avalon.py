@@ -17,12 +17,14 @@ from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageEr
 from arena.testing import check_game
 from games.avalon.assessor import AvalonAssessor
 from games.avalon.bots import AvalonDeducer
-from games.avalon.game import Avalon
+from games.avalon.game import Avalon, AvalonState
+from games.avalon.knowledge import AvalonPosterior
 from games.avalon.moves import (
     APPROVE,
     FAIL,
     REJECT,
     SUCCESS,
+    TEAM_SIZES,
     Assassinate,
     EvilRevealed,
     MissionEnded,
@@ -30,9 +32,6 @@ from games.avalon.moves import (
     SecretSeen,
     TeamVoted,
 )
-from games.avalon.options import TEAM_SIZES
-from games.avalon.posterior import AvalonPosterior
-from games.avalon.state import AvalonState
 from games.hidden_roles.game import PASS, DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")

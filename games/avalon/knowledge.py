@@ -1,4 +1,10 @@
-"""Notes of one player of Avalon: what happened so far, as tables that texts and arrays read."""
+"""What one player of Avalon knows: the exact posterior of the roles, and notes of what happened.
+
+The posterior enumerates the assignments of the roles. Its declared model is minimal. What a role
+sees at the beginning is true and complete. A mission card `fail` was played by an evil member; a
+card `success` proves nothing, because evil members may play it. Proposals, votes and talk prove
+nothing, because every role may do them.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +14,57 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from arena import ArraySpec, Event, GameArrays, Observation
-from games.avalon.base import AvalonBase
+from games.avalon.game import Avalon
 from games.avalon.moves import (
+    ASSASSIN,
+    MAX_PROPOSALS,
     EvilRevealed,
+    MissionCardPlayed,
     MissionEnded,
     SecretSeen,
     TeamProposed,
     TeamVoted,
 )
-from games.avalon.options import MAX_PROPOSALS
-from games.avalon.posterior import AvalonPosterior
-from games.hidden_roles.knowledge import RoleNotes
+from games.hidden_roles.game import RoleDealt
+from games.hidden_roles.knowledge import RoleNotes, RolePosterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class AvalonPosterior(RolePosterior):
+    """Knowledge of one player about the roles."""
+
+    game: Avalon
+    role = ""
+    own_fails = 0
+    """`fail` cards of this player in the mission that ends now."""
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the player witnessed."""
+        super().update(event)
+        match event:
+            case RoleDealt(_, role):
+                self.role = role
+            case SecretSeen(_, seats):
+                self._see(seats)
+            case MissionCardPlayed(_, fails):
+                self.own_fails = int(fails)
+            case MissionEnded(_, seats, fails):
+                # Each `fail` of others needs one evil member among them.
+                others = [seat for seat in seats if seat != self.player]
+                self.add(others, self.game.minority_roles, fails - self.own_fails)
+                self.own_fails = 0
+            case EvilRevealed(seats, assassin):
+                self.add(seats, self.game.minority_roles, len(seats))
+                self.reveal(assassin, ASSASSIN)
+
+    def _see(self, seats: tuple[int, ...]) -> None:
+        # Complete: the seats that are seen have visible roles, and no other seat has.
+        _, visible = self.game.sight(self.role)
+        hidden = set(range(self.game.num_players)) - {self.player, *seats}
+        self.add(seats, visible, len(seats))
+        self.add(sorted(hidden), visible, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +85,9 @@ class Proposal:
 class AvalonNotes(RoleNotes):
     """Proposals, votes, missions and secrets that one player has witnessed."""
 
-    game: AvalonBase
+    game: Avalon
 
-    def __init__(self, game: AvalonBase, player: int) -> None:
+    def __init__(self, game: Avalon, player: int) -> None:
         super().__init__(game, player, AvalonPosterior(game, player))
         self.secret: SecretSeen | None = None
         self.proposals: list[Proposal] = []
@@ -93,7 +136,7 @@ class AvalonNotes(RoleNotes):
 class AvalonArrays(GameArrays):
     """Observations of Avalon as arrays."""
 
-    game: AvalonBase
+    game: Avalon
 
     @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:

@@ -11,9 +11,18 @@ import numpy as np
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
 from games.hidden_roles.game import PASS
 from games.werewolf.game import Werewolf
-from games.werewolf.moves import NO_SEAT, DayVote, Inspect, NightKill, Protect, ShootPlayer
-from games.werewolf.notes import WerewolfNotes
-from games.werewolf.options import PACK, SEER, WOLF
+from games.werewolf.knowledge import WerewolfNotes
+from games.werewolf.moves import (
+    NO_SEAT,
+    PACK,
+    SEER,
+    WOLF,
+    DayVote,
+    Inspect,
+    NightKill,
+    Protect,
+    ShootPlayer,
+)
 
 BETRAYAL = 0.25
 """Assumed rate of votes of a wolf against a wolf, relative to those of a villager."""

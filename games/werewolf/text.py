@@ -8,9 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from arena import Event, Observation, Spoken, TextLevel
 from games.hidden_roles.game import RoleDealt, RolesRevealed
 from games.hidden_roles.knowledge import HiddenRolesText, percentages
-from games.werewolf.base import WerewolfBase
+from games.werewolf.game import Werewolf
+from games.werewolf.knowledge import WerewolfNotes
 from games.werewolf.moves import (
     NO_SEAT,
+    PACK,
+    SEER,
+    WOLF,
     DayBegan,
     DayVoted,
     DoctorProtected,
@@ -21,8 +25,6 @@ from games.werewolf.moves import (
     PackSeen,
     SeerSaw,
 )
-from games.werewolf.notes import WerewolfNotes
-from games.werewolf.options import PACK, SEER, WOLF
 
 
 def _plural(role: str, count: int) -> str:
@@ -41,7 +43,7 @@ def _talk(rounds: int) -> str:
     )
 
 
-def _notation(game: WerewolfBase) -> str:
+def _notation(game: Werewolf) -> str:
     notation = "vote Player NUMBER | pass | kill Player NUMBER | inspect Player NUMBER"
     notation += " | protect Player NUMBER"
     if game.options.hunter:
@@ -53,7 +55,7 @@ def _role(role: str) -> str:
     return f" ({role})" if role else ""
 
 
-def _narrate_votes(game: WerewolfBase, event: DayVoted) -> str:
+def _narrate_votes(game: Werewolf, event: DayVoted) -> str:
     names = game.seat_names
     votes = ", ".join(
         f"{name} for {names[vote]}"
@@ -66,7 +68,7 @@ def _narrate_votes(game: WerewolfBase, event: DayVoted) -> str:
     return f"Votes: {votes or 'none'}. Result: {result}."
 
 
-def note_lines(game: WerewolfBase, observation: Observation, level: TextLevel) -> Iterator[str]:
+def note_lines(game: Werewolf, observation: Observation, level: TextLevel) -> Iterator[str]:
     """Yield the notes of this level, and the audience of a statement at night."""
     notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
     if level != "events" and notes.role and not notes.is_over:
@@ -77,7 +79,7 @@ def note_lines(game: WerewolfBase, observation: Observation, level: TextLevel) -
         yield "Only the living werewolves hear what you say now."
 
 
-def _facts(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
+def _facts(game: Werewolf, notes: WerewolfNotes) -> list[str]:
     names = game.seat_names
     own = f"Your role is {notes.role}."
     if notes.player in notes.dead:
@@ -104,7 +106,7 @@ def _facts(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
     return lines
 
 
-def _deductions(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
+def _deductions(game: Werewolf, notes: WerewolfNotes) -> list[str]:
     posterior = notes.posterior
     lines = [
         f"Possible assignments of the roles: {posterior.world_count():,}. Probability of being a "
@@ -120,7 +122,7 @@ def _deductions(game: WerewolfBase, notes: WerewolfNotes) -> list[str]:
 class WerewolfText(HiddenRolesText):
     """Texts of Werewolf."""
 
-    game: WerewolfBase
+    game: Werewolf
 
     def new_notes(self, player: int) -> WerewolfNotes:
         return WerewolfNotes(self.game, player)

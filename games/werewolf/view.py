@@ -5,16 +5,15 @@ from __future__ import annotations
 from arena import Event, Panel, Tabletop, Tile, TileRow
 from games.hidden_roles.game import RoleDealt, RolesRevealed
 from games.hidden_roles.knowledge import statement_note
-from games.werewolf.base import WerewolfBase
-from games.werewolf.moves import NO_SEAT, PackSeen, SeerSaw
-from games.werewolf.notes import WerewolfNotes
-from games.werewolf.options import WOLF
+from games.werewolf.game import Werewolf
+from games.werewolf.knowledge import WerewolfNotes
+from games.werewolf.moves import NO_SEAT, WOLF, PackSeen, SeerSaw
 
 
 class WerewolfView:
     """The table as its viewer sees it, made from the events that the viewer has witnessed."""
 
-    def __init__(self, game: WerewolfBase, seat: int | None) -> None:
+    def __init__(self, game: Werewolf, seat: int | None) -> None:
         self.game = game
         # The public tables of the notes only; the rest of them is about one player.
         self._notes = WerewolfNotes(game, 0)

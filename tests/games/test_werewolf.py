@@ -19,7 +19,8 @@ from arena.testing import check_game
 from games.hidden_roles.game import PASS
 from games.werewolf.assessor import WerewolfAssessor
 from games.werewolf.bots import WerewolfDeducer
-from games.werewolf.game import Werewolf
+from games.werewolf.game import Werewolf, WerewolfState, pack_choice
+from games.werewolf.knowledge import WerewolfPosterior
 from games.werewolf.moves import (
     DayBegan,
     DayVote,
@@ -35,8 +36,6 @@ from games.werewolf.moves import (
     SeerSaw,
     ShootPlayer,
 )
-from games.werewolf.posterior import WerewolfPosterior
-from games.werewolf.state import WerewolfState, pack_choice
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
 WITH_HUNTER = (*SEVEN[:4], "Hunter", *SEVEN[5:])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arena import ArraySpec, GameArrays, Observation
-from games.hanabi.base import HanabiBase
+from games.hanabi.game import Hanabi
 from games.hanabi.moves import CardDiscarded, CardPlayed, HintGiven
 from games.hanabi.table import HanabiNotes, HanabiTable
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def array_specs(game: HanabiBase) -> Mapping[str, ArraySpec]:
+def array_specs(game: Hanabi) -> Mapping[str, ArraySpec]:
     """Return the specs of an observation's arrays; kinds are numbered as in `HanabiDeck`.
 
     - `hands` (players - 1, slots, kinds): 1 for the card that another player holds.
@@ -92,7 +92,7 @@ def _move_row(table: HanabiTable, player: int) -> NDArray[np.int8]:
 class HanabiArrays(GameArrays):
     """Observations of Hanabi as arrays."""
 
-    game: HanabiBase
+    game: Hanabi
 
     @property
     def specs(self) -> Mapping[str, ArraySpec]:

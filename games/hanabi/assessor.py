@@ -13,13 +13,98 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import JsonValue
 
-from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
+from arena import (
+    CHANCE,
+    Action,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import Fact
 from arena.core.text import per_cent
-from games.hanabi.base import FACTS, MEASURES, HanabiBase
-from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
+from games.hanabi.game import Hanabi
+from games.hanabi.moves import (
+    CardDiscarded,
+    CardPlayed,
+    DiscardSlot,
+    HintGiven,
+    PlaySlot,
+)
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.resample import resample
-from games.hanabi.table import HanabiKnowledge
+from games.hanabi.table import HanabiKnowledge, resample
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "certain_plays",
+        "certain plays",
+        "share",
+        "higher",
+        "Cards played that fitted for certain, by the player's exact knowledge without the meaning "
+        "of conventions; over cards played.",
+    ),
+    Measure(
+        "play_probability",
+        "probability of plays",
+        "probability",
+        "higher",
+        "Exact probability, in the player's view, that the card it played would fit; over cards "
+        "played. Plays that trust a convention have a low probability here and still fit.",
+    ),
+    Measure(
+        "fitting_plays",
+        "plays that fitted",
+        "share",
+        "higher",
+        "Cards played that fitted, over cards played.",
+    ),
+    Measure(
+        "certain_taken",
+        "certain plays taken",
+        "share",
+        None,
+        "Turns in which a card was played that fitted for certain, over turns in which the player "
+        "held such a card.",
+    ),
+    Measure(
+        "discard_risk",
+        "risk of discards",
+        "probability",
+        "lower",
+        "Exact probability, in the player's view, that the card it discarded was the last copy of "
+        "a card that could still score; over discards.",
+    ),
+    Measure(
+        "hint_bits",
+        "bits per hint",
+        "bits per hint",
+        "higher",
+        "Entropy of the receiver's hand, in its own exact view, before the hint minus after it; "
+        "over hints.",
+    ),
+    Measure(
+        "lives_lost",
+        "lives lost",
+        "lives per game",
+        "lower",
+        "Plays of the seat that did not fit, per game.",
+    ),
+)
+
+FACTS: dict[str, Fact] = {
+    "probability": Fact(
+        "%", "probability that the played card fits, in the seat's exact view", ranks="plays"
+    ),
+    "best": Fact("%", "probability that the likeliest slot fits", of_position=True),
+    "risk": Fact("%", "probability that the discarded card is the last copy of a needed card"),
+    "useless": Fact("%", "probability that the discarded card can no longer score"),
+    "bits": Fact("bits", "information of the hint about the receiver's hand"),
+}
+"""Descriptions of the facts of assessments, by name."""
 
 Facts = dict[str, float]
 SMALL = 0.005
@@ -50,7 +135,7 @@ class HanabiAssessor:
 
     def __init__(
         self,
-        game: HanabiBase,
+        game: Hanabi,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
@@ -205,7 +290,7 @@ def comment(assessment: Assessment) -> Comment | None:
 class HanabiAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Hanabi."""
 
-    game: HanabiBase
+    game: Hanabi
 
     facts = FACTS
     measures = MEASURES

@@ -26,7 +26,7 @@ from functools import cache
 from typing import Self
 
 from arena import Event
-from games.hanabi.base import HanabiBase
+from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
@@ -67,7 +67,7 @@ class ConventionTable(HanabiTable):
             sets of kinds here are the same for all viewers.
     """
 
-    def __init__(self, game: HanabiBase, viewer: int) -> None:
+    def __init__(self, game: Hanabi, viewer: int) -> None:
         super().__init__(game, viewer)
         everything = (1 << len(game.deck.kinds)) - 1
         self._everything: Kinds = everything

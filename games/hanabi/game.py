@@ -1,28 +1,47 @@
-"""Hanabi as a `Game`.
+"""Hanabi as a `Game`, and its positions.
 
-Renderings, knowledge and analysis are imported when they are first used, so that listing the games
-stays fast.
+The rules follow the Hanabi Learning Environment: N. Bard et al., "The Hanabi Challenge: A New
+Frontier for AI Research", Artificial Intelligence 280 (2020), arXiv:1902.00506. Texts, analysis,
+arrays and the view are imported when they are first used, so that listing the games stays fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from arena import (
+    CHANCE,
     Action,
+    ActionSet,
+    ChanceOutcome,
+    Game,
+    InvalidAction,
     Observation,
     ReturnScale,
+    State,
 )
-from games.hanabi.base import HanabiBase
-from games.hanabi.moves import DiscardSlot, HintColour, HintRank
-from games.hanabi.state import HanabiState
+from games.hanabi.moves import (
+    CardDiscarded,
+    CardDrawn,
+    CardPlayed,
+    DiscardSlot,
+    DrawCard,
+    HanabiDeal,
+    HanabiDeck,
+    HanabiOptions,
+    HandsDealt,
+    HandSeen,
+    HintColour,
+    HintGiven,
+    HintRank,
+    PlaySlot,
+    UnseenCardDrawn,
+)
 
-if TYPE_CHECKING:
-    pass
 
-
-class Hanabi(HanabiBase):
+class Hanabi(Game):
     """Two to five players build fireworks together from cards that their owners do not see.
 
     `HanabiOptions` lists the options. The return of each seat is the common score.
@@ -42,10 +61,52 @@ class Hanabi(HanabiBase):
     Text = "games.hanabi.text:HanabiText"
     Analysis = "games.hanabi.assessor:HanabiAnalysis"
     Arrays = "games.hanabi.arrays:HanabiArrays"
-    View = "games.hanabi.view:HanabiView"
+    View = "games.hanabi.text:HanabiView"
     default_bots = ("conventions", "conventions")
 
+    name = "hanabi"
     summary = "build fireworks together; you see all hands but your own"
+    Options = HanabiOptions
+    options: HanabiOptions
+
+    @cached_property
+    def num_players(self) -> int:
+        """Number of seats."""
+        return self.options.players
+
+    @cached_property
+    def deck(self) -> HanabiDeck:
+        """The cards of this game."""
+        return HanabiDeck(self.options.colours, self.options.ranks)
+
+    @cached_property
+    def hand_size(self) -> int:
+        """Cards in a full hand."""
+        return self.options.cards_per_hand
+
+    def score(self, fireworks: tuple[int, ...], lives: int) -> int:
+        """Return the cards in the fireworks; 0 after the last life, unless the option keeps them.
+
+        Args:
+            fireworks: The highest rank played so far in each colour.
+            lives: Lives left.
+        """
+        # Bard et al. (2020): a team that loses its last life scores 0.
+        lost = lives == 0 and self.options.lost_score == "zero"
+        return 0 if lost else sum(fireworks)
+
+    def others(self, player: int) -> tuple[int, ...]:
+        """Return all seats but one, in turn order from its left."""
+        return tuple((player + step) % self.num_players for step in range(1, self.num_players))
+
+    def _all_actions(self) -> Iterable[Action]:
+        # A hint to oneself is never legal, but one table serves all seats.
+        slots = range(1, self.hand_size + 1)
+        yield from map(PlaySlot, slots)
+        yield from map(DiscardSlot, slots)
+        for target in range(self.num_players):
+            yield from (HintColour(target, colour) for colour in self.deck.colour_names)
+            yield from (HintRank(target, rank) for rank in range(1, self.deck.ranks + 1))
 
     @property
     def return_scale(self) -> ReturnScale:
@@ -63,3 +124,212 @@ class Hanabi(HanabiBase):
         # A hint costs a token only, and the oldest card is the one that players discard anyway.
         hints = (*legal.of(HintColour), *legal.of(HintRank))
         return legal.of(DiscardSlot)[:1] or hints or legal
+
+
+class HanabiState(State):
+    """A position. Values are replaced, never changed in place, so that copies may share them."""
+
+    game: Hanabi
+
+    def __init__(self, game: Hanabi) -> None:
+        super().__init__(game)
+        self.to_act = (CHANCE,)
+        self.player = 0
+        """The player in turn, also while chance draws a card for it."""
+        self.deck = game.deck.copies
+        """Copies of each kind in the deck."""
+        self.hands: tuple[tuple[str, ...], ...] = ((),) * game.num_players
+        """The oldest card of each hand is the first."""
+        self.fireworks = (0,) * game.deck.colours
+        self.tokens = game.options.hint_tokens
+        self.lives = game.options.lives
+        self.turns_left = game.num_players
+        """Turns that follow once the deck is empty: one for each player."""
+
+    def teams(self) -> tuple[int, ...]:
+        """Return the team of each seat: all play together."""
+        return (0,) * self.game.num_players
+
+    @property
+    def score(self) -> int:
+        """The common score so far."""
+        return self.game.score(self.fireworks, self.lives)
+
+    def returns(self) -> tuple[float, ...]:
+        """Return the common score, for each player."""
+        return (float(self.score),) * self.game.num_players
+
+    def reason(self) -> str:
+        if self.lives == 0:
+            why = "all lives are lost"
+        elif sum(self.fireworks) == len(self.game.deck.kinds):
+            why = "all fireworks are complete"
+        else:
+            why = "the deck is empty and the last round is over"
+        return f"{why}; score {self.score} of {len(self.game.deck.kinds)}"
+
+    # Chance
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        """Return the cards that may be drawn; the first deal has too many results to list."""
+        if self.turn == 0:
+            return super().chance_outcomes()
+        left = sum(self.deck)
+        return [
+            ChanceOutcome(DrawCard(card), copies / left)
+            for card, copies in zip(self.game.deck.kinds, self.deck, strict=True)
+            if copies
+        ]
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        """Draw the first hands, or one card.
+
+        The order of the cards in the deck depends on the generator only, not on the play. So games
+        with one seed have the same deck.
+        """
+        if self.turn:
+            return super().sample_chance(rng)
+        size, players = self.game.hand_size, self.game.num_players
+        # Without replacement, each copy of a card for itself.
+        cards = rng.sample(self.game.deck.kinds, size * players, counts=self.deck)
+        return HanabiDeal(tuple(tuple(cards[n * size : (n + 1) * size]) for n in range(players)))
+
+    def _is_possible(self, action: Action) -> bool:
+        if self.turn:
+            return super()._is_possible(action)
+        if not isinstance(action, HanabiDeal):
+            return False
+        # A replay from an unknown source may contain any deal.
+        sizes = [len(hand) for hand in action.hands]
+        cards = [card for hand in action.hands for card in hand]
+        index = self.game.deck.index
+        return sizes == [self.game.hand_size] * self.game.num_players and all(
+            card in index and cards.count(card) <= self.deck[index[card]] for card in cards
+        )
+
+    def parse(self, text: str) -> Action:
+        """Return the action whose `str()` is `text`; results of chance are included."""
+        if self.turn or not text.startswith("deal "):
+            return super().parse(text)
+        deal = HanabiDeal(tuple(tuple(hand.split()) for hand in text[5:].split("|")))
+        if str(deal) != text or not self._is_possible(deal):
+            raise InvalidAction(f"'{text}' is not a possible result of chance here")
+        return deal
+
+    # Moves of players
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        return self.game.actions.subset(self._moves(player))
+
+    def _moves(self, player: int) -> Iterator[Action]:
+        slots = range(1, len(self.hands[player]) + 1)
+        # Playing is always legal: no player in turn has an empty hand.
+        yield from map(PlaySlot, slots)
+        if self.tokens < self.game.options.hint_tokens:
+            yield from map(DiscardSlot, slots)
+        if self.tokens == 0:
+            return
+        deck = self.game.deck
+        # A hint must name at least one card.
+        for target in self.game.others(player):
+            colours = {deck.colour(card) for card in self.hands[target]}
+            yield from (HintColour(target, deck.colour_names[n]) for n in sorted(colours))
+            ranks = {deck.rank(card) for card in self.hands[target]}
+            yield from (HintRank(target, rank) for rank in sorted(ranks))
+
+    def _apply(self, player: int, action: Action) -> None:
+        if isinstance(action, HanabiDeal):
+            self._deal(action.hands)
+        elif isinstance(action, DrawCard):
+            self._draw(action.card)
+        else:
+            # Counted before the move: the move that empties the deck is followed by a full round.
+            self.turns_left -= not any(self.deck)
+            self._move(player, action)
+
+    def _deal(self, hands: tuple[tuple[str, ...], ...]) -> None:
+        for hand in hands:
+            for card in hand:
+                self._take(card)
+        self.hands = hands
+        self.log.append(HandsDealt(self.game.hand_size, sum(self.deck)))
+        for player, hand in enumerate(hands):
+            self.log.append(HandSeen(player, hand, self.game.others(player)))
+        self.turn, self.to_act = 1, (0,)
+
+    def _draw(self, card: str) -> None:
+        player, others = self.player, self.game.others(self.player)
+        self._take(card)
+        self._set_hand((*self.hands[player], card))
+        self.log.append(CardDrawn(player, card, sum(self.deck), others))
+        self.log.append(UnseenCardDrawn(player, sum(self.deck)))
+        self._next_turn()
+
+    def _take(self, card: str) -> None:
+        kind = self.game.deck.index[card]
+        # A new tuple, because clones share the old one.
+        self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
+
+    def _move(self, player: int, action: Action) -> None:
+        match action:
+            case PlaySlot(slot):
+                self._play(player, slot)
+            case DiscardSlot(slot):
+                self._recover_token()
+                card = self._leave_hand(slot)
+                self.log.append(CardDiscarded(player, slot, card, self.tokens))
+            case HintColour(target, colour):
+                self.tokens -= 1
+                letter = colour[0].upper()
+                slots = _numbers([c[0] == letter for c in self.hands[target]])
+                self.log.append(HintGiven(player, target, colour, None, slots, self.tokens))
+            case HintRank(target, rank):
+                self.tokens -= 1
+                slots = _numbers([c[1:] == str(rank) for c in self.hands[target]])
+                self.log.append(HintGiven(player, target, None, rank, slots, self.tokens))
+        # As in the Hanabi Learning Environment, no card is drawn after the last move.
+        if self._is_over():
+            self.to_act = ()
+        elif isinstance(action, PlaySlot | DiscardSlot) and any(self.deck):
+            self.to_act = (CHANCE,)
+        else:
+            self._next_turn()
+
+    def _play(self, player: int, slot: int) -> None:
+        card, deck = self._leave_hand(slot), self.game.deck
+        # A card that does not fit is out of the game, as if it were discarded.
+        fits = deck.fits(card, self.fireworks)
+        if fits:
+            colour, rank = deck.colour(card), deck.rank(card)
+            self.fireworks = (*self.fireworks[:colour], rank, *self.fireworks[colour + 1 :])
+            if rank == deck.ranks:  # A complete firework recovers a hint token.
+                self._recover_token()
+        else:
+            self.lives -= 1
+        self.log.append(CardPlayed(player, slot, card, fits, self.lives, self.tokens))
+
+    def _recover_token(self) -> None:
+        self.tokens = min(self.tokens + 1, self.game.options.hint_tokens)
+
+    def _leave_hand(self, slot: int) -> str:
+        hand = self.hands[self.player]
+        self._set_hand((*hand[: slot - 1], *hand[slot:]))
+        return hand[slot - 1]
+
+    def _set_hand(self, hand: tuple[str, ...]) -> None:
+        self.hands = (*self.hands[: self.player], hand, *self.hands[self.player + 1 :])
+
+    def _is_over(self) -> bool:
+        # Each firework has all ranks exactly if their sum is the number of kinds.
+        complete = sum(self.fireworks) == len(self.game.deck.kinds)
+        return self.lives == 0 or complete or self.turns_left == 0
+
+    def _next_turn(self) -> None:
+        self.player = (self.player + 1) % self.game.num_players
+        self.turn += 1
+        self.to_act = (self.player,)
+
+
+def _numbers(named: list[bool]) -> tuple[int, ...]:
+    """Return the numbers of the slots that a hint names."""
+    return tuple(slot for slot, flag in enumerate(named, 1) if flag)

@@ -1,23 +1,29 @@
-"""The table as one viewer sees it, kept up to date event by event."""
+"""The table as one viewer sees it, kept up to date event by event, and other possible histories."""
 
 from __future__ import annotations
 
 import copy
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Event, Notes, Placement
-from games.hanabi.base import HanabiBase
+from arena import CHANCE, Action, Event, Notes, Placement, Step
+from games.hanabi.game import Hanabi, HanabiState
 from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
     CardPlayed,
+    DiscardSlot,
+    DrawCard,
+    HanabiDeal,
     HandsDealt,
     HandSeen,
     HintGiven,
+    PlaySlot,
     UnseenCardDrawn,
 )
 from games.hanabi.posterior import HandPosterior
@@ -59,7 +65,7 @@ class HanabiTable:
         viewer: The seat of the viewer; None sees all hands.
     """
 
-    def __init__(self, game: HanabiBase, viewer: int | None) -> None:
+    def __init__(self, game: Hanabi, viewer: int | None) -> None:
         self.game = game
         self.viewer = viewer
         deck = game.deck
@@ -192,7 +198,7 @@ class HanabiTable:
 class HanabiNotes(Notes):
     """The table as one player sees it, for the renderings of its observations."""
 
-    def __init__(self, game: HanabiBase, player: int) -> None:
+    def __init__(self, game: Hanabi, player: int) -> None:
         super().__init__(game, player)
         self.table = HanabiTable(game, player)
 
@@ -207,7 +213,7 @@ class HanabiKnowledge:
     others gave a hint, or did not, is not evidence.
     """
 
-    def __init__(self, game: HanabiBase, player: int) -> None:
+    def __init__(self, game: Hanabi, player: int) -> None:
         self.table = HanabiTable(game, player)
         # Computed on demand, and again after the next event.
         self._posterior: HandPosterior | None = None
@@ -252,3 +258,61 @@ class HanabiKnowledge:
         rows += [(0.0, 0.0, 0.0)] * (size - len(rows))
         slots = tuple(f"slot {slot}" for slot in range(1, size + 1))
         return Placement(slots, ("own hand",) * size, FITS, tuple(rows))
+
+
+def resample(game: Hanabi, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
+    """Return the same history with other cards in the player's hand.
+
+    The cards of the own hand are drawn from their exact distribution. Everything else that is in a
+    history, the player has seen: other hands, cards that were played or discarded, and all moves.
+    """
+    if not history:
+        return []
+    # First pass, over the real history: what the player has seen.
+    state, table = HanabiState(game), HanabiTable(game, player)
+    for step in history:
+        state.apply(step.player, step.action)
+    for event in state.log.witnessed[player]:
+        table.update(event)
+    # The deck has no order yet, so only the own hand is hidden.
+    kinds = table.posterior().sample(rng)
+    return replace_hand(game, history, player, [game.deck.kinds[kind] for kind in kinds])
+
+
+def replace_hand(
+    game: Hanabi, history: Sequence[Step], player: int, hand: Sequence[str]
+) -> list[Step]:
+    """Return a history that deals the player the given cards in place of those that it holds now.
+
+    It need not be legal. `hand` begins with the oldest card.
+    """
+    steps = list(history)
+    for (number, place), card in zip(_origins(game, history, player), hand, strict=True):
+        # Cards that were played or discarded stay: all players have seen them.
+        action: Action = DrawCard(card)
+        dealt = steps[number].action
+        if isinstance(dealt, HanabiDeal):
+            cards = dealt.hands[player]
+            cards = (*cards[:place], card, *cards[place + 1 :])
+            action = HanabiDeal((*dealt.hands[:player], cards, *dealt.hands[player + 1 :]))
+        steps[number] = Step(CHANCE, action)
+    return steps
+
+
+def _origins(game: Hanabi, history: Sequence[Step], player: int) -> list[tuple[int, int]]:
+    """Return for each card that the player holds the step that dealt it, and its place there."""
+    origins: list[tuple[int, int]] = []
+    mover = 0
+    for number, step in enumerate(history):
+        match step.action:
+            case HanabiDeal():
+                origins = [(number, place) for place in range(game.hand_size)]
+            # The player who has moved last draws.
+            case DrawCard() if mover == player:
+                origins.append((number, 0))
+            case PlaySlot(slot) | DiscardSlot(slot) if step.player == player:
+                # The newer cards move down, as in the hand.
+                del origins[slot - 1]
+        if step.player != CHANCE:
+            mover = step.player
+    return origins

@@ -16,13 +16,13 @@ from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.tabletop import diagram
 from arena.testing import check_game
 from games.hanabi.arrays import array_specs
-from games.hanabi.cards import HanabiDeck
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
     CardPlayed,
     DiscardSlot,
     DrawCard,
     HanabiDeal,
+    HanabiDeck,
     HintColour,
     HintGiven,
     HintRank,

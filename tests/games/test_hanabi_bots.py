@@ -14,11 +14,10 @@ from arena import Match, Seat, make_agent, make_game, play
 from arena.agents.agent import act_now
 from arena.core.seeds import stream
 from games.hanabi.conventions import ConventionTable
-from games.hanabi.game import Hanabi
+from games.hanabi.game import Hanabi, HanabiState
 from games.hanabi.moves import (
     HintGiven,
 )
-from games.hanabi.state import HanabiState
 
 # Conventions and bots
 

@@ -21,8 +21,7 @@ from arena.core.errors import ArenaError
 from games.hanabi.assessor import HanabiAssessor
 from games.hanabi.game import Hanabi
 from games.hanabi.posterior import HandPosterior
-from games.hanabi.resample import replace_hand
-from games.hanabi.table import HanabiKnowledge
+from games.hanabi.table import HanabiKnowledge, replace_hand
 
 # Exact knowledge
 

@@ -6,12 +6,11 @@ import random
 from typing import Any
 
 from arena.core.action import CHANCE, Step
-from games.hanabi.game import Hanabi
+from games.hanabi.game import Hanabi, HanabiState
 from games.hanabi.moves import (
     HanabiDeal,
     PlaySlot,
 )
-from games.hanabi.state import HanabiState
 
 SMALL: dict[str, Any] = {"colours": 2, "ranks": 3, "hand_size": 2, "hint_tokens": 3}
 

@@ -18,7 +18,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import Fact
-from games.codenames.base import CodenamesBase
+from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
     TEAMS,
@@ -71,7 +71,7 @@ class CodenamesAssessor:
 
     def __init__(
         self,
-        game: CodenamesBase,
+        game: Codenames,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
@@ -133,7 +133,7 @@ class CodenamesAssessor:
 class CodenamesAnalysis(GameAnalysis):
     """Judgements of codenames."""
 
-    game: CodenamesBase
+    game: Codenames
 
     facts = FACTS
     measures = MEASURES

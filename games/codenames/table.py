@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
-from games.codenames.associations import NUMBERS
-from games.codenames.base import CodenamesBase
+from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
     NEUTRAL,
+    NUMBERS,
     TEAMS,
     ClueGiven,
     GuessesEnded,
@@ -41,7 +41,7 @@ class ClueRecord:
 class CodenamesTable(Notes):
     """Words, known owners and clues. For `Observation.notes`, the views, bots and texts."""
 
-    def __init__(self, game: CodenamesBase, player: int) -> None:
+    def __init__(self, game: Codenames, player: int) -> None:
         super().__init__(game, player)
         self._counts = game.owner_counts
         self.words: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class CodenamesTable(Notes):
 class CodenamesArrays(GameArrays):
     """Observations of codenames as arrays."""
 
-    game: CodenamesBase
+    game: Codenames
 
     @property
     def specs(self) -> Mapping[str, ArraySpec]:

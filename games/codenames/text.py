@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena import Event, GameText, Notes, Observation, TextLevel
-from games.codenames.base import CodenamesBase
+from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
     NEUTRAL,
@@ -105,7 +105,7 @@ def _actions(observation: Observation) -> Iterator[str]:
 class CodenamesText(GameText):
     """Texts of codenames."""
 
-    game: CodenamesBase
+    game: Codenames
 
     def synonyms(self) -> Mapping[str, str]:
         return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena import Event, Panel, Tabletop, Tile, TileRow, Tone
-from games.codenames.base import CodenamesBase
+from games.codenames.game import Codenames
 from games.codenames.moves import ASSASSIN, NEUTRAL, TEAMS
 from games.codenames.table import CodenamesTable
 from games.codenames.text import seats_text
@@ -24,7 +24,7 @@ LATEST = 2
 class CodenamesView:
     """The table as one viewer sees it; a clue giver, who has seen the key, sees all owners."""
 
-    def __init__(self, game: CodenamesBase, seat: int | None) -> None:
+    def __init__(self, game: Codenames, seat: int | None) -> None:
         self._columns = game.options.columns
         self._teams = tuple(
             f"{name}: {seats_text(game.num_players, team)}" for team, name in enumerate(TEAMS)

@@ -17,13 +17,14 @@ from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.tabletop import diagram, draw_tabletop
 from arena.testing import check_game
-from games.codenames.associations import ASSOCIATIONS, WORDS
-from games.codenames.bots import AssociativeBot
-from games.codenames.game import Codenames
+from games.codenames.bots import AssociativeBot, clue_similarity, similarity_of
+from games.codenames.game import Codenames, CodenamesState
 from games.codenames.moves import (
+    ASSOCIATIONS,
     PASS,
     STOP,
     TEAMS,
+    WORDS,
     Clue,
     ClueGiven,
     ClueOffer,
@@ -33,8 +34,6 @@ from games.codenames.moves import (
     KeyDealt,
     WordRevealed,
 )
-from games.codenames.similarity import clue_similarity, similarity_of
-from games.codenames.state import CodenamesState
 
 TABLE = (
     *("lion", "apple", "crown", "river"),

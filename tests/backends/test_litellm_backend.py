@@ -363,7 +363,8 @@ from backends.litellm import openrouter
 before = dict(os.environ)
 backend = openrouter("", Settings.load())
 assert backend.context_length == 128000
-assert set(os.environ) - set(before) <= {"LITELLM_LOCAL_MODEL_COST_MAP"}, set(os.environ)
+allowed = {"LITELLM_LOCAL_MODEL_COST_MAP", "TIKTOKEN_CACHE_DIR"}  # The second is litellm's own.
+assert set(os.environ) - set(before) <= allowed, set(os.environ)
 print(backend.model)
 """
 

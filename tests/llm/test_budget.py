@@ -246,7 +246,9 @@ def test_the_first_game_of_a_model_runs_alone_and_an_ample_budget_fills_the_tabl
     most: list[int] = []
 
     def reply(_: object) -> ScriptedReply:
-        most.append(len(play.llm._budget._running))
+        budget = play.llm._budget
+        assert budget is not None
+        most.append(len(budget._running))
         return CALL
 
     play = table(reply, max_cost=100, concurrency=50)

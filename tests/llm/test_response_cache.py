@@ -48,9 +48,9 @@ def test_the_same_request_is_answered_from_the_cache(tmp_path: Path) -> None:
         assert [answer.cached for answer in answers] == [run == 1, True, run == 1]
         assert play.tally.cached == (1, 3)[run]
         assert len(play.backend.requests) == (2, 0)[run]
-        assert play.llm._budget.spent_tokens == play.tally.prompt_tokens + (
-            play.tally.completion_tokens
-        )
+        budget = play.llm._budget
+        assert budget is not None
+        assert budget.spent_tokens == play.tally.prompt_tokens + play.tally.completion_tokens
         check_sums(play.tally)
 
 

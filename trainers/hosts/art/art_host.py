@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TYPE_CHECKING, TypeAlias, TypeVar
 
 from pydantic import JsonValue
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from arena.llm.backend import Backend
 
-    Model = art.Model[Any, Any]
-    Trainable = art.TrainableModel[Any, Any]
+    Model: TypeAlias = art.Model[Any, Any]
+    Trainable: TypeAlias = art.TrainableModel[Any, Any]
 
 DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 """The model of ART's examples: its chat template renders a chat as it was sampled."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.algorithms.lora import Lora
@@ -25,7 +25,7 @@ from trainers.hosts.art.convert import from_art
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
 from trainers.rewards.credit import credit_games
 
-AnyModel = TrainableModel[Any, Any]
+AnyModel: TypeAlias = TrainableModel[Any, Any]
 KEYWORDS = frozenset(field.name for field in fields(TrainSettings)) - {"seed"}
 
 

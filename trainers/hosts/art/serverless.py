@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TYPE_CHECKING, TypeAlias
 
 import httpx
 import openai
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from art.serverless import ServerlessBackend
     from art.types import TrainResult
 
-    Trainable = art.TrainableModel[Any, Any]
+    Trainable: TypeAlias = art.TrainableModel[Any, Any]
 
 KEY = "WANDB_API_KEY"
 URL_VARIABLE = "ARENA_SERVERLESS_URL"

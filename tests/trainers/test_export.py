@@ -393,7 +393,7 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
     assert all(len(skipped.reason) < 300 for skipped in told.skipped)
 
 
-def test_the_usual_reason_is_told_first_and_how_often(tmp_path: Path) -> None:
+def test_the_usual_reason_is_stated_first_and_how_often(tmp_path: Path) -> None:
     folder = tmp_path / "games"
     bots = record(tmp_path, "b", in_order(), specs=("bot:random", "bot:random")).read_bytes()
     folder.mkdir()
@@ -401,7 +401,7 @@ def test_the_usual_reason_is_told_first_and_how_often(tmp_path: Path) -> None:
     for number in range(3):
         record(folder, f"model-{number}", in_order(), seed=number, logprobs=False)
     with pytest.raises(UsageError) as caught:
-        export([folder], "art", tmp_path / "out")
+        export([folder], "openenv", tmp_path / "out")
     assert str(caught.value).startswith(
         "none of the 4 files is a finished game that can be trained on; 3: no token ids and "
         "log-probabilities are recorded: arena play keeps them with --set logprobs=true"

@@ -128,7 +128,7 @@ def test_a_server_that_does_not_start_shows_the_end_of_its_log(
 def test_a_port_of_another_program_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"--vllm-port {port}: another program uses this port"):
+        with pytest.raises(UsageError, match=f"vllm_port={port}: another program uses this port"):
             ServerProcess("it", port, tmp_path / "log")
     with suppress(UsageError):
         assert ServerProcess("it", port, tmp_path / "log").port == port

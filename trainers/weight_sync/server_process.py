@@ -204,6 +204,6 @@ def free_port(port: int, host: str = HOST) -> int:
         except OSError as error:
             raise UsageError(
                 f"vllm_port={port}: another program uses this port ({error.strerror}); stop it, "
-                "choose another port, or leave the flag out for a free one"
+                "choose another port, or omit the setting for a free one"
             ) from None
         return int(probe.getsockname()[1])

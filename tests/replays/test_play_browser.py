@@ -152,7 +152,7 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
         for square in ("1 1", "2 2", "1 2", "3 3", "1 3"):
             page = pages[0]
             page.locator(".is-turn").wait_for()
-            page.locator(f"[data-action='mark {square}'].pickable").click()
+            act(page, f"mark {square}")
             page.locator(".play:not(.is-turn)").wait_for()
             if square == "2 2":
                 host.page.reload()

@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -223,11 +223,8 @@ async def run_jobs(
     commits = GroupCommit(store) if store else None
 
     async def run_one(job: S) -> T:
-        if slots is None:
+        async with slots or nullcontext():
             result = await run(job)
-        else:
-            async with slots:
-                result = await run(job)
         if commits is not None:
             await commits.add(result)
         return result

@@ -207,6 +207,32 @@ def test_open_cards_are_nobodys() -> None:
         assert knowledge.marginals().sum() == pytest.approx(21 - 2)
 
 
+@pytest.mark.parametrize("leftover_cards", ["dealt", "open"])
+def test_before_the_deal_every_deal_is_possible(leftover_cards: str) -> None:
+    """Four players get four cards each of 21; two cards will lie open."""
+    game = Cluedo(players=4, leftover_cards=leftover_cards)
+    knowledge = CluedoKnowledge(game, 1)
+    sizes = (*game.hand_sizes, 21 - 3 - sum(game.hand_sizes))
+    assert sizes[4] == (2 if leftover_cards == "open" else 0)
+    orders = math.factorial(18) // math.prod(map(math.factorial, sizes))
+    assert knowledge.world_count() == 6 * 6 * 9 * orders
+    assert knowledge.entropy() == pytest.approx(math.log2(6 * 6 * 9))
+    assert knowledge.envelope_cards() == frozenset(game.deck.cards)
+    placement = knowledge.placement()
+    assert placement.places == (*game.seat_names, "Envelope")
+    for row, category in zip(placement.probabilities, placement.kinds, strict=True):
+        envelope = 1 / (9 if category == "Rooms" else 6)
+        seats = [(1 - envelope) * size / 18 for size in game.hand_sizes]
+        assert row == pytest.approx((*seats, envelope))
+    deal = knowledge.sample(random.Random(1))
+    assert tuple(map(len, (*deal.hands, deal.open_cards))) == sizes
+    state = game.initial_state()
+    state.apply(CHANCE, deal)
+    # The deal shows the open cards; from there on their hand is gone.
+    later = CluedoKnowledge.after(game, 1, state.log.witnessed[1])
+    assert later.marginals().shape == (21, 5)
+
+
 @pytest.mark.parametrize("times", [1, 24, 25, 64, 400])
 def test_a_question_asked_again_and_again(times: int) -> None:
     """A refuter that always shows the same card of three probably has no other of them.

@@ -86,7 +86,12 @@ class CluedoKnowledge:
         # Before any event each holder may have every card. The categories are disjoint, so their
         # sum is the union.
         all_cards = sum(categories)
-        holders = [Holder(size, all_cards) for size in (*game.hand_sizes, 3)]
+        sizes = (*game.hand_sizes, 3)
+        # Until the deal shows them, the cards that will lie open are a hand of their own.
+        self._undealt = len(deck.cards) - sum(sizes)
+        if self._undealt:
+            sizes = (*game.hand_sizes, self._undealt, 3)
+        holders = [Holder(size, all_cards) for size in sizes]
         self.constraints = Constraints(len(deck.cards), categories, holders)
         self._suggestion: Triple | None = None
         self._count: DealCount | None = None
@@ -160,7 +165,9 @@ class CluedoKnowledge:
 
     def _remove_open_cards(self, cards: tuple[str, ...]) -> None:
         """Take the cards that lie open out of all categories and hands."""
-        open_cards = self._set(cards)
+        open_cards, self._undealt = self._set(cards), 0
+        # They are known now, so their hand goes; the envelope is the last holder again.
+        del self.constraints.holders[self.envelope]
         self.constraints.categories = tuple(c & ~open_cards for c in self.constraints.categories)
         for holder in self.constraints.holders:
             holder.may &= ~open_cards
@@ -228,11 +235,13 @@ class CluedoKnowledge:
     def marginals(self) -> NDArray[np.float64]:
         """Return P(holder has card), shape (cards, seats + 1).
 
-        Rows are in deck order; the last column is the envelope. An open card has a row of zeros.
+        Rows are in deck order; the last column is the envelope. An open card has a row of zeros;
+        before the deal a row lacks the probability that its card will lie open.
         """
         # The seats' columns cost more than the envelope's, so they are computed on demand only.
         if self._marginals is None:
-            self._marginals = self.count.marginals()
+            table = self.count.marginals()
+            self._marginals = np.delete(table, self.envelope, 1) if self._undealt else table
         return self._marginals
 
     def placement(self) -> Placement:
@@ -308,20 +317,22 @@ class CluedoKnowledge:
         # Chain rule: P(deal) = product over cards of P(holder of card | holders drawn before).
         drawn = CluedoKnowledge(self.game, self.player, self.refuter)
         drawn.constraints = self.constraints.copy()
-        deck, holders = self.game.deck, range(self.envelope + 1)
-        open_cards = [card for card in deck.cards if not self.marginals()[deck.index[card]].any()]
+        deck, holders = self.game.deck, range(len(self.constraints.holders))
+        open_cards = [card for card in deck.cards if not self.constraints.cards & self._bit[card]]
         for card in deck.cards:
             if card not in open_cards:
                 # Exact conditional probabilities: a holder that is drawn never leaves a
                 # contradiction, so nothing is rejected.
-                chances = drawn.marginals()[deck.index[card]]
+                chances = drawn.count.marginals()[deck.index[card]]
                 drawn._must(rng.choices(holders, chances)[0], self._bit[card])
         piles = [
             tuple(card for card in deck.cards if place.must & self._bit[card])
             for place in drawn.constraints.holders
         ]
         # The envelope is the last pile; in deck order its cards are suspect, weapon, room.
-        return DealCards(Triple(*piles.pop()), tuple(piles), tuple(open_cards))
+        envelope = Triple(*piles.pop())
+        lying = piles.pop() if self._undealt else tuple(open_cards)
+        return DealCards(envelope, tuple(piles), lying)
 
 
 def _inconsistent() -> ValueError:

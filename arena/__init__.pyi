@@ -34,7 +34,9 @@ from .core.errors import IllegalAction as IllegalAction
 from .core.errors import InvalidAction as InvalidAction
 from .core.errors import StopPlaying as StopPlaying
 from .core.errors import UsageError as UsageError
+from .core.event import Decision as Decision
 from .core.event import Event as Event
+from .core.event import Ply as Ply
 from .core.event import Spoken as Spoken
 from .core.game import Game as Game
 from .core.game import GameOptions as GameOptions
@@ -47,8 +49,6 @@ from .core.observation import TextLevel as TextLevel
 from .core.outcome import WIN_RATE as WIN_RATE
 from .core.outcome import Outcome as Outcome
 from .core.outcome import ReturnScale as ReturnScale
-from .core.ply import Decision as Decision
-from .core.ply import Ply as Ply
 from .core.state import ChanceOutcome as ChanceOutcome
 from .core.state import State as State
 from .core.tabletop import Ink as Ink

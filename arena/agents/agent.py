@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from arena.agents.chat import ChatOptions
 from arena.core.action import Action
 from arena.core.errors import ArenaError
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.ply import Decision
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService

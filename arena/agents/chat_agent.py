@@ -32,8 +32,8 @@ from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
 from arena.core.action import Action
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
+from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.core.spec import redacted
 from arena.llm.backend import BackendTraits, Message, Request
 

@@ -20,10 +20,9 @@ from arena.agents.display import Picture, draw_table, ending
 from arena.agents.typed_action import ActionCompleter, guess, parse, usual_action
 from arena.core.action import Action
 from arena.core.errors import ActionError, UsageError
-from arena.core.event import Event
+from arena.core.event import Decision, Event
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
-from arena.core.ply import Decision
 from arena.core.state import State
 
 HELP = (

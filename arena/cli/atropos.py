@@ -54,7 +54,7 @@ def api_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
 
     require("arena atropos api", ("starlette", "uvicorn"), "serve")
     from trainers.atropos.app import serve_trajectories

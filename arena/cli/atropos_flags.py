@@ -74,7 +74,7 @@ class OpenAIFlags:
         """Register the model as the learner. Raises UsageError."""
         from pydantic import SecretStr
 
-        from arena.plugins.extras import require
+        from arena.plugins.catalog import require
 
         require("arena atropos", ("httpx",), "models")
         from backends.openai_http import HTTPBackend, check_url

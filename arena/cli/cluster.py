@@ -39,7 +39,7 @@ def check_command(
 
     Exits with 1 if a node cannot run workers.
     """
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
 
     require("arena cluster check", ["ray"], "ray")
     from arena.episodes.executors.ray_check import check_cluster

@@ -25,8 +25,8 @@ from arena.episodes.files import game_stem
 if TYPE_CHECKING:
     from arena.agents.agent import Agent
     from arena.agents.human import HumanAgent
+    from arena.core.event import Ply
     from arena.core.outcome import Outcome
-    from arena.core.ply import Ply
     from arena.core.state import State
     from arena.episodes.executors import Executor
     from arena.episodes.job import FinishedJob, GameJob

@@ -120,7 +120,7 @@ def serve_command(
     out: Annotated[Path | None, Flag(help="Folder for replays. Default: none are kept.")] = None,
 ) -> int:
     """Serve a game: a client plays one seat, the opponents the others."""
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
 
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.openenv.host import HostedGame
@@ -167,7 +167,7 @@ def package_command(
     """
     import json
 
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
 
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.openenv.host import HostedGame
@@ -216,7 +216,7 @@ def validate_command(
     """
     import json
 
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
 
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.openenv.validation import validate_package

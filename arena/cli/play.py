@@ -209,7 +209,7 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
     Raises:
         UsageError: The flags do not fit together, or the address cannot be used.
     """
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
 
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup

@@ -276,7 +276,7 @@ class ExecutorFlags(Config):
 
     def check_executor(self) -> None:
         """Raise UsageError for flags that do not fit together, MissingDependency without Ray."""
-        from arena.plugins.extras import require
+        from arena.plugins.catalog import require
 
         if self.executor == "ray":
             require("--executor ray", ["ray"], "ray")

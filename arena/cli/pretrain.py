@@ -179,7 +179,7 @@ def _settings(
     """Return the settings of a run with --base-model. Raises UsageError."""
     from pydantic import ValidationError
 
-    from arena.plugins.extras import require
+    from arena.plugins.catalog import require
     from arena.plugins.loader import make_game
     from backends.embedded import find_checkpoint
     from trainers.pretrain.recipe import imitated_bots

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from arena.core.analysis import Fact
-    from arena.core.ply import Decision
+    from arena.core.event import Decision
     from arena.episodes.policy_agreement import Facts, MeanFact, PolicyAgreement
     from arena.evaluation.formatting import Grid
 

@@ -14,7 +14,7 @@ import typer
 
 from arena.cli.flags import flag_groups
 from arena.core.errors import UsageError
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from backends.server import DEFAULT_PORT, ServeOptions
 

@@ -16,10 +16,9 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 from pydantic import JsonValue
 
 from arena.core.action import Action, ActionValues, Step
-from arena.core.event import Event
+from arena.core.event import Event, Ply
 from arena.core.observation import ObservedGame
 from arena.core.outcome import Outcome
-from arena.core.ply import Ply
 from arena.core.state import State
 
 

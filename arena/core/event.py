@@ -1,11 +1,14 @@
-"""Events, and the log of the events that each player has witnessed."""
+"""Events, the log of the events that each player has witnessed, and decisions that cause them."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from pydantic import JsonValue
+
+from arena.core.action import CHANCE, Action
 
 
 class Event:
@@ -90,3 +93,46 @@ class EventLog:
         twin.events = self.events.copy()
         twin.witnessed = [events.copy() for events in self.witnessed]
         return twin
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decision:
+    """The choice of an agent, with details for the replay."""
+
+    action: Action
+    failure: str | None = None
+    """Reason why a fallback was played instead of the agent's own choice; None if it was not."""
+    details: Mapping[str, JsonValue] = dataclasses.field(default_factory=dict)
+    """Data about how the agent came to its choice."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ply:
+    """One applied action and the events that it caused."""
+
+    number: int
+    player: int
+    decision: Decision
+    events: tuple[Event, ...]
+    seconds: float | None = None
+    """Time of the decision; None for chance."""
+
+    def lines(self) -> Iterator[dict[str, JsonValue]]:
+        """Yield the lines of a replay for this ply."""
+        action = str(self.decision.action)
+        if self.player == CHANCE:
+            yield {"type": "chance", "ply": self.number, "action": action}
+        else:
+            yield {
+                "type": "decision",
+                "ply": self.number,
+                "player": self.player,
+                "action": action,
+                "failure": self.decision.failure,
+                "details": dict(self.decision.details),
+                # Microseconds are the resolution of a replay.
+                "seconds": round(self.seconds or 0.0, 6),
+            }
+        # After the move, since a reader assigns events to the last move.
+        for event in self.events:
+            yield {"type": "event", "ply": self.number, **event.to_json()}

@@ -21,7 +21,7 @@ from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs import multi_agent
 from arena.envs.gymnasium import flat_bounds, flatten
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 
 require("arena.envs.rllib", ["ray", "torch"], "rllib")

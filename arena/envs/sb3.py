@@ -33,7 +33,7 @@ from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs.batches import DealQueue, batch_of, ended
 from arena.envs.gymnasium import FlatActionMaskEnv, FlatArray, SingleAgentEnv, flat_bounds
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 
 require("arena.envs.sb3", ["stable_baselines3", "sb3_contrib"], "sb3")

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 from arena.agents.chat import ChatOptions
 from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
+from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.ply import Ply
 from arena.core.state import State
 from arena.core.text import pluralize, printable, shorten
 from arena.episodes.record import ChanceLine, Position, dump

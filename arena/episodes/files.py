@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
+from arena.core.event import Ply
 from arena.core.outcome import Outcome
-from arena.core.ply import Ply
 from arena.core.state import State
 from arena.episodes.record import Episode, Header, OutcomeLine, dump, turns_played
 

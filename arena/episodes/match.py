@@ -20,10 +20,10 @@ from arena.agents.seating import make_agent
 from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
 from arena.core.errors import IllegalAction, StopPlaying, UsageError
+from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.outcome import Outcome
-from arena.core.ply import Decision, Ply
 from arena.core.seeds import check_seed, stream
 from arena.core.spec import redacted
 from arena.core.state import State

@@ -18,9 +18,9 @@ from arena.agents.agent import Agent, Seat
 from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.analysis import Appraiser
+from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.ply import Decision, Ply
 from arena.core.seeds import stream
 from arena.episodes.match import decide
 from arena.episodes.replay import Replay

@@ -20,10 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from arena.agents.chat import ChatOptions
 from arena.core.action import CHANCE
+from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.core.outcome import Outcome
-from arena.core.ply import Ply
 from arena.core.state import State
 from arena.core.text import decimal, pluralize
 from arena.core.version import __version__

@@ -16,9 +16,9 @@ from pydantic import JsonValue, ValidationError
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ActionError, ReplayError, UsageError
+from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.ply import Decision, Ply
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.core.text import pluralize, shorten

@@ -36,10 +36,10 @@ from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.analysis import GameAnalysis, Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
-from arena.core.ply import Ply
 from arena.core.spec import Spec
 from arena.core.state import State
 from arena.episodes.measurement import custom_measures, measure_seats

@@ -1,16 +1,18 @@
 """Catalog of the names that plugins register, and the code that each name refers to.
 
 The catalog is filled on the first look-up, never on import; the code behind a name is imported on
-first use. All plugins, the bundled packages included, fill it by the same function,
-`register(catalog)`.
+first use, and `require` checks for the packages that it needs. All plugins, the bundled packages
+included, fill it by the same function, `register(catalog)`.
 """
 
 from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +104,19 @@ class Catalog:
     def restore(self, entries: dict[str, dict[str, CatalogEntry]]) -> None:
         """Replace all entries by those of `entries_by_kind`."""
         self._entries = entries
+
+
+def require(what: str, packages: Iterable[str], extras: str) -> None:
+    """Raise MissingDependency if `what` needs a package that is not installed.
+
+    Args:
+        what: The command or feature, as the message names it.
+        packages: Names of the modules that it imports later.
+        extras: The extras of arena-games that install them.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingDependency(
+                f"{what} needs the package '{package}', which is not installed: "
+                f"pip install 'arena-games[{extras}]'"
+            )

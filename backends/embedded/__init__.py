@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Choice, Completion, Request, Token, Usage
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.llm.backend import Backend

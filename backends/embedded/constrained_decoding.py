@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from arena.core.errors import UsageError
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from backends.embedded.token_sampling import SamplingParams, TokenIds
 from backends.embedded.tokenizer import CheckpointTokenizer
 

@@ -24,7 +24,7 @@ from filelock import FileLock
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, UsageError
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from backends.embedded import (
     CHECKPOINTS,
     FETCHABLE,

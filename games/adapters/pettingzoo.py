@@ -20,7 +20,7 @@ from arena import Action, ActionSet
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
 from arena.core.text import shorten
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from arena.plugins.families import FamilyGame
 from games.adapters.library_game import (
     NO_ARRAY,

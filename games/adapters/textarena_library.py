@@ -13,7 +13,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 
 
 class TextArenaRandom(threading.local):

@@ -13,7 +13,7 @@ from arena import Replay
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.episodes.files import open_draft
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.film import FilmFormat, FilmOptions
 from replays.film.encoders import gif_sink, mp4_sink

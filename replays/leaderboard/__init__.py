@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

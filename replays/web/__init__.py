@@ -27,7 +27,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService

@@ -11,8 +11,8 @@ from random_games import walk
 
 from arena.agents.chat import AnswerForm, Chat, ChatOptions, opening
 from arena.agents.reply.reader import read_reply
+from arena.core.event import Ply
 from arena.core.observation import CombinedMove
-from arena.core.ply import Ply
 from arena.episodes.match import Match, play
 from arena.llm.backend import Request
 from arena.llm.service import LLMService

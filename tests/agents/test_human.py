@@ -16,8 +16,8 @@ from arena.agents.human import HumanAgent, split_actions
 from arena.agents.typed_action import ActionCompleter, Guess, guess, parse, usual_action
 from arena.cli.game_run import Epilogue
 from arena.core.errors import ActionError
+from arena.core.event import Decision, Ply
 from arena.core.observation import TextLevel
-from arena.core.ply import Decision, Ply
 from arena.core.state import State
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Suggest

@@ -26,8 +26,8 @@ from arena.core.errors import (
     StopPlaying,
     UsageError,
 )
+from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.episodes.executors import ExecutorKind, in_worker, make_executor
 from arena.episodes.executors.pool import MAX_LOSSES, WorkerPool
 from arena.episodes.executors.worker import ProcessChannel

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from arena.core.errors import ArenaError, StopPlaying
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import (
     FinishedJob,

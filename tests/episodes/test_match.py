@@ -11,8 +11,8 @@ import pytest
 from arena.agents.agent import Agent
 from arena.core.action import Action
 from arena.core.errors import UsageError
+from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 

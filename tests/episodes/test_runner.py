@@ -12,9 +12,9 @@ import pytest
 from arena.agents.agent import Agent, RandomBot, Seat, act_now
 from arena.agents.seating import make_agent
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.core.seeds import stream
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play

@@ -26,7 +26,7 @@ from arena import (
 )
 from arena.agents.agent import RandomBot, act_now, uniform
 from arena.core.analysis import GameAnalysis
-from arena.core.ply import Ply
+from arena.core.event import Ply
 from arena.episodes.match import outcome_of
 from arena.episodes.record import Episode, Header
 from arena.evaluation.aggregation import EvaluationAggregator

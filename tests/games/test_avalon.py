@@ -331,7 +331,7 @@ def test_deductions_are_told() -> None:
 
 
 def test_assessor_judges_good_players_only() -> None:
-    from arena.core.ply import Decision, Ply
+    from arena.core.event import Decision, Ply
 
     game = Avalon(talk=0)
     _, history = played(game, 5)

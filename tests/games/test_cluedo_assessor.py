@@ -16,8 +16,8 @@ from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
+from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
-from arena.core.ply import Decision, Ply
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode

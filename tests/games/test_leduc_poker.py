@@ -15,9 +15,9 @@ from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction
+from arena.core.event import Decision, Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
-from arena.core.ply import Decision, Ply
 from arena.core.state import State
 from arena.core.tabletop import diagram
 from arena.evaluation.exploitability import (

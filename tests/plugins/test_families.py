@@ -123,7 +123,7 @@ def test_wrong_names_of_families(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_missing_library_is_an_error_that_names_the_extra(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena.plugins.extras.find_spec", lambda package: None)
+    monkeypatch.setattr("arena.plugins.catalog.find_spec", lambda package: None)
     for module in ("open_spiel.library", "pettingzoo", "textarena_library"):
         forget_imports(f"games.adapters.{module}")
     with pytest.raises(MissingDependency, match=rf"arena-games\[{extra}\]"):

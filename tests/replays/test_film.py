@@ -22,7 +22,7 @@ from web_viewer import record
 from arena.cli import run
 from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.episodes.replay import Replay, read_replay
-from arena.plugins import extras
+from arena.plugins import catalog
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.film import (
     LAST_SECONDS,
@@ -214,7 +214,7 @@ def test_an_unknown_format_and_a_folder(kuhn: Path, capsys: pytest.CaptureFixtur
 def test_a_missing_package_names_the_extra(
     kuhn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: FilmFormat, package: str
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == package else name)
+    monkeypatch.setattr(catalog, "find_spec", lambda name: None if name == package else name)
     with pytest.raises(MissingDependency, match=rf"'{package}'.* 'arena-games\[film\]'"):
         _write(read_replay(kuhn), tmp_path, form)
     assert not list(tmp_path.iterdir())

@@ -28,7 +28,7 @@ pytest.importorskip("websockets")
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from arena.core.ply import Ply
+from arena.core.event import Ply
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.plugins.loader import catalog
 

@@ -442,7 +442,7 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         refused = arena(f"replay . --web --port {port}", cwd=tmp_path)
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) <= 2
     monkeypatch.setattr(
-        "arena.plugins.extras.find_spec", lambda name: None if name == "uvicorn" else name
+        "arena.plugins.catalog.find_spec", lambda name: None if name == "uvicorn" else name
     )
     with pytest.raises(MissingDependency, match=r"'uvicorn'.*arena-games\[web\]"):
         serve(tmp_path, 0)

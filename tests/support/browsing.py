@@ -254,8 +254,8 @@ def a_long_game(folder: Path, events: int) -> Path:
     import asyncio
     import random
 
+    from arena.core.event import Decision
     from arena.core.observation import Observation
-    from arena.core.ply import Decision
     from arena.episodes.match import play
 
     class Asking:

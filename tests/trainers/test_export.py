@@ -301,7 +301,7 @@ def test_parquet_is_written_in_parts(
 def test_parquet_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    monkeypatch.setattr("arena.plugins.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("arena.plugins.catalog.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "trainers.export.parquet", raising=False)
     with pytest.raises(MissingDependency, match=r"'pyarrow'.*arena-games\[train\]"):
         catalog().load("export", "parquet")

@@ -17,8 +17,8 @@ from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import Decision, Ply
 from arena.core.game import Game
-from arena.core.ply import Decision, Ply
 from arena.episodes.match import Match, outcome_of, play
 from arena.episodes.record import Episode, Header
 from arena.llm.service import LLMService

@@ -19,7 +19,7 @@ from arena.agents.chat import Attempt
 from arena.core.game import Game
 from arena.core.version import __version__
 from arena.episodes.replay import Replay
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import information_gains

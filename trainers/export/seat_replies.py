@@ -20,8 +20,8 @@ from arena.agents.chat import Attempt, requests_of
 from arena.agents.chat_agent import NO_ANSWER
 from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
+from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.ply import Ply
 from arena.core.text import shorten
 from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.record import Episode, Header

@@ -30,7 +30,7 @@ from arena.core.game import Game
 from arena.core.text import pluralize
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import (
     GroupKey,

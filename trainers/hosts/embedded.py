@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.host import HostRequest, StepSettings, train_arguments

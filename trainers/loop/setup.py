@@ -18,7 +18,7 @@ from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
 from trainers.config.config import BUNDLED, TrainConfig
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost

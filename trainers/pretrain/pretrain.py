@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from arena.core.observation import TextLevel
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import Demonstration, Mixture, make_tokenizer, names_of, play_games
 from trainers.pretrain.recipe import CurvePoint, Recipe, training_steps

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from arena.agents.agent import Seat
 from arena.agents.seating import make_agent
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.ply import Decision
 from trainers.pretrain.corpus import (
     MAX_WHOLE_ACTIONS,
     Demonstration,

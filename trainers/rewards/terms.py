@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from arena import Assessment
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, UsageError
-from arena.core.ply import Ply
+from arena.core.event import Ply
 from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term
 
 if TYPE_CHECKING:

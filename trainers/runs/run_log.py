@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from arena.episodes.files import write_whole
 from arena.llm.settings import Settings
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 from trainers.runs.run_files import read_state

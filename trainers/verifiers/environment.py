@@ -32,16 +32,16 @@ from arena.agents.chat import Attempt, ChatMode, ChatOptions
 from arena.agents.chat_agent import ChatAgent
 from arena.agents.seating import make_agent
 from arena.core.errors import ArenaError, StopPlaying, UsageError
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.ply import Decision
 from arena.core.text import shorten
 from arena.episodes.job import GameJob, ReplayFile, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 from backends.openai_http import HTTPBackend
 from trainers.rewards import Rewards, SeatEpisode

@@ -20,9 +20,9 @@ from pydantic import JsonValue
 from arena.agents.agent import Agent
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.core.spec import Spec
 from arena.core.text import shorten
 from arena.episodes.executors import Executor

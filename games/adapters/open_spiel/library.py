@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.text import shorten
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 
 POSITIONAL = frozenset(
     [

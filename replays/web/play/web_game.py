@@ -13,9 +13,9 @@ from arena.agents.display import ending
 from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
+from arena.core.event import Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
-from arena.core.ply import Ply
 from arena.core.state import State
 from arena.core.text import decimal, shorten
 from arena.episodes.files import ReplayWriter

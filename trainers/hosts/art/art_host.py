@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError
 from arena.episodes.files import write_whole
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
 from trainers.hosts.host import HostRequest, StepSettings

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig
 
 if TYPE_CHECKING:

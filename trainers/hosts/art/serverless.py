@@ -16,7 +16,7 @@ import openai
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
-from arena.plugins.extras import require
+from arena.plugins.catalog import require
 from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
 from trainers.hosts.art.art_host import (
     DEFAULT_MODEL,

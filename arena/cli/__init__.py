@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from arena.cli.help import ArenaGroup, CommandEntry, Commands, write_definitions
 from arena.cli.terminal import echo
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def _root(
 
 def main() -> None:
     """Run the command line and exit."""
+    warnings.showwarning = _show_warning
     sys.exit(run(sys.argv[1:]))
 
 
@@ -115,6 +117,23 @@ def run(arguments: list[str]) -> int:
         pipe_is_closed = isinstance(error, BrokenPipeError)
         return _fail("" if pipe_is_closed else f"cannot write the output: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a plugin that is left out in one line, other warnings as Python does."""
+    if issubclass(category, PluginWarning):
+        _fail(f"warning: {message}", 0)
+    else:
+        (file or sys.stderr).write(
+            warnings.formatwarning(message, category, filename, lineno, line)
+        )
 
 
 def _origin(error: typer.TyperException) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from arena.cli.flags import JsonFlag
 from arena.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from arena.plugins.catalog import CatalogEntry
 
 
 def agents_command(as_json: JsonFlag = False) -> None:
@@ -14,11 +19,7 @@ def agents_command(as_json: JsonFlag = False) -> None:
 
     kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
     models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]
-    bots = []
-    for entry in catalog().entries("bot"):
-        game, _, bot = entry.name.rpartition("/")
-        plays = "every game" if game == "*" else game
-        bots.append({"spec": f"bot:{bot}", "game": plays, "summary": entry.summary})
+    bots = _bots(catalog().entries("bot"))
     if as_json:
         print(json.dumps({"agents": kinds, "models": models, "bots": bots}))
         return
@@ -31,3 +32,16 @@ def agents_command(as_json: JsonFlag = False) -> None:
     echo("\nBots:")
     for line in bots:
         echo(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)
+
+
+def _bots(entries: Sequence[CatalogEntry]) -> list[dict[str, str]]:
+    """Return the bots, each once: a bot of every game names the games that have their own."""
+    summaries = {tuple(entry.name.rsplit("/", 1)): entry.summary for entry in entries}
+    general = [bot for game, bot in summaries if game == "*"]
+    for game, bot in list(summaries):
+        if game != "*" and bot in general:
+            summaries["*", bot] += f" ({game}: {summaries.pop((game, bot))})"
+    return [
+        {"spec": f"bot:{bot}", "game": "every game" if game == "*" else game, "summary": summary}
+        for (game, bot), summary in summaries.items()
+    ]

@@ -75,6 +75,9 @@ def find_device() -> Device:
 DISTRIBUTION = "arena-games"
 NAME_WIDTH = 18
 """Columns of the names, so that the sections are aligned."""
+GOOD, BAD, ABSENT = "✓", "✗", "·"
+"""Marks of a row. What is merely not installed or not set is no fault."""
+STYLES = {GOOD: "green", BAD: "red", ABSENT: "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,43 +112,42 @@ def doctor_command(
 
 
 def _print_page(packages: Sequence[Package]) -> None:
-    """Print the core, the extras, keys, device and plugins, and a verdict in one line."""
+    """Print a verdict in one line, then the core, keys, the device, plugins and the extras."""
     from rich.console import Console
     from rich.status import Status
 
-    from arena.cli.doctor import find_device, find_keys
     from arena.plugins.loader import catalog
 
     console = Console()
     with Status("looking for a GPU", console=console):
         device, keys = find_device(), find_keys()
+    hosted = [key.spec.partition(":")[0] for key in keys if key.is_set]
+    console.print(f"{verdict(packages, hosted)}\n", style="bold", highlight=False)
     console.print(
         f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}",
         highlight=False,
     )
-    core = [p for p in packages if not p.extra]
-    _section(console, "Core", [(bool(p.version), p.name, p.version or p.install) for p in core])
-    _section(
-        console,
-        "Extras; in the project's folder, pip install -e '.[NAME]' adds one",
-        list(_extras(packages)),
-    )
-    _section(
-        console,
-        "Keys of providers, in the environment or in .env",
-        [(k.is_set, k.variable, f"{'set' if k.is_set else 'not set'}, for {k.spec}") for k in keys],
-    )
+    core = [
+        (GOOD if p.version else BAD, p.name, p.version or p.install)
+        for p in packages
+        if not p.extra
+    ]
+    _section(console, "Core", core)
+    states = {True: (GOOD, "set"), False: (ABSENT, "not set")}
+    rows = [(states[k.is_set][0], k.variable, f"{states[k.is_set][1]}, for {k.spec}") for k in keys]
+    _section(console, "Keys of providers, in the environment or in .env", rows)
     torch = "torch is not installed: the extra 'embedded' has it"
-    _section(console, "Device", [(bool(device.name), "models here", device.name or torch)])
+    mark = GOOD if device.name else ABSENT
+    _section(console, "Device", [(mark, "models here", device.name or torch)])
     kinds = catalog().entries_by_kind().values()
     plugins = {entry.plugin for entries in kinds for entry in entries.values()}
-    console.print(f"Plugins: {', '.join(sorted(plugins))}\n", highlight=False)
-    hosted = [key.spec.partition(":")[0] for key in keys if key.is_set]
-    console.print(verdict(packages, hosted), style="bold", highlight=False)
+    console.print(f"Plugins: {', '.join(sorted(plugins))}", highlight=False)
+    title = "Extras, all optional; in the project's folder, pip install -e '.[NAME]' adds one"
+    _section(console, title, list(_extras(packages)))
 
 
-def _section(console: Console, title: str, rows: Sequence[tuple[bool, str, str]]) -> None:
-    """Print a title and a line per row: ✓ or ✗, a name, and a text that is broken at spaces."""
+def _section(console: Console, title: str, rows: Sequence[tuple[str, str, str]]) -> None:
+    """Print a title and a line per row: a mark, a name, and a text that is broken at spaces."""
     from rich.table import Table
     from rich.text import Text
 
@@ -154,21 +156,20 @@ def _section(console: Console, title: str, rows: Sequence[tuple[bool, str, str]]
     table.add_column()
     table.add_column(no_wrap=True, min_width=NAME_WIDTH)
     table.add_column(overflow="fold")
-    for good, name, text in rows:
-        mark = Text("  ✓", "green") if good else Text("  ✗", "red")
-        table.add_row(mark, Text(name), Text(text))
+    for mark, name, text in rows:
+        table.add_row(Text(f"  {mark}", STYLES[mark]), Text(name), Text(text))
     console.print(table)
 
 
-def _extras(packages: Sequence[Package]) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each extra whether it is complete, its name, and what is missing."""
+def _extras(packages: Sequence[Package]) -> Iterator[tuple[str, str, str]]:
+    """Yield the mark of each extra, its name, and what is missing."""
     for extra in dict.fromkeys(p.extra for p in packages if p.extra):
         parts = [p for p in packages if p.extra == extra]
         missing = [p.name for p in parts if not p.version]
         text = f"{len(parts) - len(missing)} of {len(parts)} installed"
         if missing:
             text += f"; missing {', '.join(missing)}"
-        yield not missing, extra, text
+        yield ABSENT if missing else GOOD, extra, text
 
 
 def verdict(packages: Sequence[Package], hosted: Sequence[str]) -> str:

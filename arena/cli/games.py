@@ -24,7 +24,10 @@ def games_command(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the games and their options. A game that cannot be loaded is a warning."""
+    """List the games, one a line; or show one game with its rules, options and bots.
+
+    A game that cannot be loaded is a warning.
+    """
     from arena.plugins.loader import catalog, make_game
 
     if name in catalog().names("game_family"):
@@ -45,22 +48,26 @@ def games_command(
         listed = [{"name": entry.name, "summary": entry.summary} for entry in families]
         print(json.dumps({"games": games, "families": listed}))
         return
-    for game in games:
-        _print_game(game, rules)
-    for entry in families:
-        echo(f"{entry.name}/GAME: {entry.summary}; 'arena games {entry.name}' lists them")
-
-
-def _print_game(game: dict[str, Any], rules: str | None) -> None:
-    """Print a game with its options; with its rules, also what the options mean."""
-    echo(f"{game['name']}: {game['summary']}")
     if rules is not None:
-        echo(f"\n{rules}\n")
-    echo(f"  bots: {', '.join(game['bots'])}")
+        _print_game(games[0], rules)
+        return
+    # The catalog has the shorter summary.
+    short = {entry.name: entry.summary for entry in catalog().entries("game")}
+    rows = [("game", "players", "")]
+    rows += [(g["name"], g["players"], short[g["name"]] or g["summary"]) for g in games]
+    rows += [(f"{e.name}/GAME", "", f"{e.summary}: arena games {e.name}") for e in families]
+    width = max(len(name) for name, *_ in rows)
+    for game, players, summary in rows:
+        echo(f"{game:<{width}}  {players:>7}  {summary}".rstrip(), indent=" " * (width + 11))
+    echo("\nRules, options and bots of one: arena games NAME")
+
+
+def _print_game(game: dict[str, Any], rules: str) -> None:
+    """Print a game with its rules, its bots, and the meaning of its options."""
+    echo(f"{game['name']}: {game['summary']}\n\n{rules}\n\n  bots: {', '.join(game['bots'])}")
     for option in game["options"]:
         echo(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
-        if rules is not None:
-            echo(f"      {option['description']}")
+        echo(f"      {option['description']}")
 
 
 def _list_family(name: str, as_json: bool) -> None:
@@ -79,12 +86,13 @@ def _list_family(name: str, as_json: bool) -> None:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Return name, summary, bots and options of a game; options by their JSON schema."""
+    """Return name, players, summary, bots and options of a game; options by their JSON schema."""
     from arena.agents.seating import bot_names
     from arena.plugins.loader import game_class
 
     name = name.partition(":")[0]
     game = game_class(name)
+    fields = game.Options.model_json_schema().get("properties", {})
     options = [
         {
             "name": option,
@@ -92,9 +100,19 @@ def describe(name: str) -> dict[str, Any]:
             "allowed": _allowed(field),
             "description": field.get("description", ""),
         }
-        for option, field in game.Options.model_json_schema().get("properties", {}).items()
+        for option, field in fields.items()
     ]
-    return {"name": name, "summary": game.summary, "bots": bot_names(name), "options": options}
+    # A fixed number is an attribute of the class; else an option decides.
+    players = str(game.num_players) if isinstance(game.num_players, int) else "?"
+    if "players" in fields:
+        players = _allowed(fields["players"]).replace(" to ", "-")
+    return {
+        "name": name,
+        "players": players,
+        "summary": game.summary,
+        "bots": bot_names(name),
+        "options": options,
+    }
 
 
 def _allowed(field: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ WIDTH = 96
 def init_command(
     folder: Annotated[Path, typer.Argument(help="Folder of the new file.")] = Path(),
 ) -> int:
-    """Write a commented arena.toml with all settings.
+    """Write a commented arena.toml with all settings; a new folder is made.
 
     Raises UsageError if there is one already.
     """
@@ -64,10 +64,12 @@ def init_command(
 
     path = folder / CONFIG_FILE
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(TEMPLATE + "".join(map(_table, _configs().items())))
     except FileExistsError:
-        raise UsageError(f"{path} exists already; it is not changed") from None
+        taken = path if folder.is_dir() else folder
+        raise UsageError(f"{taken} exists already; it is not changed") from None
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     echo(f"Settings: {path}   (all lines are comments; remove the # of those that you change)")

@@ -56,7 +56,8 @@ def _load(catalog: Catalog, name: str, target: str, load: Callable[[], Register]
         load()(catalog)
     except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
         catalog.restore(before)
-        message = f"plugin '{name}' ({target}) is left out: {error!r}"
+        # In one line: some errors, such as pydantic's, have several.
+        message = f"plugin '{name}' ({target}) is left out: {' '.join(repr(error).split())}"
         warnings.warn(message, PluginWarning, stacklevel=3)
 
 

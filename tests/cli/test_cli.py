@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
+from arena.plugins.loader import catalog
 from arena.testing.rules import without_times
 
 
@@ -291,9 +293,57 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["games", "cluedo:players=40", *more]) == 2
         assert "option players=40" in capsys.readouterr().err
     assert run(["agents"]) == 0
-    assert "bot:oracle" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "bot:oracle" in listed
+    (line,) = [line for line in listed.split("\n") if line.startswith("bot:random")]
+    assert "every game" in line and "(cluedo: " in line
     assert run(["agents", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["bots"]
+    bots = json.loads(capsys.readouterr().out)["bots"]
+    assert [bot["game"] for bot in bots if bot["spec"] == "bot:random"] == ["every game"]
+
+
+def test_each_game_has_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["games"]) == 0
+    heading, *lines = capsys.readouterr().out.split("\n\n")[0].split("\n")
+    assert heading.split() == ["game", "players"]
+    games = [*catalog().names("game"), *(f"{f}/GAME" for f in catalog().names("game_family"))]
+    assert [line.split()[0] for line in lines] == games
+    assert re.match(r"cluedo +2-6 +who did it", lines[0])
+
+
+def test_init_makes_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new" / "project"
+    assert run(["init", str(folder)]) == 0
+    assert "[train]" in (folder / "arena.toml").read_text("utf-8")
+    assert run(["init", str(folder)]) == 2
+    assert "arena.toml exists already" in capsys.readouterr().err
+    assert run(["init", str(folder / "arena.toml")]) == 2
+    assert capsys.readouterr().err.endswith("arena.toml exists already; it is not changed\n")
+
+
+def test_a_broken_plugin_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("raise RuntimeError('a bad\\nday')", "utf-8")
+    package = tmp_path / "broken-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[arena]\nbroken = broken:register\n")
+    path = f"{tmp_path}{os.pathsep}{ENVIRONMENT.get('PYTHONPATH', '')}"
+    for command in ("agents", "eval kuhn_poker --player bot:random --games 4 --workers 2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "arena", *command.split()],
+            cwd=tmp_path,
+            env={**ENVIRONMENT, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("arena: warning: plugin 'broken' (broken:register) is left out: ")
+        assert "RuntimeError" in line
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(

@@ -73,9 +73,22 @@ def test_doctor_gives_marks_keys_device_and_a_verdict(
     text = capsys.readouterr().out
     assert re.search(r"✓ numpy +\d", text)
     assert re.search(r"✓ OPENAI_API_KEY +set, for openai:MODEL", text)
-    assert re.search(r"✗ COHERE_API_KEY +not set", text) and "sk-secret" not in text
+    assert re.search(r"· COHERE_API_KEY +not set", text) and "sk-secret" not in text
     assert "Device" in text and max(map(len, text.split("\n"))) <= 80
-    assert text.rstrip().split("\n")[-1].startswith("✓ Ready: bots")
+    assert text.startswith("✓ Ready: bots"), "the verdict comes first"
+
+
+def test_doctor_marks_only_what_is_required_as_a_fault(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = [Package("numpy", "", None, "pip install numpy"), Package("ray", "ray", None, "")]
+    monkeypatch.setattr("arena.cli.doctor.examine", lambda: packages)
+    assert run(["doctor"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("✗ Not ready: install numpy.")
+    assert re.search(r"✗ numpy +pip install numpy", text)
+    assert re.search(r"· ray +0 of 1 installed; missing ray", text)
+    assert text.count("✗") == 2
 
 
 def test_the_verdict_follows_from_packages_and_keys() -> None:

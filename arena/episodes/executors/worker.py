@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 import traceback
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Protocol
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.spec import redacted
 from arena.episodes.executors.work import Work
 from arena.llm.backend import BackendTraits, Completion, Request
@@ -297,6 +298,8 @@ class ProcessChannel:
 def _serve_process(end: socket.socket) -> None:
     """Work in a process of its own until the other end of the socket is closed."""
     _end_with_parent()
+    # The parent has shown which plugins are left out.
+    warnings.simplefilter("ignore", PluginWarning)
 
     async def serve_socket() -> None:
         await serve(await SocketChannel.over(end))

@@ -131,8 +131,6 @@ class RolePosterior:
         self.game = game
         self.player = player
         self.facts: Facts = ()
-        self.public: frozenset[int] = frozenset()
-        """Seats whose role all players know."""
 
     @property
     def worlds(self) -> Worlds:
@@ -149,8 +147,7 @@ class RolePosterior:
                     self.reveal(seat, role)
 
     def reveal(self, seat: int, role: str) -> None:
-        """Add that all players know the role of a seat."""
-        self.public |= {seat}
+        """Add the role of a seat."""
         self.add((seat,), (role,), 1)
 
     def add(
@@ -186,18 +183,11 @@ class RolePosterior:
         return role_sets(self.game.role_list, self.facts, frozenset(roles))
 
     def placement(self) -> Placement:
-        """Return the probability of each role of each seat; zeros for a seat that is public."""
+        """Return the probability of each role of each seat; a role that is shown is certain."""
         names, roles = self.game.seat_names, self.game.distinct_roles
         columns = [self.probabilities((role,)) for role in roles]
-        return Placement(
-            things=names,
-            kinds=("players",) * len(names),
-            places=roles,
-            probabilities=tuple(
-                tuple(0.0 if seat in self.public else column[seat] for column in columns)
-                for seat in range(len(names))
-            ),
-        )
+        rows = tuple(zip(*columns, strict=True))
+        return Placement(names, ("players",) * len(names), roles, rows)
 
     def sample(self, rng: random.Random) -> tuple[str, ...]:
         """Draw one consistent assignment; all are equally likely."""

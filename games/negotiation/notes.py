@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,23 +76,24 @@ class ValueKnowledge:
 
     def world_count(self) -> int:
         """Return the number of possible values of the others; before the deal, of all deals."""
-        return len(self.possible()) if self.own else _deal_count(self.game.num_players)
+        if self.own:
+            return len(self.possible())
+        return sum(values.total() for values in _deals(self.game.num_players))
 
     def placement(self) -> Placement:
-        """Return the probability of each value of one item, by player and type.
-
-        Before the deal all entries are 0.
-        """
+        """Return the probability of each value of one item, by player and type."""
         names, players = self.game.seat_names, range(self.game.num_players)
         others = [player for player in players if player != self.player]
         rows = []
         for player in others:
-            values, worlds = self.marginal(player), max(len(self.possible()), 1)
+            # Before the deal, all numbers of items are equally likely.
+            values = [self.marginal(player)] if self.own else _deals(len(players))
             for item in range(len(ITEMS)):
-                counts = Counter[int]()
-                for vector, number in values.items():
-                    counts[vector[item]] += number
-                rows.append(tuple(counts[value] / worlds for value in range(TOTAL_VALUE + 1)))
+                shares = [0.0] * (TOTAL_VALUE + 1)
+                for each in values:
+                    for vector, number in each.items():
+                        shares[vector[item]] += number / each.total() / len(values)
+                rows.append(tuple(shares))
         return Placement(
             tuple(f"{noun} ({names[player]})" for player in others for noun in SINGULAR),
             tuple(f"worth to {names[player]}" for player in others for _ in SINGULAR),
@@ -105,13 +106,13 @@ class ValueKnowledge:
         return math.log2(self.world_count())
 
 
-def _deal_count(players: int) -> int:
-    """Return the number of all deals: items and values of all players."""
-    return sum(
-        len(other_values(counts, own, players))
+@lru_cache
+def _deals(players: int) -> list[Counter[Triple]]:
+    """Return, for all numbers of items, the values of one player and how many deals have them."""
+    return [
+        Counter({own: len(other_values(counts, own, players)) for own in value_vectors(counts)})
         for counts in all_counts()
-        for own in value_vectors(counts)
-    )
+    ]
 
 
 class NegotiationNotes(Notes):

@@ -280,6 +280,14 @@ def test_deals_are_equally_likely() -> None:
     assert abs(statistic - freedom) < 4 * math.sqrt(2 * freedom)
 
 
+def test_knowledge_before_the_deal_is_the_rule_of_the_deal() -> None:
+    rows = ValueKnowledge(Negotiation(), 0).placement().probabilities
+    rng = random.Random(5)
+    drawn = Counter(random_deal(2, rng)[1][1][0] for _ in range(4000))
+    assert all(sum(row) == pytest.approx(1) for row in rows)
+    assert rows[0] == pytest.approx([drawn[value] / 4000 for value in range(11)], abs=0.04)
+
+
 @pytest.mark.parametrize("players", [2, 3])
 def test_knowledge_equals_brute_force(players: int) -> None:
     deal = TWO if players == 2 else THREE

@@ -246,7 +246,7 @@ def test_posterior_of_the_seer() -> None:
     assert known.world_count() == 12
     assert "Player 0 is a werewolf" in state.observe(2).text("notes")
     assert "Player 1 25 %" in state.observe(2).text("deductions")
-    assert known.placement().probabilities[6] == (0.0,) * 4  # Public.
+    assert known.placement().probabilities[6] == (0.0, 0.0, 0.0, 1.0)  # Its role is shown.
 
 
 def test_saved_victim_clears_it_for_the_doctor() -> None:

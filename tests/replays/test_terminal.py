@@ -279,6 +279,16 @@ def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
     assert "Posterior of seat 3" in drawn(viewer)
 
 
+@pytest.mark.parametrize("name", ["avalon", "werewolf"])
+def test_the_grid_at_the_end_shows_each_role_as_certain(tmp_path: Path, name: str) -> None:
+    replay = recorded(tmp_path, name, talk=0)
+    viewer = studied(replay, len(replay.moves))
+    viewer.press("g")
+    shown = drawn(viewer)
+    assert "entropy 0.00" in shown and "   open" not in shown
+    assert shown.count("●") == len(replay.header.players) + 1  # One sign is in the legend.
+
+
 def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
     viewer = TerminalViewer(cards, 0, None)
     seen = []

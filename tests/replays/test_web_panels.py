@@ -179,6 +179,16 @@ def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Ser
         page.locator(".figures tbody tr").nth(1).wait_for()
 
 
+def test_the_grid_at_the_end_shows_each_role_as_certain(browser: Browser, tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as pool:  # Playwright runs an event loop in this thread.
+        pool.submit(record, tmp_path, "avalon", game="avalon", talk=0).result()
+    with serving(tmp_path) as viewer, tab(browser) as opened:
+        open_game(opened, address(viewer.port, "avalon.jsonl", at=10**6))
+        expect(opened.page.locator(".posterior .status")).to_contain_text("0.00 bits")
+        expect(opened.page.locator(".grid td.sure")).to_have_count(5)
+        expect(opened.page.locator(".grid tr.open")).to_have_count(0)
+
+
 @pytest.mark.parametrize("path", ["board.jsonl", "tictactoe.jsonl", "goofspiel.jsonl"])
 def test_every_game_has_a_page(browser: Browser, served: Served, path: str) -> None:
     with tab(browser) as opened:

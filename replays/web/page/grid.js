@@ -7,6 +7,7 @@ import { seatMark, seatName } from "./seats.js";
 
 const CERTAIN = 1e-9;
 const LARGE_CHANGE = 0.1;
+const OPEN = "lies open";
 
 export class Grid {
   constructor(page) {
@@ -158,7 +159,7 @@ export class Grid {
       const open = probabilities.length > 0 && probabilities.every((each) => each < CERTAIN);
       row.classList.toggle("open", open);
       cells.forEach((each, place) => {
-        write(each, probabilities[place] ?? null);
+        write(each, open ? OPEN : (probabilities[place] ?? null));
         const previous = before?.grid?.[at]?.[place] ?? 0;
         const changed = isNew && isNotable(previous, probabilities[place]);
         each.cell.classList.toggle("changed", changed);
@@ -206,6 +207,12 @@ function write(each, probability) {
   if (each.value === probability) return;
   each.value = probability;
   const { cell } = each;
+  if (probability === OPEN) {
+    cell.className = "";
+    cell.title = OPEN;
+    fill(cell, h("span", { "aria-hidden": "true" }, "·"), spoken("open"));
+    return;
+  }
   const certain = probability !== null && probability > 1 - CERTAIN;
   const impossible = probability !== null && probability < CERTAIN;
   cell.className = certain ? "sure" : impossible ? "never" : "maybe";

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from arena.core.text import per_cent
@@ -22,9 +22,7 @@ from games.avalon.moves import (
 from games.hidden_roles.assessor import (
     HiddenRolesAnalysis,
     JudgedChoice,
-    RoleAssessor,
     choice_probabilities,
-    comment_knowledge,
 )
 from games.hidden_roles.game import HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
@@ -50,15 +48,21 @@ MEASURES = (
 )
 
 
-class AvalonAssessor(RoleAssessor):
-    """Assessor of one game of Avalon. Evil players are not judged: they know who is evil."""
+class AvalonAnalysis(HiddenRolesAnalysis):
+    """Exact knowledge of Avalon; proposals and votes of good players are judged by it.
 
+    Evil players are not judged: they know who is evil.
+    """
+
+    game: Avalon
+
+    measures = MEASURES
     posterior = AvalonPosterior
 
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
     ) -> JudgedChoice | None:
-        """Judge the proposal or the vote of a good player."""
+        """Judge the `proposal` or the `vote` of a good player."""
         assert isinstance(state, AvalonState)
         role = state.roles()[knowledge.player]
         # Merlin knows, and may act against it to hide.
@@ -80,49 +84,17 @@ class AvalonAssessor(RoleAssessor):
                 return JudgedChoice("vote", chosen, chosen, {"approved_evil": value})
         return None
 
-
-def clean(knowledge: RolePosterior, seats: tuple[int, ...]) -> float:
-    """Return the exact probability that none of the seats is evil."""
-    import numpy as np  # Imported late: listing the games must stay fast.
-
-    sets, probabilities = knowledge.teams(knowledge.game.minority_roles)
-    return float(probabilities @ ~np.any(sets[:, list(seats)], axis=1))
-
-
-def comment(assessment: Assessment) -> Comment:
-    """Return an assessment as text."""
-    if assessment.kind == "knowledge":
-        return comment_knowledge(assessment)
-    if assessment.kind == "vote":
-        approves = bool(assessment.measurements["approved_evil"].total)
-        verb = "Approves" if approves else "Rejects"
-        return Comment(f"{verb} a team with a member who is provably evil.", approves)
-    chosen, best = choice_probabilities(assessment)
-    return Comment(
-        f"Exact probability that the team has no evil member: {per_cent(chosen)}; of the best team "
-        f"{per_cent(best)}.",
-        mistake=chosen == 0 and best != 0,
-    )
-
-
-class AvalonAnalysis(HiddenRolesAnalysis):
-    """Exact knowledge and judgements of Avalon."""
-
-    game: Avalon
-
-    measures = MEASURES
-
-    def knowledge(self, player: int) -> AvalonPosterior:
-        return AvalonPosterior(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> AvalonAssessor:
-        """Return a new assessor of one game; its kinds are `proposal`, `vote` and `knowledge`."""
-        return AvalonAssessor(self.game, players, kinds)
-
-    def comment(self, assessment: Assessment) -> Comment:
-        return comment(assessment)
+    def comment_choice(self, assessment: Assessment) -> Comment:
+        if assessment.kind == "vote":
+            approves = bool(assessment.measurements["approved_evil"].total)
+            verb = "Approves" if approves else "Rejects"
+            return Comment(f"{verb} a team with a member who is provably evil.", approves)
+        chosen, best = choice_probabilities(assessment)
+        return Comment(
+            f"Exact probability that the team has no evil member: {per_cent(chosen)}; of the best "
+            f"team {per_cent(best)}.",
+            mistake=chosen == 0 and best != 0,
+        )
 
     def redraw(
         self,
@@ -142,3 +114,11 @@ class AvalonAnalysis(HiddenRolesAnalysis):
             seat: action if seat == player else FAIL if seat in chosen else SUCCESS
             for seat, action in phase.items()
         }
+
+
+def clean(knowledge: RolePosterior, seats: tuple[int, ...]) -> float:
+    """Return the exact probability that none of the seats is evil."""
+    import numpy as np  # Imported late: listing the games must stay fast.
+
+    sets, probabilities = knowledge.teams(knowledge.game.minority_roles)
+    return float(probabilities @ ~np.any(sets[:, list(seats)], axis=1))

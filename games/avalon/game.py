@@ -44,10 +44,10 @@ from games.avalon.moves import (
     TeamVoted,
     VoteOnTeam,
 )
-from games.hidden_roles.game import PASS, SPEAK, HiddenRolesBase, HiddenRolesState
+from games.hidden_roles.game import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
 
 
-class Avalon(HiddenRolesBase):
+class Avalon(HiddenRolesGame):
     """Five to ten players: a good majority, and an evil minority that knows itself.
 
     Example:

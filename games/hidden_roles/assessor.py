@@ -22,7 +22,7 @@ from arena import (
 from arena.core.analysis import Fact
 from games.hidden_roles.game import (
     DealRoles,
-    HiddenRolesBase,
+    HiddenRolesGame,
     HiddenRolesState,
     RolesRevealed,
 )
@@ -46,45 +46,35 @@ class JudgedChoice:
     measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
 
 
-class RoleAssessor(ABC):
-    """Assessor of one game, ply by ply from the deal on; a game subclasses it to judge choices.
+class RoleAssessor:
+    """Assessor of one game, ply by ply from the deal on.
 
     Args:
-        game: The game that is played.
+        analysis: The analysis of the game that is played; it judges the choices.
         players: The seats to assess; None means all.
         kinds: The kinds of assessments to make; None means all.
     """
 
-    posterior: ClassVar[type[RolePosterior]]
-    """The class of the game's posterior."""
-
     def __init__(
         self,
-        game: HiddenRolesBase,
+        analysis: HiddenRolesAnalysis,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        state = game.initial_state()
+        state = analysis.game.initial_state()
         assert isinstance(state, HiddenRolesState)
-        self._state = state
-        self._kinds = kinds
-        seats = range(game.num_players) if players is None else sorted(players)
-        self._knowledge = {seat: self.posterior(game, seat) for seat in seats}
+        self._state, self._judge, self._kinds = state, analysis.judge, kinds
+        seats = range(analysis.game.num_players) if players is None else sorted(players)
+        self._knowledge = {seat: analysis.knowledge(seat) for seat in seats}
         self._dealt: dict[int, float] = {}
         self._latest_ply = 0
-
-    @abstractmethod
-    def judge(
-        self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
-    ) -> JudgedChoice | None:
-        """Judge an action of the seat that `knowledge` belongs to; None if there is nothing to."""
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Add the next ply; return its assessment, if there is one."""
         assessments = []
         knowledge = self._knowledge.get(ply.player)
         # Judged before the ply is applied, by what the seat knew when it decided.
-        choice = knowledge and self.judge(self._state, knowledge, ply.decision.action)
+        choice = knowledge and self._judge(self._state, knowledge, ply.decision.action)
         if choice and self._wants(choice.kind):
             assessments.append(
                 Assessment(
@@ -132,22 +122,41 @@ def choice_probabilities(assessment: Assessment) -> tuple[float, float]:
     return chosen, best
 
 
-def comment_knowledge(assessment: Assessment) -> Comment:
-    """Return the knowledge of a seat at the end as text."""
-    dealt, end = assessment.facts["entropy_dealt"], assessment.facts["entropy_end"]
-    return Comment(f"Of {dealt:.1f} bits of uncertainty about the roles {end:.1f} are left.")
-
-
 class HiddenRolesAnalysis(GameAnalysis, ABC):
     """Exact posterior of the roles, and other worlds drawn from it."""
 
-    game: HiddenRolesBase
+    game: HiddenRolesGame
 
     facts = ROLE_FACTS
+    posterior: ClassVar[type[RolePosterior]]
+    """The class of the game's posterior."""
 
-    @abstractmethod
     def knowledge(self, player: int) -> RolePosterior:
         """Return the posterior of `player` over the roles, before the deal."""
+        return self.posterior(self.game, player)
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> RoleAssessor:
+        """Return a new assessor of one game; its kinds are those of `judge`, and `knowledge`."""
+        return RoleAssessor(self, players, kinds)
+
+    def comment(self, assessment: Assessment) -> Comment:
+        """Return an assessment as text."""
+        if assessment.kind != "knowledge":
+            return self.comment_choice(assessment)
+        dealt, end = assessment.facts["entropy_dealt"], assessment.facts["entropy_end"]
+        return Comment(f"Of {dealt:.1f} bits of uncertainty about the roles {end:.1f} are left.")
+
+    @abstractmethod
+    def judge(
+        self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
+    ) -> JudgedChoice | None:
+        """Judge an action of the seat that `knowledge` belongs to; None if there is nothing to."""
+
+    @abstractmethod
+    def comment_choice(self, assessment: Assessment) -> Comment:
+        """Return the assessment of a choice as text."""
 
     @abstractmethod
     def redraw(

@@ -79,7 +79,7 @@ class HiddenRolesOptions(GameOptions):
     players: int
 
 
-class HiddenRolesBase(Game, ABC):
+class HiddenRolesGame(Game, ABC):
     """Game in which each seat has a secret role, and each role belongs to a team."""
 
     options: HiddenRolesOptions
@@ -130,9 +130,9 @@ class HiddenRolesBase(Game, ABC):
 class HiddenRolesState(State, ABC):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
-    game: HiddenRolesBase
+    game: HiddenRolesGame
 
-    def __init__(self, game: HiddenRolesBase) -> None:
+    def __init__(self, game: HiddenRolesGame) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
         self.phase = "deal"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from arena import Event, GameText, Notes, Placement
 from arena.core.text import per_cent
-from games.hidden_roles.game import HiddenRolesBase, RoleDealt, RolesRevealed
+from games.hidden_roles.game import HiddenRolesGame, RoleDealt, RolesRevealed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,7 +127,7 @@ def members(roles: tuple[str, ...], wanted: Collection[str]) -> NDArray[np.bool_
 class RolePosterior:
     """Knowledge of one player about the roles; a game subclasses it to read its own events."""
 
-    def __init__(self, game: HiddenRolesBase, player: int) -> None:
+    def __init__(self, game: HiddenRolesGame, player: int) -> None:
         self.game = game
         self.player = player
         self.facts: Facts = ()
@@ -199,7 +199,7 @@ class RolePosterior:
 class RoleNotes(Notes):
     """The own role and the exact posterior; a game subclasses it to note its own events."""
 
-    def __init__(self, game: HiddenRolesBase, player: int, posterior: RolePosterior) -> None:
+    def __init__(self, game: HiddenRolesGame, player: int, posterior: RolePosterior) -> None:
         super().__init__(game, player)
         self.role = ""
         self.is_over = False
@@ -226,7 +226,7 @@ class RoleNotes(Notes):
 
 
 def percentages(
-    game: HiddenRolesBase, probabilities: Sequence[float], player: int | None = None
+    game: HiddenRolesGame, probabilities: Sequence[float], player: int | None = None
 ) -> str:
     """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
     return ", ".join(
@@ -244,7 +244,7 @@ def statement_note(text: str, length: int = 40) -> str:
 class HiddenRolesText(GameText):
     """Texts that games of hidden roles share."""
 
-    game: HiddenRolesBase
+    game: HiddenRolesGame
 
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the players; a game adds those for its actions."""

@@ -188,22 +188,6 @@ class NegotiationAssessor:
         return Assessment(self._latest, player, "agreement", facts, measurements)
 
 
-def comment(assessment: Assessment) -> Comment | None:
-    """Return the assessment of an agreement as text; None for other kinds.
-
-    It reveals values of other players, so it is only for viewers who see everything.
-    """
-    if assessment.kind != "agreement":
-        return None
-    facts = assessment.facts
-    nash = f"Nash's solution gives it {facts['nash']:g}"
-    if not facts["agreed"]:
-        return Comment(f"Player {assessment.player}: no deal; {nash}.", omniscient=True)
-    quality = "Pareto-optimal" if facts["optimal"] else "not Pareto-optimal"
-    text = f"Player {assessment.player} has {facts['points']} points, {quality}; {nash}."
-    return Comment(text, omniscient=True)
-
-
 class NegotiationAnalysis(GameAnalysis):
     """Exact knowledge and judgements of the negotiation."""
 
@@ -238,4 +222,16 @@ class NegotiationAnalysis(GameAnalysis):
         return NegotiationAssessor(self.game, players, kinds)
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
+        """Return the assessment of an agreement as text; None for other kinds.
+
+        It reveals values of other players, so it is only for viewers who see everything.
+        """
+        if assessment.kind != "agreement":
+            return None
+        facts = assessment.facts
+        nash = f"Nash's solution gives it {facts['nash']:g}"
+        if not facts["agreed"]:
+            return Comment(f"Player {assessment.player}: no deal; {nash}.", omniscient=True)
+        quality = "Pareto-optimal" if facts["optimal"] else "not Pareto-optimal"
+        text = f"Player {assessment.player} has {facts['points']} points, {quality}; {nash}."
+        return Comment(text, omniscient=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from arena import Action, Assessment, Comment, Measure, WeightedSum
 from arena.core.text import per_cent
 from games.hidden_roles.assessor import (
     HiddenRolesAnalysis,
     JudgedChoice,
-    RoleAssessor,
     choice_probabilities,
-    comment_knowledge,
 )
 from games.hidden_roles.game import PASS, HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
@@ -44,15 +42,21 @@ MEASURES = (
 )
 
 
-class WerewolfAssessor(RoleAssessor):
-    """Assessor of one game of Werewolf. Wolves are not judged: they know the pack."""
+class WerewolfAnalysis(HiddenRolesAnalysis):
+    """Exact knowledge of Werewolf; votes of the village are judged by it.
 
+    Wolves are not judged: they know the pack.
+    """
+
+    game: Werewolf
+
+    measures = MEASURES
     posterior = WerewolfPosterior
 
     def judge(
         self, state: HiddenRolesState, knowledge: RolePosterior, action: Action
     ) -> JudgedChoice | None:
-        """Judge the vote of a player of the village."""
+        """Judge the `vote` of a player of the village."""
         assert isinstance(state, WerewolfState)
         if state.phase != "vote" or state.teams()[knowledge.player] != VILLAGE:
             return None
@@ -69,39 +73,17 @@ class WerewolfAssessor(RoleAssessor):
         }
         return JudgedChoice("vote", chosen, best, measurements)
 
-
-def comment(assessment: Assessment) -> Comment:
-    """Return an assessment as text."""
-    if assessment.kind == "knowledge":
-        return comment_knowledge(assessment)
-    chosen, best = choice_probabilities(assessment)
-    if "cleared_votes" not in assessment.measurements:
-        return Comment(f"Abstains; the best vote is for a wolf with probability {per_cent(best)}.")
-    return Comment(
-        f"Exact probability that the vote is for a wolf: {per_cent(chosen)}; of the best vote "
-        f"{per_cent(best)}.",
-        mistake=bool(assessment.measurements["cleared_votes"].total) and best != 0,
-    )
-
-
-class WerewolfAnalysis(HiddenRolesAnalysis):
-    """Exact knowledge and judgements of Werewolf."""
-
-    game: Werewolf
-
-    measures = MEASURES
-
-    def knowledge(self, player: int) -> WerewolfPosterior:
-        return WerewolfPosterior(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> WerewolfAssessor:
-        """Return a new assessor of one game; its kinds are `vote` and `knowledge`."""
-        return WerewolfAssessor(self.game, players, kinds)
-
-    def comment(self, assessment: Assessment) -> Comment:
-        return comment(assessment)
+    def comment_choice(self, assessment: Assessment) -> Comment:
+        chosen, best = choice_probabilities(assessment)
+        if "cleared_votes" not in assessment.measurements:
+            return Comment(
+                f"Abstains; the best vote is for a wolf with probability {per_cent(best)}."
+            )
+        return Comment(
+            f"Exact probability that the vote is for a wolf: {per_cent(chosen)}; of the best vote "
+            f"{per_cent(best)}.",
+            mistake=bool(assessment.measurements["cleared_votes"].total) and best != 0,
+        )
 
     def redraw(
         self,

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from arena import Action, ActionSet, Observation
-from games.hidden_roles.game import PASS, SPEAK, HiddenRolesBase, HiddenRolesState
+from games.hidden_roles.game import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
 from games.werewolf.moves import (
     DOCTOR,
     HUNTER,
@@ -40,7 +40,7 @@ from games.werewolf.moves import (
 )
 
 
-class Werewolf(HiddenRolesBase):
+class Werewolf(HiddenRolesGame):
     """Five to twelve players: a village, and werewolves among them.
 
     Example:

@@ -15,7 +15,7 @@ from arena import CHANCE, Say, Seat, Step, TextLevel
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
-from games.avalon.assessor import AvalonAssessor
+from games.avalon.assessor import AvalonAnalysis
 from games.avalon.bots import AvalonDeducer
 from games.avalon.game import Avalon, AvalonState
 from games.avalon.knowledge import AvalonPosterior
@@ -335,7 +335,7 @@ def test_assessor_judges_good_players_only() -> None:
 
     game = Avalon(talk=0)
     _, history = played(game, 5)
-    assessor, state, judged = AvalonAssessor(game), game.initial_state(), []
+    assessor, state, judged = AvalonAnalysis(game).assessor(), game.initial_state(), []
     for number, step in enumerate(history):
         seen = len(state.log.events)
         state.apply(step.player, step.action)

@@ -17,7 +17,7 @@ from arena.core.errors import ActionError, IllegalAction, UsageError
 from arena.core.event import Spoken
 from arena.testing import check_game
 from games.hidden_roles.game import PASS
-from games.werewolf.assessor import WerewolfAssessor
+from games.werewolf.assessor import WerewolfAnalysis
 from games.werewolf.bots import WerewolfDeducer
 from games.werewolf.game import Werewolf, WerewolfState, pack_choice
 from games.werewolf.knowledge import WerewolfPosterior
@@ -301,7 +301,7 @@ def test_truth_is_always_possible(players: int, hunter: bool, reveal: bool, seed
 def test_assessor_judges_votes_of_the_village() -> None:
     game = Werewolf(talk=0)
     state, history = played(game, 3)
-    assessor, replayed, judged = WerewolfAssessor(game), game.initial_state(), []
+    assessor, replayed, judged = WerewolfAnalysis(game).assessor(), game.initial_state(), []
     for number, step in enumerate(history):
         seen = len(replayed.log.events)
         replayed.apply(step.player, step.action)

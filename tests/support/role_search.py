@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import permutations, product
 
 from arena.core.action import CHANCE, Action, Step
-from games.hidden_roles.game import DealRoles, HiddenRolesBase, HiddenRolesState
+from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState
 
 Key = Callable[[HiddenRolesState], Hashable]
 """Whatever of the hidden part of a state matters later: equal keys are searched once."""
 
 
 def possible_roles(
-    game: HiddenRolesBase, history: Sequence[Step], player: int, hidden: str, key: Key
+    game: HiddenRolesGame, history: Sequence[Step], player: int, hidden: str, key: Key
 ) -> set[tuple[str, ...]]:
     """Return all assignments that `player` cannot exclude; `hidden` names the sealed phase.
 
@@ -31,7 +31,7 @@ def possible_roles(
 
 
 def _is_possible(
-    game: HiddenRolesBase,
+    game: HiddenRolesGame,
     history: Sequence[Step],
     player: int,
     roles: tuple[str, ...],

@@ -17,11 +17,13 @@ from command_line import ENVIRONMENT, last_json
 from training_rows import row
 
 from arena.cli import run
+from arena.cli.train import resolve_settings
 from arena.cli.training_session import TrainingLines, result_json, result_lines
 from arena.llm.config import flag_names
 from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord
+from trainers.runs.tables import settings_of
 from trainers.runs.training_run import TrainingRun
 
 if "rewards" not in catalog().names("trainer"):
@@ -43,6 +45,14 @@ def dry(flags: str, output: Output) -> Any:
     return last_json(captured.out)
 
 
+def test_a_run_without_flags_has_the_defaults_of_the_help_and_of_its_page(capsys: Output) -> None:
+    assert run(["train", "--help"]) == 0
+    assert f"Default: {TrainConfig().steps}." in " ".join(capsys.readouterr().out.split())
+    for game in catalog().names("game"):
+        config = resolve_settings(game, None).config
+        assert not [row for row in settings_of(config) if row.changed], game
+
+
 def test_help_has_every_setting_and_its_default(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +67,7 @@ def test_help_has_every_setting_and_its_default(
     for text in (
         "Full games per deal. From 2 to 1024. Default: 8.",
         "Policy loss, as ART defines it. Choose cispo, ppo. Default: cispo.",
-        "Default: scratch; cluedo: empty.",
+        "clue-tiny for Cluedo, else scratch.",
         "minibatches. Default: 77.",
         "--wandb/--no-wandb",
         "--max-concurrent INT",
@@ -265,7 +275,7 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     lines = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.split()}
     assert lines["text_level"] == ["events", "flag"]
     assert lines["learning_rate"] == ["0.0003", "default"]
-    assert lines["eval_every"] == ["8", "preset", "default"]
+    assert lines["eval_every"] == ["8", "default"]
     assert lines["options.players"] == ["4", "default"]
     assert lines["information"][0] == "0.5" and lines["leak"][0] == "–"
     assert lines["Host:"][0] == "embedded."

@@ -10,6 +10,7 @@ from trainers.config.config import TrainConfig
 from trainers.runs.records import GroupCounts, HeldOutResult, StepRecord, TermMean, TokenCounts
 
 CONFIG = TrainConfig(
+    steps=60,
     options={"players": 4, "variant": "cards", "board": False},
     text_level="deductions",
     base_model="clue-tiny",

@@ -49,7 +49,9 @@ class TrainConfig(Config):
     """Model name for ART. Empty: the experiment's name."""
     text_level: TextLevel = setting("notes", RUN)
     """Help in the text."""
-    steps: int = setting(60, RUN, changeable=True, ge=0, le=10**6)
+    # In Cluedo a step takes about half a minute on two cores, and an evaluation as long. Most of a
+    # small model's gain comes within ten steps.
+    steps: int = setting(16, RUN, changeable=True, ge=0, le=10**6)
     """Training steps. Overrides epochs."""
     epochs: int = setting(0, RUN, flag=False, changeable=True, ge=0)
     """Passes over the dataset_size deals, if --steps is not given. 0: use --steps."""
@@ -62,7 +64,8 @@ class TrainConfig(Config):
     """Host that holds and trains the weights."""
     base_model: str = setting("", HOST)
     """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
-    small model, pretrained on random games only. Empty: the host's default."""
+    small model, pretrained on random games only. Empty: the host's default; of the embedded host
+    clue-tiny for Cluedo, else scratch."""
     server: str = setting("", HOST, changeable=True)
     """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM) or
     several URLs with commas, or `vllm` or `arena` to start one for the run."""
@@ -183,7 +186,7 @@ class TrainConfig(Config):
     weight_decay: float = setting(0.0, UPDATE, flag=False, ge=0, le=1)
     """Weight decay of AdamW (embedded)."""
 
-    eval_every: int = setting(10, EVAL, changeable=True, ge=0)
+    eval_every: int = setting(8, EVAL, changeable=True, ge=0)
     """Steps between evaluations. 0: evaluate at the end only."""
     eval_games: int = setting(100, EVAL, ge=2)
     """Held-out deals of an evaluation, paired with the starting policy."""

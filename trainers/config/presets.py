@@ -24,6 +24,7 @@ from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
+"""Name of a run without a preset: all settings are those of TrainConfig."""
 FORBIDDEN_KEYS = frozenset({"game", "preset"})
 """Keys that a preset may not set: it holds for any game, and is a preset itself."""
 
@@ -43,7 +44,7 @@ class ResolvedConfig:
 
 def preset_names() -> list[str]:
     """Return the names of the bundled presets."""
-    return sorted(path.stem for path in PRESETS.glob("*.toml"))
+    return [DEFAULT, *sorted(path.stem for path in PRESETS.glob("*.toml"))]
 
 
 def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
@@ -57,6 +58,8 @@ def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
     Raises:
         UsageError: The preset does not exist, is not TOML, or has an unknown key.
     """
+    if preset == DEFAULT:
+        return SettingsLayer(DEFAULT, {})
     bundled = preset in preset_names()
     path = PRESETS / f"{preset}.toml" if bundled else Path(preset)
     source = source or f"--preset {preset}"

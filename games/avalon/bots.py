@@ -21,19 +21,19 @@ from games.avalon.moves import (
     REJECT,
     SUCCESS,
     Assassinate,
+    Examine,
     PlayCard,
     Propose,
     VoteOnTeam,
 )
 
-FAIL_RATE = 0.7
+FAIL_RATE = 0.9
 """Assumed probability that an evil member of a team plays `fail`."""
-APPROVAL = {(True, True): 0.75, (True, False): 0.4, (False, True): 0.5, (False, False): 0.6}
-"""Assumed probability of approval, by (voter is evil, team has an evil member)."""
+APPROVAL = {(True, True): 0.5, (True, False): 0.1, (False, True): 0.3, (False, False): 0.65}
+"""Assumed probability of approval, by (voter is evil, team has an evil member): the rates that this
+bot shows in both teams, rounded."""
 TOLERANCE = 0.6
 """Share of the best team's probability of being free of evil below which a team is rejected."""
-BLUFF = 0.4
-"""Probability with which an evil player approves a team without evil members."""
 
 Suspicion = tuple[NDArray[np.bool_], NDArray[np.float64]]
 """Possible sets of evil seats, shape (sets, seats), and the probability of each, shape (sets,)."""
@@ -73,9 +73,11 @@ class AvalonDeducer:
 
     Good: propose the team that is most probably free of evil, and approve a team that is at least
     as probably so as the best team without oneself, and not much less so than the best of all.
-    Evil: enter teams, and let one known member play `fail`. The Assassin names the good player
-    whose votes and proposals fit the truth best. As Serrino et al. (2019), it weights exact sets of
-    roles by a model of the players.
+    Evil: propose oneself with the players whom the table trusts most, let as many known members
+    play `fail` as are needed, and vote as a servant in the same seat would, unless the vote may
+    decide the game: votes that follow the truth would give evil away. The Assassin names the good
+    player whose votes and proposals fit the truth best. As Serrino et al. (2019), it weights exact
+    sets of roles by a model of the players.
     """
 
     def __init__(self, seat: Seat) -> None:
@@ -98,10 +100,19 @@ class AvalonDeducer:
         return self.game.team_of(self._notes.role) == EVIL
 
     @property
+    def _losses(self) -> int:
+        """Missions that failed."""
+        return sum(not mission.succeeded for mission in self._notes.missions)
+
+    @property
     def _allies(self) -> set[int]:
         """The evil seats that an evil player knows, its own included."""
         secret = self._notes.secret
         return {self.player, *(secret.seats if secret else ())}
+
+    @property
+    def _fails_needed(self) -> int:
+        return self.game.fails_needed(self._notes.mission)
 
     def _choose(self, legal: ActionSet) -> Action:
         first = legal[0]
@@ -114,16 +125,17 @@ class AvalonDeducer:
                 return self._play()
             case Assassinate():
                 return self._guess(legal.of(Assassinate))
+            case Examine():
+                return self._examine(legal.of(Examine))
             case _:
                 return first  # A statement is never needed.
 
     def _suspicion(self) -> Suspicion:
         """Return the possible sets of evil seats for this player.
 
-        Merlin plays as an uninformed servant until good has lost a mission, to hide.
+        Evil plays as an uninformed servant, and so does Merlin until good has lost a mission.
         """
-        losses = sum(not mission.succeeded for mission in self._notes.missions)
-        if self._notes.role == MERLIN and losses < 1:
+        if self._is_evil or (self._notes.role == MERLIN and not self._losses):
             sets, prior = self._public_suspicion()
             possible = ~sets[:, self.player]
             return sets[possible], prior[possible] / prior[possible].sum()
@@ -140,14 +152,14 @@ class AvalonDeducer:
 
     def _propose(self, teams: Sequence[Propose]) -> Action:
         if self._is_evil:
-            needed = self.game.fails_needed(self._notes.mission)
             # Evil chooses members that the table trusts.
             suspicion = self._public_suspicion()
             teams = [
                 team
                 for team in teams
                 if self.player in team.seats
-                and len(self._allies.intersection(team.seats)) == min(needed, len(self._allies))
+                and len(self._allies.intersection(team.seats))
+                == min(self._fails_needed, len(self._allies))
             ]
         else:
             suspicion = self._suspicion()
@@ -163,8 +175,12 @@ class AvalonDeducer:
         if proposal.attempt == MAX_PROPOSALS:
             return APPROVE
         if self._is_evil:
-            dirty = bool(self._allies.intersection(proposal.seats))
-            return APPROVE if dirty or self._rng.random() < BLUFF else REJECT
+            can_fail = len(self._allies.intersection(proposal.seats)) >= self._fails_needed
+            # One more lost mission wins the game, and one more won mission ends it.
+            if can_fail and self._losses == 2:
+                return APPROVE
+            if not can_fail and self._notes.mission - self._losses == 2:
+                return REJECT
         teams = list(combinations(range(self.game.num_players), len(proposal.seats)))
         clean = clean_probabilities(teams, self._suspicion())
         # The leader's view is another one: a team without oneself may be the best that it knows.
@@ -177,10 +193,17 @@ class AvalonDeducer:
     def _play(self) -> Action:
         if not self._is_evil:
             return SUCCESS
-        needed = self.game.fails_needed(self._notes.mission)
+        needed = self._fails_needed
         members = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
         # Too few fails only give away that evil is on the team; too many give away who is.
         return FAIL if len(members) >= needed and self.player in members[:needed] else SUCCESS
+
+    def _examine(self, choices: Sequence[Examine]) -> Action:
+        """Examine the player who is most in doubt; evil hands the Lady of the Lake to evil."""
+        sets, weights = self._suspicion()
+        doubt = np.abs(weights @ sets - 0.5)
+        allies = self._allies if self._is_evil else set[int]()
+        return min(choices, key=lambda choice: (choice.seat not in allies, doubt[choice.seat]))
 
     def _guess(self, guesses: Sequence[Assassinate]) -> Action:
         assert self._notes.revealed is not None

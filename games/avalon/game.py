@@ -1,5 +1,9 @@
 """Avalon as a `Game`: The Resistance with roles (D. Eskridge, Indie Boards and Cards, 2012).
 
+The option `lady` is the rule book's "Lady of the Lake": the player to the right of the first leader
+has the token; immediately after the missions 2, 3 and 4 its holder looks at the loyalty of a player
+who has not held it, and passes it to this player.
+
 J. Serrino, M. Kleiman-Weiner, D. Parkes, J. Tenenbaum, "Finding Friend and Foe in Multi-Agent
 Games", NeurIPS 2019, study the game without talk; Light et al., "AvalonBench" (2023), with it.
 """
@@ -34,6 +38,9 @@ from games.avalon.moves import (
     Assassinate,
     AvalonOptions,
     EvilRevealed,
+    Examine,
+    LadyPassed,
+    LoyaltySeen,
     MerlinGuessed,
     MissionCardPlayed,
     MissionEnded,
@@ -114,6 +121,8 @@ class Avalon(HiddenRolesGame):
         yield from (APPROVE, REJECT, SUCCESS, FAIL, PASS)
         if MERLIN in self.role_list:
             yield from map(Assassinate, range(self.num_players))
+        if self.options.lady:
+            yield from map(Examine, range(self.num_players))
 
     @cached_property
     def _proposals(self) -> dict[int, ActionSet]:
@@ -175,6 +184,8 @@ class AvalonState(HiddenRolesState):
         """The proposed team."""
         self.talks = 0
         """Rounds of statements on the current proposal that are over."""
+        self.ladies = (game.num_players - 1,) if game.options.lady else ()
+        """Holders of the Lady of the Lake, the present one last; () without the option."""
         self.ending = ""
 
     def _legal_actions(self, player: int) -> ActionSet:
@@ -187,6 +198,9 @@ class AvalonState(HiddenRolesState):
                 return self.game.vote_actions
             case "mission":
                 return self.game.card_actions[self.game.team_of(self.dealt[player])]
+            case "lady":
+                others = (seat for seat in range(self.game.num_players) if seat not in self.ladies)
+                return self.game.actions.subset(map(Examine, others))
             case _:
                 return self.game.guesses(self._seats_of(GOOD))
 
@@ -213,6 +227,8 @@ class AvalonState(HiddenRolesState):
                 self._play({seat: action == PlayCard(True) for seat, action in phase.items()})
             case Assassinate(seat):
                 self._guess(seat)
+            case Examine(seat):
+                self._examine(seat)
             case _:
                 self._talk(phase)
 
@@ -263,7 +279,10 @@ class AvalonState(HiddenRolesState):
             self.ending = "three missions failed: evil wins"
             self._end(EVIL)
         elif self.results.count(True) < 3:
-            self._begin_proposal()
+            if self.ladies and len(self.results) > 1:
+                self._begin("lady", self.ladies[-1:])
+            else:
+                self._begin_proposal()
         # The last chance of evil; without Merlin there is nothing to guess.
         elif MERLIN in self.dealt:
             assassin = self.dealt.index(ASSASSIN)
@@ -272,6 +291,13 @@ class AvalonState(HiddenRolesState):
         else:
             self.ending = "three missions succeeded: good wins"
             self._end(GOOD)
+
+    def _examine(self, seat: int) -> None:
+        holder, is_evil = self.ladies[-1], self.game.team_of(self.dealt[seat]) == EVIL
+        self.ladies += (seat,)
+        self.log.append(LadyPassed(holder, seat))
+        self.log.append(LoyaltySeen(holder, seat, is_evil))
+        self._begin_proposal()
 
     def _guess(self, seat: int) -> None:
         correct = self.dealt[seat] == MERLIN

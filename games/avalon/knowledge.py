@@ -19,6 +19,8 @@ from games.avalon.moves import (
     ASSASSIN,
     MAX_PROPOSALS,
     EvilRevealed,
+    LadyPassed,
+    LoyaltySeen,
     MissionCardPlayed,
     MissionEnded,
     SecretSeen,
@@ -55,6 +57,8 @@ class AvalonPosterior(RolePosterior):
                 others = [seat for seat in seats if seat != self.player]
                 self.add(others, self.game.minority_roles, fails - self.own_fails)
                 self.own_fails = 0
+            case LoyaltySeen(_, seat, is_evil):
+                self.add((seat,), self.game.minority_roles, int(is_evil), int(is_evil))
             case EvilRevealed(seats, assassin):
                 self.add(seats, self.game.minority_roles, len(seats))
                 self.reveal(assassin, ASSASSIN)
@@ -93,6 +97,10 @@ class AvalonNotes(RoleNotes):
         self.proposals: list[Proposal] = []
         self.missions: list[MissionEnded] = []
         self.revealed: EvilRevealed | None = None
+        self.lady = game.num_players - 1 if game.options.lady else None
+        """Holder of the Lady of the Lake; None without the option."""
+        self.examined: dict[int, bool] = {}
+        """Players whom this player examined, and whether they are evil."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
@@ -112,6 +120,10 @@ class AvalonNotes(RoleNotes):
                 self.missions.append(event)
             case EvilRevealed():
                 self.revealed = event
+            case LadyPassed(_, seat):
+                self.lady = seat
+            case LoyaltySeen(_, seat, is_evil):
+                self.examined[seat] = is_evil
 
     @property
     def mission(self) -> int:
@@ -141,6 +153,10 @@ class AvalonArrays(GameArrays):
     @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         players = self.game.num_players
+        lady = {
+            "lady": ArraySpec(shape=(players,), low=0, high=1),
+            "examined": ArraySpec(shape=(players,), low=-1, high=1),
+        }
         return {
             "player": ArraySpec(shape=(players,), low=0, high=1),
             "role": ArraySpec(shape=(len(self.game.distinct_roles),), low=0, high=1),
@@ -151,6 +167,7 @@ class AvalonArrays(GameArrays):
             "results": ArraySpec(shape=(5,), low=-1, high=1),
             "fails": ArraySpec(shape=(5,), low=0, high=players),
             "revealed": ArraySpec(shape=(players,), low=0, high=1),
+            **(lady if self.game.options.lady else {}),
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
@@ -158,6 +175,8 @@ class AvalonArrays(GameArrays):
 
         `seen` has the seats that this role sees: row 0 as evil, row 1 as Merlin or Morgana. Votes
         and results are 1 for approval or success, -1 for rejection or failure, 0 if still open.
+        With the Lady of the Lake, `lady` has her holder, and `examined` is 1 for an evil player and
+        -1 for a good one.
         """
         import numpy as np  # Imported late: listing the games must stay fast.
 
@@ -179,4 +198,8 @@ class AvalonArrays(GameArrays):
             arrays["fails"][mission.mission - 1] = mission.fails
         if notes.revealed:
             arrays["revealed"][list(notes.revealed.seats)] = 1
+        if notes.lady is not None:
+            arrays["lady"][notes.lady] = 1
+            for seat, is_evil in notes.examined.items():
+                arrays["examined"][seat] = 1 if is_evil else -1
         return arrays

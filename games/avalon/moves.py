@@ -61,6 +61,11 @@ class AvalonOptions(HiddenRolesOptions):
         le=3,
         description="Rounds of statements before each vote; all players speak at once.",
     )
+    lady: bool = Field(
+        False,
+        description="Lady of the Lake: after the missions 2, 3 and 4, her holder learns in secret "
+        "whether one player is evil, who then holds her. Usual from 7 players on.",
+    )
 
     @property
     def special_roles(self) -> tuple[str, ...]:
@@ -134,6 +139,16 @@ class Assassinate(Action):
         return f"assassinate Player {self.seat}"
 
 
+@dataclass(frozen=True, slots=True)
+class Examine(Action):
+    """Learn the side of a player, as the holder of the Lady of the Lake."""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"examine Player {self.seat}"
+
+
 APPROVE, REJECT = VoteOnTeam(True), VoteOnTeam(False)
 SUCCESS, FAIL = PlayCard(False), PlayCard(True)
 
@@ -196,6 +211,27 @@ class MissionEnded(Event):
     fails: int
     """Number of `fail` cards."""
     succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LadyPassed(Event):
+    """Public: the holder of the Lady of the Lake examines a player, who holds her from now on."""
+
+    holder: int
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoyaltySeen(Event):
+    """Private: the side of the player that the holder of the Lady of the Lake examined."""
+
+    player: int
+    seat: int
+    is_evil: bool
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

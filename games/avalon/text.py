@@ -17,6 +17,8 @@ from games.avalon.moves import (
     OBERON,
     PERCIVAL,
     EvilRevealed,
+    LadyPassed,
+    LoyaltySeen,
     MerlinGuessed,
     MissionCardPlayed,
     MissionEnded,
@@ -25,8 +27,14 @@ from games.avalon.moves import (
     TeamProposed,
     TeamVoted,
 )
-from games.hidden_roles.game import RoleDealt, RolesRevealed
+from games.hidden_roles.game import RoleDealt
 from games.hidden_roles.knowledge import HiddenRolesText, percentages
+
+_LADY = (
+    "Player {} holds the Lady of the Lake. After each of the missions 2, 3 and 4, her holder "
+    "chooses a player who has not held her, learns in secret whether this player is evil, and "
+    "passes her on to this player."
+)
 
 
 def _knowledge(game: Avalon) -> list[str]:
@@ -67,6 +75,8 @@ def _notation(game: Avalon) -> str:
     notation = "propose Player NUMBER, Player NUMBER, … | approve | reject | success | fail"
     if MERLIN in game.role_list:
         notation += " | assassinate Player NUMBER"
+    if game.options.lady:
+        notation += " | examine Player NUMBER"
     return f"{notation} | say TEXT | pass" if game.options.talk else notation
 
 
@@ -85,7 +95,11 @@ def _cards(fails: int) -> str:
 
 def _own_role(game: Avalon, notes: AvalonNotes) -> str:
     text = f"Your role is {notes.role} ({game.team_name(notes.role)})."
-    return f"{text} You see {_secret(game, notes.secret)}" if notes.secret else text
+    if notes.secret:
+        text += f" You see {_secret(game, notes.secret)}"
+    for seat, is_evil in notes.examined.items():
+        text += f" You examined {game.seat_names[seat]}: {'evil' if is_evil else 'good'}."
+    return text
 
 
 def _progress(game: Avalon, notes: AvalonNotes) -> str:
@@ -103,6 +117,8 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
     # An approved team plays its cards; a rejected one is over.
     if last and last.mission == number + 1 and (last.approved or not last.votes):
         text += f" Team of {game.seat_names[last.leader]}: {game.names_of(last.seats)}."
+    if notes.lady is not None:
+        text += f" Lady of the Lake: {game.seat_names[notes.lady]}."
     return text
 
 
@@ -188,6 +204,7 @@ class AvalonText(HiddenRolesText):
             "Each member of an approved team secretly plays a card: good players play success, "
             "evil ones success or fail. Only the number of fails is published. One fail makes the "
             f"mission fail{_exception(game)}. Evil wins with three failed missions.",
+            *([_LADY.format(game.num_players - 1)] if game.options.lady else []),
             _ending(game),
             f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
         ]
@@ -221,6 +238,10 @@ class AvalonText(HiddenRolesText):
             case MissionEnded(mission, seats, fails, succeeded):
                 result = "succeeds" if succeeded else "fails"
                 return f"Mission {mission} of {game.names_of(seats)} {result}: {_cards(fails)}."
+            case LadyPassed(holder, seat):
+                return f"{names[holder]} examines {names[seat]} and passes the Lady of the Lake on."
+            case LoyaltySeen(player, seat, is_evil):
+                return f"{names[player]} learns: {names[seat]} is {'evil' if is_evil else 'good'}."
             case EvilRevealed(seats, assassin):
                 return (
                     "Three missions have succeeded. The evil players reveal themselves: "
@@ -233,13 +254,8 @@ class AvalonText(HiddenRolesText):
                 )
             case Spoken():
                 return event.sentence(names)
-            case RolesRevealed(roles):
-                listed = ", ".join(
-                    f"{name} {role}" for name, role in zip(names, roles, strict=True)
-                )
-                return f"The roles were: {listed}."
             case _:
-                raise TypeError(f"{event!r} is not an event of Avalon")
+                return super().narrate(event)
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the notes of this level and the legal actions."""
@@ -257,4 +273,5 @@ class AvalonText(HiddenRolesText):
             **super().synonyms(),
             **{"yes": "approve", "accept": "approve", "no": "reject", "disapprove": "reject"},
             **{"sabotage": "fail", "succeed": "success", "nominate": "propose"},
+            **({"inspect": "examine", "check": "examine"} if self.game.options.lady else {}),
         }

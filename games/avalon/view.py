@@ -9,6 +9,7 @@ from games.avalon.moves import (
     EVIL,
     MAX_PROPOSALS,
     EvilRevealed,
+    LoyaltySeen,
     MissionEnded,
     SecretSeen,
     TeamProposed,
@@ -39,6 +40,8 @@ class AvalonView:
             case SecretSeen(_, seats, kind):
                 hint = Tile("evil", "bad") if kind == "evil" else Tile("Merlin?", "accent")
                 self._hints.update(dict.fromkeys(seats, hint))
+            case LoyaltySeen(_, seat, is_evil):
+                self._hints[seat] = Tile("evil", "bad") if is_evil else Tile("good", "good")
             case EvilRevealed(seats):
                 self._hints.update(dict.fromkeys(seats, Tile("evil", "bad")))
             case RolesRevealed(roles):
@@ -90,4 +93,6 @@ class AvalonView:
         if not self._notes.proposals:
             return ""
         last = self._notes.proposals[-1]
-        return f"Mission {last.mission}, proposal {last.attempt} of {MAX_PROPOSALS}."
+        lady = self._notes.lady
+        holder = "" if lady is None else f" Lady of the Lake: {self.game.seat_names[lady]}."
+        return f"Mission {last.mission}, proposal {last.attempt} of {MAX_PROPOSALS}.{holder}"

@@ -246,6 +246,13 @@ class HiddenRolesText(GameText):
 
     game: HiddenRolesGame
 
+    def narrate(self, event: Event) -> str:
+        """Return one of the events that these games share as a sentence."""
+        if not isinstance(event, RolesRevealed):
+            raise TypeError(f"{event!r} is not an event of {self.game.name}")
+        pairs = zip(self.game.seat_names, event.roles, strict=True)
+        return f"The roles were: {', '.join(f'{name} {role}' for name, role in pairs)}."
+
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the players; a game adds those for its actions."""
         names = self.game.seat_names

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from arena import Event, Observation, Spoken, TextLevel
-from games.hidden_roles.game import RoleDealt, RolesRevealed
+from games.hidden_roles.game import RoleDealt
 from games.hidden_roles.knowledge import HiddenRolesText, percentages
 from games.werewolf.game import Werewolf
 from games.werewolf.knowledge import WerewolfNotes
@@ -197,13 +197,8 @@ class WerewolfText(HiddenRolesText):
             case HunterShot(hunter, seat, role):
                 target = "no player" if seat is None else f"{names[seat]}{_role(role)}"
                 return f"{names[hunter]}, the hunter, shoots {target}."
-            case RolesRevealed(roles):
-                listed = ", ".join(
-                    f"{name} {role}" for name, role in zip(names, roles, strict=True)
-                )
-                return f"The roles were: {listed}."
             case _:
-                raise TypeError(f"{event!r} is not an event of Werewolf")
+                return super().narrate(event)
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
         """Return the notes of this level and the legal actions."""

@@ -27,6 +27,9 @@ from games.avalon.moves import (
     TEAM_SIZES,
     Assassinate,
     EvilRevealed,
+    Examine,
+    LadyPassed,
+    LoyaltySeen,
     MissionEnded,
     Propose,
     SecretSeen,
@@ -177,6 +180,35 @@ def test_options_are_checked(options: dict[str, str | int], fault: str) -> None:
 def test_roles_can_be_chosen() -> None:
     assert Avalon(roles="merlin").role_list.count("Loyal Servant") == 2
     assert "Mordred" in Avalon(players=7, roles="Merlin+Mordred").role_list
+
+
+def test_the_lady_of_the_lake_shows_the_side_of_a_player_and_moves_on() -> None:
+    state = dealt(lady=True)
+    run_mission(state, (0, 1))
+    assert state.phase == "propose"  # Not after the first mission.
+    run_mission(state, (0, 1, 3), (3,))
+    # To the right of the first leader sits the last player, who has held her.
+    assert [str(action) for action in state.legal_actions(4)] == [
+        f"examine Player {seat}" for seat in range(4)
+    ]
+    state.apply(4, Examine(2))
+    assert state.log.witnessed[0][-1] == LadyPassed(4, 2)
+    assert state.log.witnessed[4][-1] == LoyaltySeen(4, 2, False)
+    assert posterior(state, 4).probabilities({"Merlin"})[2] > posterior(state, 1).probabilities(
+        {"Merlin"}
+    )[2]
+    assert "You examined Player 2: good." in state.observe(4).text("notes")
+    run_mission(state, (0, 1), ())
+    assert [str(action) for action in state.legal_actions(2)] == [
+        f"examine Player {seat}" for seat in (0, 1, 3)
+    ]
+    state.apply(2, Examine(3))
+    assert posterior(state, 2).probabilities({"Assassin", "Morgana"})[3] == 1
+    run_mission(state, (0, 1, 3), (3,))
+    state.apply(3, Examine(1))
+    assert not any(isinstance(event, LoyaltySeen) for event in state.log.witnessed[0])
+    run_mission(state, (0, 1, 2))
+    assert state.phase == "assassinate"  # The last mission needs no examination.
 
 
 # Talk
@@ -361,6 +393,7 @@ def test_assessor_judges_good_players_only() -> None:
     [
         ({"players": 6, "roles": "merlin+mordred", "talk": 0}, (0,)),
         ({"players": 10, "talk": 0}, (7,)),
+        ({"players": 7, "talk": 0, "lady": True}, (1,)),
     ],
 )
 def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
@@ -387,6 +420,14 @@ def test_deducer_beats_random_in_both_teams() -> None:
     random_play = good_wins(RandomBot, RandomBot, 60)
     assert good_wins(AvalonDeducer, RandomBot, 60) >= random_play + 9
     assert good_wins(RandomBot, AvalonDeducer, 60) <= random_play - 12
+
+
+@pytest.mark.parametrize("roles", ["none", "standard", "merlin"])
+@pytest.mark.parametrize("players", [5, 7, 10])
+def test_an_evil_deducer_wins_its_share_in_each_role_set(players: int, roles: str) -> None:
+    game = Avalon(players=players, roles=roles, talk=0, lady=players == 7)
+    wins = sum(played(game, seed, AvalonDeducer, AvalonDeducer)[0].winner for seed in range(16))
+    assert 4 <= wins  # Without Merlin it used to win none.
 
 
 @pytest.mark.parametrize("level", ["events", "notes", "deductions"])

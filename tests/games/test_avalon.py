@@ -194,9 +194,10 @@ def test_the_lady_of_the_lake_shows_the_side_of_a_player_and_moves_on() -> None:
     state.apply(4, Examine(2))
     assert state.log.witnessed[0][-1] == LadyPassed(4, 2)
     assert state.log.witnessed[4][-1] == LoyaltySeen(4, 2, False)
-    assert posterior(state, 4).probabilities({"Merlin"})[2] > posterior(state, 1).probabilities(
-        {"Merlin"}
-    )[2]
+    assert (
+        posterior(state, 4).probabilities({"Merlin"})[2]
+        > posterior(state, 1).probabilities({"Merlin"})[2]
+    )
     assert "You examined Player 2: good." in state.observe(4).text("notes")
     run_mission(state, (0, 1), ())
     assert [str(action) for action in state.legal_actions(2)] == [
@@ -427,7 +428,7 @@ def test_deducer_beats_random_in_both_teams() -> None:
 def test_an_evil_deducer_wins_its_share_in_each_role_set(players: int, roles: str) -> None:
     game = Avalon(players=players, roles=roles, talk=0, lady=players == 7)
     wins = sum(played(game, seed, AvalonDeducer, AvalonDeducer)[0].winner for seed in range(16))
-    assert 4 <= wins  # Without Merlin it used to win none.
+    assert wins >= 4  # Without Merlin it used to win none.
 
 
 @pytest.mark.parametrize("level", ["events", "notes", "deductions"])

@@ -181,11 +181,11 @@ def _settings(
 
     from arena.plugins.catalog import require
     from arena.plugins.loader import make_game
-    from backends.embedded import find_checkpoint
+    from trainers.hosts.selection import base_checkpoint
     from trainers.pretrain.recipe import imitated_bots
 
+    folder = base_checkpoint(flags.base_model)
     made, level = make_game(game, **game_flags.options()), flags.level or "notes"
-    folder = find_checkpoint(flags.base_model)
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
     from trainers.pretrain.recipe import ImitationSettings
 

@@ -84,7 +84,7 @@ def train_command(
     `train` in arena.toml, and a key of presets. The first source in this list that has a setting
     decides.
     """
-    from trainers.hosts.selection import art_server
+    from trainers.hosts.selection import art_server, base_checkpoint
     from trainers.runs.run_files import plan_run
 
     if flags.backend != "art":
@@ -103,6 +103,8 @@ def train_command(
     host = host_of(resolved.config, flags.resume, environment)
     # config.json stores the selected host, so that a resumed run does not select another.
     resolved = resolved.updated(trainer_host=host.name)
+    if host.name == "embedded" and not resolved.config.starts_from_scratch:
+        base_checkpoint(resolved.config.base_model)  # Before runs are compared or moved aside.
     plan = plan_run(resolved.config, flags.resume)
     if flags.dry_run:
         from arena.cli.train_estimate import print_plan

@@ -88,10 +88,11 @@ def named_checkpoints() -> dict[str, Path]:
     return {path.name: path for path in reversed(found) if not path.name.startswith(".")}
 
 
-def find_checkpoint(model: str) -> Path:
+def find_checkpoint(model: str, source: str = "embedded:") -> Path:
     """Return the folder of a bundled or fetched model, or the folder itself; empty: the default.
 
-    Raises UsageError for an unknown name and for a folder without a config.json.
+    Raises UsageError for an unknown name and for a folder without a config.json; `source` precedes
+    the name in the message.
     """
     name = model or DEFAULT_CHECKPOINT
     named = named_checkpoints()
@@ -101,12 +102,10 @@ def find_checkpoint(model: str) -> Path:
     if (folder / "config.json").is_file():
         return folder.resolve()
     if name in FETCHABLE:
-        raise UsageError(
-            f"embedded:{name}: not on this machine yet; run: arena models fetch {name}"
-        )
+        raise UsageError(f"{source}{name}: not on this machine yet; run: arena models fetch {name}")
     known = ", ".join(sorted(named)) or "there are none"
     raise UsageError(
-        f"embedded:{name}: neither a folder with a config.json nor a model on this machine "
+        f"{source}{name}: neither a folder with a config.json nor a model on this machine "
         f"({known}); to fetch: {', '.join(FETCHABLE)}"
     )
 

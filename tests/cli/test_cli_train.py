@@ -45,6 +45,22 @@ def dry(flags: str, output: Output) -> Any:
     return last_json(captured.out)
 
 
+@pytest.mark.parametrize("flags", ["", "--fresh", "--dry-run", "--seed 5 --opponents bot:none"])
+def test_a_wrong_base_model_is_refused_before_anything_else(flags: str, capsys: Output) -> None:
+    folder = Path("runs/train/kuhn_poker-default")
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(TrainConfig(game="kuhn_poker").model_dump_json())
+    Path("other").mkdir()
+    Path("other/config.json").write_text('{"model_type": "gpt2"}')
+    for model, fault in (("no-such", "neither a folder"), ("other", "model_type='gpt2'")):
+        command = f"train kuhn_poker --host embedded --base-model {model} {flags}"
+        assert run(command.split()) == 2
+        captured = capsys.readouterr()
+        (line,) = captured.err.splitlines()
+        assert model in line and fault in line and not captured.out
+    assert [path.name for path in folder.iterdir()] == ["config.json"]
+
+
 def test_a_run_without_flags_has_the_defaults_of_the_help_and_of_its_page(capsys: Output) -> None:
     assert run(["train", "--help"]) == 0
     assert f"Default: {TrainConfig().steps}." in " ".join(capsys.readouterr().out.split())

@@ -245,6 +245,12 @@ class TrainConfig(Config):
         return owned and self.executor == "ray"
 
     @property
+    def starts_from_scratch(self) -> bool:
+        """Whether the run starts from a small model that is made in its folder."""
+        base = self.base_model or BUNDLED.get(self.game, "scratch")
+        return self.trainer_host == "embedded" and base == "scratch"
+
+    @property
     def trained_rank(self) -> int:
         """Rank of the trained adapter; 0: all weights are trained."""
         # Until a host is selected, `auto` counts as the embedded one.

@@ -13,7 +13,7 @@ from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import OWNED_SERVERS
 from trainers.hosts.host import HostRequest, StepSettings, train_arguments
-from trainers.hosts.selection import check_device
+from trainers.hosts.selection import base_checkpoint, check_device
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.adapter_server import check_servers
@@ -51,7 +51,7 @@ class EmbeddedHost:
         config = self._request.config
         # The model from scratch is made after the preflight, so its files do not exist yet.
         if config.base_model != SCRATCH:
-            find_checkpoint(config.base_model)
+            base_checkpoint(config.base_model)
         check_device(config.device)
         if config.server in OWNED_SERVERS:
             check_own_server(config)

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from arena.core.errors import UsageError
 from arena.llm.settings import Settings
+from backends.embedded import find_checkpoint
+from backends.embedded.architecture import read_architecture, weight_files
 from trainers.config.config import TrainConfig
 
 LOCAL_PACKAGES = (
@@ -62,6 +64,17 @@ def check_device(device: str) -> None:
 
         if not torch.cuda.is_available():
             raise UsageError(f"--device {device}: torch finds no CUDA device; leave the flag out")
+
+
+def base_checkpoint(base_model: str) -> Path:
+    """Return the folder of a --base-model that this process can train, without loading it.
+
+    Raises UsageError: see `find_checkpoint`; or the family is not supported, or has no weights.
+    """
+    folder = find_checkpoint(base_model, "--base-model ")
+    read_architecture(folder)
+    weight_files(folder)
+    return folder
 
 
 def packages_problem() -> str:

@@ -60,7 +60,6 @@ from trainers.loop.setup import (
     make_host,
     parse_config,
     rollout_setting,
-    starts_from_scratch,
 )
 from trainers.loop.training import TrainingLoop, update_weights
 from trainers.rewards.credit import (
@@ -160,7 +159,7 @@ class OwnGames:
         self.wandb: WandbLog | None = None
 
     async def prepare(self, stack: AsyncExitStack) -> None:
-        if starts_from_scratch(self.config):
+        if self.config.starts_from_scratch:
             make_base(self.config, self.game, self.log.files.folder, self.view.notify)
         stack.push_async_callback(self.llm.close)
 

@@ -20,7 +20,7 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
-from trainers.config.config import BUNDLED, TrainConfig
+from trainers.config.config import TrainConfig
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import make_random_init
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
@@ -118,7 +118,7 @@ def make_host(config: TrainConfig, folder: Path, settings: Settings) -> Training
         factory: HostFactory = catalog().load("host", config.trainer_host)
         return factory(request)
 
-    if not starts_from_scratch(config):
+    if not config.starts_from_scratch:
         host = host_from(config.base_model)
         host.preflight()
         return host
@@ -127,12 +127,6 @@ def make_host(config: TrainConfig, folder: Path, settings: Settings) -> Training
     host = host_from(str(base))
     (host if base.exists() else host_from("")).preflight()
     return host
-
-
-def starts_from_scratch(config: TrainConfig) -> bool:
-    """Return whether the run starts from a small model that is made in its folder."""
-    base = config.base_model or BUNDLED.get(config.game, "scratch")
-    return config.trainer_host == "embedded" and base == "scratch"
 
 
 def make_base(config: TrainConfig, game: Game, folder: Path, notify: Callable[[str], None]) -> None:

@@ -24,6 +24,7 @@ from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import (
     cuda_problem,
     disk_problem,
+    is_hub_id,
     packages_problem,
     raise_problems,
     runtime_problem,
@@ -65,6 +66,10 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         problems.append(disk_problem(self._request.folder))
         if self._base_model == "scratch":
             problems.append("only --trainer-host embedded trains a model from scratch")
+        elif not is_hub_id(self._base_model) and not Path(self._base_model).is_dir():
+            problems.append(
+                f"--base-model {self._base_model}: neither a Hugging Face id nor a folder"
+            )
         raise_problems(self.name, problems)
         self._arguments()
 

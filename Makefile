@@ -4,7 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ART := build/venv-art
-ART_TESTS := $(ART)/bin/python -m pytest tests/trainers/test_art_*.py
+# A test that hangs fails with the stack of each thread, instead of holding up the others.
+TIMEOUT := --timeout=600
+ART_TESTS := $(ART)/bin/python -m pytest $(TIMEOUT) tests/trainers/test_art_*.py
 DEMO := runs/train/cluedo-demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -77,15 +79,16 @@ test: $(VENV)/.test $(ART)/.ready
 	@# thread: threads that wait for a core spin. Tests of speed come last, when nothing else runs.
 	@# The longest files, those of the browser, come first.
 	OMP_NUM_THREADS=1 $(ART_TESTS) > $(VENV)/art.log 2>&1 & art=$$!; \
-	  OMP_NUM_THREADS=1 $(BIN)/pytest -m $(UNTIMED) --ignore-glob='*/test_art_*.py' $(WITH_TORCH) \
+	  OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) -m $(UNTIMED) \
+	    --ignore-glob='*/test_art_*.py' $(WITH_TORCH) \
 	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
+	  then OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
 	    -m $(UNTIMED) tests/replays $(WITHOUT_TORCH); failed=$$?; \
 	  else kill $$art $$torch; exit 1; fi; \
 	  wait $$art; failed=$$((failed + $$?)); wait $$torch; failed=$$((failed + $$?)); \
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/torch.log; \
-	  $(BIN)/pytest -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
+	  $(BIN)/pytest $(TIMEOUT) -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
 	  exit $$((failed + $$?))
 
 test-art: $(ART)/.ready
@@ -97,7 +100,7 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 	awk -F== '!/^#/ { name = tolower($$1); if (!(name in seen)) print; seen[name] }' \
 	  constraints-art.txt constraints.txt > $(ART)/constraints.txt
 	$(ART)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint $(ART)/constraints.txt --editable '.[art]' pytest hypothesis
+	  --constraint $(ART)/constraints.txt --editable '.[art]' pytest pytest-timeout hypothesis
 	@touch $@
 
 test-atropos: $(VENV)/.test build/venv-atropos/.ready

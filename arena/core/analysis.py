@@ -45,7 +45,8 @@ class Placement:
     places: tuple[str, ...]
     # Each other row adds up to 1.
     probabilities: tuple[tuple[float, ...], ...]
-    """Exact. The row of a thing that all players can see is all zeros."""
+    """Exact. The row of a thing that all players can see is all zeros; the last things have no row
+    while they are not in the game."""
 
 
 @runtime_checkable

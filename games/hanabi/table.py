@@ -248,14 +248,13 @@ class HanabiKnowledge:
     def placement(self) -> Placement:
         """Return for each slot the probability that its card fits now, later, or never.
 
-        The row of an empty slot is all zeros.
+        An empty slot has no row.
         """
         size, needed = self.table.game.hand_size, np.array(self.table.needed)
         fits, marginals = self.table.playable & needed, self.marginals
         # Each kind belongs to exactly one column, so a row adds up to 1.
         columns = np.array([fits, needed & ~fits, ~needed]).T
         rows = [tuple(row) for row in (marginals @ columns).tolist()]
-        rows += [(0.0, 0.0, 0.0)] * (size - len(rows))
         slots = tuple(f"slot {slot}" for slot in range(1, size + 1))
         return Placement(slots, ("own hand",) * size, FITS, tuple(rows))
 

@@ -147,7 +147,8 @@ def _certain_rows(
     certain: Mapping[str, int], posterior: PosteriorJson, grid: list[list[float]]
 ) -> list[BeliefJson]:
     rows: list[BeliefJson] = []
-    for probabilities, thing in zip(grid, posterior["things"], strict=True):
+    # Things at the end of the list have no row while they are not in the game.
+    for probabilities, thing in zip(grid, posterior["things"], strict=False):
         if thing in certain:
             place = certain[thing]
             about = f"{thing}: {posterior['places'][place]}"
@@ -163,7 +164,7 @@ def _place_rows(
 
     Things of the same kind that the model wrongly left out are added with a stated 0 %.
     """
-    grid_rows = list(zip(posterior["things"], posterior["kinds"], grid, strict=True))
+    grid_rows = list(zip(posterior["things"], posterior["kinds"], grid, strict=False))
     # If a model states probabilities for a kind of things, e.g. the suspects, each thing of this
     # kind that it leaves out counts as stated with 0. Other kinds are not compared.
     stated_kinds = {kind for thing, kind, _ in grid_rows if thing in stated}

@@ -116,7 +116,8 @@ def _draw_grid(posterior: PosteriorJson, grid: list[list[float]]) -> RenderableT
     longest = max(map(len, (*posterior["things"], *posterior["kinds"])))
     # Two tables fit into 80 columns; a cell has 4.
     name_width = min(longest, max(MIN_NAME, 39 - 4 * len(labels)))
-    rows = zip(posterior["kinds"], posterior["things"], grid, strict=True)
+    # The last things of the list have no row while they are not in the game.
+    rows = zip(posterior["kinds"], posterior["things"], grid, strict=False)
     tables = []
     for kind, things in groupby(rows, key=lambda row: row[0]):
         table = Table.grid()

@@ -289,6 +289,16 @@ def test_the_grid_at_the_end_shows_each_role_as_certain(tmp_path: Path, name: st
     assert shown.count("●") == len(replay.header.players) + 1  # One sign is in the legend.
 
 
+def test_the_grid_has_no_row_for_an_empty_slot(tmp_path: Path) -> None:
+    replay = recorded(tmp_path, "hanabi", "careful", 99, colours=1, ranks=3, hand_size=2, lives=3)
+    viewer = studied(replay, len(replay.moves))
+    viewer.press("g")
+    viewer.press("end")
+    knowledge = viewer.analysis.posteriors[0]
+    assert knowledge is not None and len(knowledge["entries"][-1]["grid"] or ()) == 1
+    assert "slot 1" in drawn(viewer) and "slot 2" not in drawn(viewer)
+
+
 def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
     viewer = TerminalViewer(cards, 0, None)
     seen = []

@@ -154,6 +154,8 @@ export class Grid {
     const dealt = before?.position === 0 && this.page.timeline.plyAt?.(position)?.player === -1;
     const isNew = entry.position === position && before !== null && !dealt;
     this.cells.forEach(({ row, cells }, at) => {
+      // The last things of the list have no row while they are not in the game.
+      row.hidden = entry.grid !== null && at >= entry.grid.length;
       const probabilities = entry.grid?.[at] ?? [];
       // A row of zeros: the thing lies open for all.
       const open = probabilities.length > 0 && probabilities.every((each) => each < CERTAIN);

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena import Action, ActionSet, Decision, Observation, Seat
-from games.hanabi.conventions import ConventionTable, Kinds, as_kinds, is_single
+from games.hanabi.conventions import ConventionTable, Kinds, as_kinds, is_single, kinds_of
 from games.hanabi.game import Hanabi
-from games.hanabi.moves import DiscardSlot, HanabiHint, HintColour, HintGiven, HintRank, PlaySlot
+from games.hanabi.moves import (
+    DiscardSlot,
+    HanabiDeck,
+    HanabiHint,
+    HintColour,
+    HintGiven,
+    HintRank,
+    PlaySlot,
+)
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiTable
+from games.hanabi.table import HanabiTable, HeldCard
 
 PLAYED = 10.0
 """A card that its owner believes to fit, and that fits."""
@@ -40,13 +48,28 @@ UNCERTAINTY = -0.2
 """Times the square root of the number of kinds that its owner believes possible."""
 
 
-class HanabiCareful:
-    """Bot without conventions: it plays what surely fits, hints at random, discards the oldest.
+class HanabiPiers:
+    """Bot that follows the rules of the agent Piers, with exact knowledge of its own hand.
 
-    Its knowledge is exact. It gives a hint in half of the turns in which it may also discard. With
-    2 players and itself in both seats its mean score is 6.54 [6.27, 6.81] in 200 games:
-    `arena eval hanabi --player bot:careful --against bot:careful --games 200 --seed 1`.
+    J. Walton-Rivers, P. R. Williams, R. Bartle, D. Perez-Liebana and S. M. Lucas, "Evaluating and
+    modelling Hanabi-playing agents", IEEE Congress on Evolutionary Computation (2017),
+    arXiv:1704.07069. The first rule that applies decides:
+
+    1. Play what fits for certain; with a life to spare also what fits with 60 %, and once the deck
+       is empty what may fit.
+    2. Tell a player, the next one first, more about a card that fits now.
+    3. With fewer than four tokens, show a player that a card of its hand is useless.
+    4. Discard a useless card, else the oldest one, else give any hint.
+
+    Mean scores in 200 games of the standard rules, with this bot in all seats and 95 % intervals:
+    17.49 [17.20, 17.78] with 2 players, 17.83 [17.61, 18.05] with 3, 17.11 [16.89, 17.34] with 4,
+    16.42 [16.20, 16.64] with 5. Command, with `--players` 2 to 5: `arena eval hanabi --players 2
+    --player bot:piers --against bot:piers --games 200 --seed 1`.
     """
+
+    PROBABLE = 0.6
+    """Least chance of a play that may cost a life."""
+    FEW_TOKENS = 4
 
     def __init__(self, seat: Seat) -> None:
         assert isinstance(seat.game, Hanabi)
@@ -61,20 +84,47 @@ class HanabiCareful:
         return Decision(self._choose(observation.legal_actions))
 
     def _choose(self, legal: ActionSet) -> Action:
-        marginals = self._table.posterior().marginals()
-        fits = marginals @ self._table.playable
-        if fits.max() > CERTAIN:
+        table, marginals = self._table, self._table.posterior().marginals()
+        fits, useless = marginals @ table.playable, marginals @ ~np.array(table.needed)
+        probable = self.PROBABLE if table.deck else 0.0
+        if fits.max() > (CERTAIN if table.lives == 1 else probable):
             return PlaySlot(int(fits.argmax()) + 1)
-        # Without conventions the best hint is not known, so any of them will do.
-        hints = (*legal.of(HintColour), *legal.of(HintRank))
-        discards = legal.of(DiscardSlot)
-        if hints and (not discards or self._rng.random() < 0.5):
-            return self._rng.choice(hints)
-        # A useless card costs nothing to discard; otherwise the oldest card goes.
-        useless = marginals @ ~np.array(self._table.needed)
-        if discards and useless.max() > CERTAIN:
-            return DiscardSlot(int(useless.argmax()) + 1)
-        return discards[0] if discards else PlaySlot(int(fits.argmax()) + 1)
+        hints: tuple[HanabiHint, ...] = (*legal.of(HintRank), *legal.of(HintColour))
+        if hint := self._useful_hint(hints):
+            return hint
+        if discards := legal.of(DiscardSlot):
+            return discards[int(useless.argmax()) if useless.max() > CERTAIN else 0]
+        return self._rng.choice(hints)  # With all tokens there is a hint, and no discard.
+
+    def _useful_hint(self, hints: Sequence[HanabiHint]) -> HanabiHint | None:
+        """Return a hint about a card that fits, or one that shows a card to be useless."""
+        table, deck = self._table, self._table.game.deck
+        needed, shown = as_kinds(table.needed), None
+        for hint, before, after in self._news(hints):
+            assert after.card is not None
+            if deck.fits(after.card, table.fireworks):
+                return hint
+            if not shown and not _kinds(after, deck) & needed and _kinds(before, deck) & needed:
+                shown = hint
+        return shown if table.tokens < self.FEW_TOKENS else None
+
+    def _news(self, hints: Sequence[HanabiHint]) -> Iterator[tuple[HanabiHint, HeldCard, HeldCard]]:
+        """Yield hints that narrow a card that they name, with the card before and after them."""
+        table, deck = self._table, self._table.game.deck
+        assert table.viewer is not None
+        for target in table.game.others(table.viewer):
+            to_target = [hint for hint in hints if hint.target == target]
+            events = [_hint_event(table, hint) for hint in to_target]
+            for slot, before in enumerate(table.hands[target], 1):
+                for hint, event in zip(to_target, events, strict=True):
+                    after = before.after_hint(event, deck, named=True)
+                    if slot in event.slots and _kinds(after, deck) != _kinds(before, deck):
+                        yield hint, before, after
+
+
+def _kinds(held: HeldCard, deck: HanabiDeck) -> Kinds:
+    """Return the kinds that a card may have by the hints about it."""
+    return kinds_of(held.colours, held.ranks, deck.ranks)
 
 
 class HanabiConventions:
@@ -194,20 +244,11 @@ def considered_hints(table: ConventionTable, legal: ActionSet) -> Iterator[Consi
         yield ConsideredHint(action, after, gain)
 
 
-def _hint_event(table: ConventionTable, action: HanabiHint) -> HintGiven:
+def _hint_event(table: HanabiTable, action: HanabiHint) -> HintGiven:
     """Return the event that a hint of the viewer would cause."""
-    by_colour = isinstance(action, HintColour)
-    colour = action.colour if isinstance(action, HintColour) else None
-    rank = None if isinstance(action, HintColour) else action.rank
-    named = colour[0].upper() if colour else str(rank)
-    slots = tuple(
-        slot
-        for slot, held in enumerate(table.hands[action.target], 1)
-        # A card is written as the letter of its colour and its rank.
-        if held.card is not None and held.card[0 if by_colour else 1] == named
-    )
     assert table.viewer is not None
-    return HintGiven(table.viewer, action.target, colour, rank, slots, table.tokens - 1)
+    hand = [held.card for held in table.hands[action.target]]
+    return table.game.deck.hint_given(table.viewer, action, hand, table.tokens - 1)
 
 
 def hand_value(table: ConventionTable, player: int) -> float:

@@ -158,12 +158,17 @@ class ConventionTable(HanabiTable):
             return False
         return bool(self.kind(player, chop) & self.last_copies)
 
-    def focus(self, hint: HintGiven) -> int:
-        """Return the place of the card that a hint points at, before the hint is added."""
+    def focus(self, hint: HintGiven) -> int | None:
+        """Return the place of the card that a hint points at, before the hint is added.
+
+        None for a hint that names no card: it says only what the hand does not hold.
+        """
         hand, named = self.hands[hint.target], [slot - 1 for slot in hint.slots]
         # A card that is named for the first time is the news of a hint.
         fresh = [place for place in named if not hand[place].hinted]
         chop = self.chop(hint.target)
+        if not named:
+            return None
         return chop if chop is not None and chop in fresh else (fresh or named)[-1]
 
     def _known_kinds(self) -> Kinds:
@@ -185,11 +190,12 @@ class ConventionTable(HanabiTable):
             # Known cards will be played first, so the next one counts.
             wanted |= next((kind for kind in kinds if not kind & known), 0)
         # A card that is not on the chop is in no danger, so a hint on it never means to save it.
-        if self.focus(hint) == self.chop(hint.target):
+        chop = self.chop(hint.target)
+        if chop is not None and self.focus(hint) == chop:
             wanted |= self.last_copies
         return wanted
 
-    def _interpret(self, hint: HintGiven, focus: int, wanted: Kinds, known: Kinds) -> None:
+    def _interpret(self, hint: HintGiven, focus: int | None, wanted: Kinds, known: Kinds) -> None:
         """Narrow the meanings of the cards that a hint names."""
         meanings = list(self.meanings[hint.target])
         for slot in hint.slots:

@@ -1,8 +1,9 @@
 """Hanabi as a `Game`, and its positions.
 
 The rules follow the Hanabi Learning Environment: N. Bard et al., "The Hanabi Challenge: A New
-Frontier for AI Research", Artificial Intelligence 280 (2020), arXiv:1902.00506. Texts, analysis,
-arrays and the view are imported when they are first used, so that listing the games stays fast.
+Frontier for AI Research", Artificial Intelligence 280 (2020), arXiv:1902.00506. The options
+`rainbow` and `empty_hints` are the variant with multicoloured cards that count as every colour, of
+the rules of the card game (A. Bauza, 2010), and the clues to no card of hanab.live's variants.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ from games.hanabi.moves import (
     HandsDealt,
     HandSeen,
     HintColour,
-    HintGiven,
     HintRank,
     PlaySlot,
     UnseenCardDrawn,
@@ -77,7 +77,7 @@ class Hanabi(Game):
     @cached_property
     def deck(self) -> HanabiDeck:
         """The cards of this game."""
-        return HanabiDeck(self.options.colours, self.options.ranks)
+        return self.options.deck
 
     @cached_property
     def hand_size(self) -> int:
@@ -105,7 +105,7 @@ class Hanabi(Game):
         yield from map(PlaySlot, slots)
         yield from map(DiscardSlot, slots)
         for target in range(self.num_players):
-            yield from (HintColour(target, colour) for colour in self.deck.colour_names)
+            yield from (HintColour(target, colour) for colour in self.deck.hint_colours)
             yield from (HintRank(target, rank) for rank in range(1, self.deck.ranks + 1))
 
     @property
@@ -230,12 +230,15 @@ class HanabiState(State):
         if self.tokens == 0:
             return
         deck = self.game.deck
-        # A hint must name at least one card.
+        # A hint must name at least one card, unless the option allows it to name none.
+        may_be_empty, ranks = self.game.options.empty_hints, range(1, deck.ranks + 1)
         for target in self.game.others(player):
-            colours = {deck.colour(card) for card in self.hands[target]}
-            yield from (HintColour(target, deck.colour_names[n]) for n in sorted(colours))
-            ranks = {deck.rank(card) for card in self.hands[target]}
-            yield from (HintRank(target, rank) for rank in sorted(ranks))
+            hand = self.hands[target]
+            named = frozenset[str | int]().union(*(deck.hints_on[card] for card in hand))
+            for colour in deck.hint_colours:
+                if may_be_empty or colour in named:
+                    yield HintColour(target, colour)
+            yield from (HintRank(target, r) for r in ranks if may_be_empty or r in named)
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, HanabiDeal):
@@ -278,15 +281,10 @@ class HanabiState(State):
                 self._recover_token()
                 card = self._leave_hand(slot)
                 self.log.append(CardDiscarded(player, slot, card, self.tokens))
-            case HintColour(target, colour):
+            case HintColour() | HintRank():
                 self.tokens -= 1
-                letter = colour[0].upper()
-                slots = _numbers([c[0] == letter for c in self.hands[target]])
-                self.log.append(HintGiven(player, target, colour, None, slots, self.tokens))
-            case HintRank(target, rank):
-                self.tokens -= 1
-                slots = _numbers([c[1:] == str(rank) for c in self.hands[target]])
-                self.log.append(HintGiven(player, target, None, rank, slots, self.tokens))
+                hand = self.hands[action.target]
+                self.log.append(self.game.deck.hint_given(player, action, hand, self.tokens))
         # As in the Hanabi Learning Environment, no card is drawn after the last move.
         if self._is_over():
             self.to_act = ()
@@ -328,8 +326,3 @@ class HanabiState(State):
         self.player = (self.player + 1) % self.game.num_players
         self.turn += 1
         self.to_act = (self.player,)
-
-
-def _numbers(named: list[bool]) -> tuple[int, ...]:
-    """Return the numbers of the slots that a hint names."""
-    return tuple(slot for slot, flag in enumerate(named, 1) if flag)

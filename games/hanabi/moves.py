@@ -6,6 +6,7 @@ down by one, and the new card gets the highest number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Self
@@ -16,6 +17,8 @@ from arena import Action, Event, GameOptions
 
 COLOURS = ("red", "yellow", "green", "white", "blue")
 """In the order of the Hanabi Learning Environment; a game of n colours uses the first n."""
+MULTICOLOUR = "multicolour"
+"""The suit of the option `rainbow`; it is the last one."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,19 @@ class HanabiDeck:
     """
 
     colours: int
+    """The multicolour is one of them."""
     ranks: int
+    rainbow: bool = False
+
+    @cached_property
+    def hint_colours(self) -> tuple[str, ...]:
+        """The colours that a hint can name."""
+        return COLOURS[: self.colours - self.rainbow]
 
     @cached_property
     def colour_names(self) -> tuple[str, ...]:
         """The colours of this game."""
-        return COLOURS[: self.colours]
+        return (*self.hint_colours, *([MULTICOLOUR] if self.rainbow else []))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -68,6 +78,39 @@ class HanabiDeck:
     def rank(self, card: str) -> int:
         """Return the rank of a card, from 1."""
         return self.index[card] % self.ranks + 1
+
+    @cached_property
+    def hints_on(self) -> dict[str, frozenset[str | int]]:
+        """The colours and the rank whose hints name each kind."""
+        found = dict[str, frozenset[str | int]]()
+        for kind in self.kinds:
+            name = self.colour_names[self.colour(kind)]
+            # Every colour names a multicoloured card.
+            names = self.hint_colours if name == MULTICOLOUR else (name,)
+            found[kind] = frozenset((*names, self.rank(kind)))
+        return found
+
+    def shown_by(self, colour: str) -> frozenset[int]:
+        """Return the colours of the cards that a hint of a colour names, from 0."""
+        shown = {self.colour_names.index(colour)} | ({self.colours - 1} if self.rainbow else set())
+        return frozenset(shown)
+
+    def hint_given(
+        self, player: int, hint: HanabiHint, hand: Iterable[str | None], tokens: int
+    ) -> HintGiven:
+        """Return the event of a hint to a hand that is seen.
+
+        Args:
+            player: The player who gives the hint.
+            hint: The hint.
+            hand: The cards of its receiver.
+            tokens: Hint tokens left after it.
+        """
+        colour = hint.colour if isinstance(hint, HintColour) else None
+        rank = None if isinstance(hint, HintColour) else hint.rank
+        named = (c is not None and (colour or rank) in self.hints_on[c] for c in hand)
+        slots = tuple(slot for slot, flag in enumerate(named, 1) if flag)
+        return HintGiven(player, hint.target, colour, rank, slots, tokens)
 
     def fits(self, card: str, fireworks: tuple[int, ...]) -> bool:
         """Return whether a card continues the firework of its colour.
@@ -107,14 +150,25 @@ class HanabiOptions(GameOptions):
     players: int = Field(2, ge=2, le=5, description="Number of seats.")
     colours: int = Field(5, ge=1, le=5, description="Number of colours.")
     ranks: int = Field(5, ge=1, le=5, description="Highest rank of a card.")
+    rainbow: bool = Field(
+        False,
+        description="Adds a multicoloured suit: a hint of any colour names its cards too, and no "
+        "hint names them alone.",
+    )
     hand_size: int = Field(
         0, ge=0, le=5, description="Cards per hand; 0 means 5, or 4 for 4 or 5 players."
     )
     hint_tokens: int = Field(8, ge=1, le=8, description="Hint tokens: at the start, and at most.")
+    empty_hints: bool = Field(False, description="Whether a hint may name no card.")
     lives: int = Field(3, ge=1, le=3, description="Wrong plays that end the game.")
     lost_score: Literal["zero", "kept"] = Field(
         "zero", description="Score when all lives are lost: 'zero', or 'kept' as it was."
     )
+
+    @property
+    def deck(self) -> HanabiDeck:
+        """The cards of this game."""
+        return HanabiDeck(self.colours + self.rainbow, self.ranks, self.rainbow)
 
     @property
     def cards_per_hand(self) -> int:
@@ -125,7 +179,7 @@ class HanabiOptions(GameOptions):
     @model_validator(mode="after")
     def _deck_suffices(self) -> Self:
         # As in the Hanabi Learning Environment, the deck may be empty after the deal.
-        size = HanabiDeck(self.colours, self.ranks).size
+        size = self.deck.size
         if self.players * self.cards_per_hand > size:
             raise ValueError(
                 f"{self.players} hands of {self.cards_per_hand} cards need more than the deck's "

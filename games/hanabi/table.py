@@ -20,6 +20,7 @@ from games.hanabi.moves import (
     DiscardSlot,
     DrawCard,
     HanabiDeal,
+    HanabiDeck,
     HandsDealt,
     HandSeen,
     HintGiven,
@@ -46,12 +47,13 @@ class HeldCard:
     hinted: bool = False
     """Whether a hint has named it. Other hints only exclude their colour or rank."""
 
-    def after_hint(self, hint: HintGiven, colour: int | None, named: bool) -> HeldCard:
+    def after_hint(self, hint: HintGiven, deck: HanabiDeck, named: bool) -> HeldCard:
         """Return the card after a hint that names it, or does not name it."""
         # A hint also says of the cards that it does not name that they differ.
         colours, ranks = self.colours, self.ranks
-        if colour is not None:
-            colours = colours & {colour} if named else colours - {colour}
+        if hint.colour is not None:
+            shown = deck.shown_by(hint.colour)
+            colours = colours & shown if named else colours - shown
         if hint.rank is not None:
             ranks = ranks & {hint.rank} if named else ranks - {hint.rank}
         return HeldCard(self.card, colours, ranks, self.hinted or named)
@@ -122,10 +124,8 @@ class HanabiTable:
         self.discards += (card,)
 
     def _add_hint(self, hint: HintGiven) -> None:
-        names = self.game.deck.colour_names
-        colour = None if hint.colour is None else names.index(hint.colour)
         self.hands[hint.target] = tuple(
-            held.after_hint(hint, colour, slot in hint.slots)
+            held.after_hint(hint, self.game.deck, slot in hint.slots)
             for slot, held in enumerate(self.hands[hint.target], 1)
         )
 

@@ -93,6 +93,9 @@ def hint_text(game: Hanabi, held: HeldCard) -> str:
     parts = list[str]()
     if len(held.colours) == 1:
         parts += [names[colour] for colour in held.colours]
+    # A hint of a colour leaves that colour and the multicolour.
+    elif deck.rainbow and len(held.colours) == 2 < deck.colours - 1:
+        parts.append(" or ".join(names[colour] for colour in sorted(held.colours)))
     # The excluded colours are the shorter list after one or two hints.
     elif len(held.colours) < deck.colours:
         gone = [name for number, name in enumerate(names) if number not in held.colours]
@@ -168,7 +171,7 @@ class HanabiText(GameText):
         # "play card 2" is covered too, because a reader skips the word "card".
         for slot in range(1, game.hand_size + 1):
             words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
-        for colour in game.deck.colour_names:
+        for colour in game.deck.hint_colours:
             for phrase in (f"color {colour}", f"about {colour}", f"{colour} cards"):
                 words[phrase] = colour
         for rank in range(1, game.deck.ranks + 1):
@@ -187,6 +190,17 @@ class HanabiText(GameText):
         letters = ", ".join(f"{colour[0].upper()} {colour}" for colour in deck.colour_names)
         copies = ", ".join(
             f"{number} of rank {rank}" for rank, number in enumerate(deck.copies[:highest], 1)
+        )
+        empty = (
+            "The hint may fit no card."
+            if options.empty_hints
+            else ("The hint must fit at least one card.")
+        )
+        rainbow = (
+            " Cards of the multicolour count as every colour: a hint of any colour points them "
+            "out too, and no hint names the multicolour."
+            if options.rainbow
+            else ""
         )
         lost = "the score is 0" if options.lost_score == "zero" else "the score stays"
         lines = [
@@ -207,13 +221,13 @@ class HanabiText(GameText):
             f"draw a card. Not allowed while the team has all {options.hint_tokens} tokens.",
             "Hint: spend a hint token to name one colour or one rank to another player. All cards "
             "of that colour or rank in its hand are pointed out to everybody, so the other cards "
-            "do not have it. The hint must fit at least one card.",
+            f"do not have it. {empty}{rainbow}",
             f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
             f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all "
             f"lives are lost ({lost}), when all fireworks are complete, or when the deck is empty "
             "and each player has had one more turn.",
             "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER "
-            f"rank RANK. For example: hint Player 1 {deck.colour_names[0]}",
+            f"rank RANK. For example: hint Player 1 {deck.hint_colours[0]}",
         ]
         return "\n".join(lines)
 
@@ -238,8 +252,9 @@ class HanabiText(GameText):
                 meaning = event.colour or f"rank {event.rank}"
                 slots = ", ".join(map(str, event.slots))
                 word = "slot" if len(event.slots) == 1 else "slots"
+                named = f"{word} {slots}" if slots else "no slot"
                 return (
-                    f"{names[player]} hints {names[target]} {meaning}: {word} {slots}. "
+                    f"{names[player]} hints {names[target]} {meaning}: {named}. "
                     f"{_tokens(event.tokens)}"
                 )
             case _:

@@ -61,6 +61,34 @@ def test_hint_names_all_cards_and_no_others() -> None:
     assert {hint.target for hint in hints} == {1}
 
 
+def test_every_colour_names_a_multicoloured_card() -> None:
+    game = Hanabi(colours=2, rainbow=True)
+    assert game.deck.size == 30 and game.return_scale.bounds == (0, 15)
+    assert "no hint names the multicolour" in game.text.rules()
+    state = deal(game, "R1 R1 R1 Y2 Y2", "R2 M3 Y4 Y4 M1")
+    assert "hint Player 1 multicolour" not in map(str, game.actions)
+    move(state, "hint Player 1 red")
+    assert state.log.events[-1] == HintGiven(0, 1, "red", None, (1, 2, 5), 7)
+    notes = state.observe(1).text("notes")
+    assert "1: not yellow; 2: not yellow; 3: yellow" in notes
+    # A card that two colours name has them all.
+    move(state, "discard slot 4", "draw R3", "hint Player 1 yellow")
+    notes = state.observe(1).text("notes")
+    assert "1: red; 2: multicolour; 3: yellow; 4: multicolour; 5: red" in notes
+    move(state, "play slot 4")
+    assert "plays slot 4, M1: it fits." in state.observe(0).text("events")
+
+
+def test_a_hint_may_name_no_card_if_the_option_allows_it() -> None:
+    hands = ("R1 R1 R1 Y2 Y2", "R2 R3 R4 R5 Y1")
+    assert HintColour(1, "blue") not in deal(Hanabi(), *hands).legal_actions(0)
+    state = move(deal(Hanabi(empty_hints=True), *hands), "hint Player 1 blue")
+    assert state.log.events[-1] == HintGiven(0, 1, "blue", None, (), 7)
+    text = state.observe(1).text("notes")
+    assert "Player 0 hints Player 1 blue: no slot. 7 hint tokens left." in text
+    assert "1: not blue; 2: not blue" in text
+
+
 def test_tokens_limit_hints_and_discards() -> None:
     state = deal(Hanabi(**SMALL), "R1 R1", "Y1 Y1")
     with pytest.raises(IllegalAction):
@@ -282,6 +310,7 @@ def test_fallback_never_plays_a_card() -> None:
     [
         ({**SMALL, "players": 3, "lost_score": "kept"}, (1,)),
         ({}, (1,)),
+        ({**SMALL, "rainbow": True, "empty_hints": True}, (1,)),
     ],
 )
 def test_conformance(options: dict[str, Any], seeds: tuple[int, ...]) -> None:

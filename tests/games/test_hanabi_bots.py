@@ -82,15 +82,27 @@ def final_score(match: Match, seed: int) -> float:
 
 
 def test_bots_are_of_increasing_strength() -> None:
-    by_bot = {bot: scores(bot, range(4)) for bot in ("random", "careful", "conventions")}
+    by_bot = {bot: scores(bot, range(4)) for bot in ("random", "piers", "conventions")}
     means = {bot: sum(values) / len(values) for bot, values in by_bot.items()}
-    assert means["random"] < 1 < means["careful"] < 12
-    assert means["conventions"] > 18
+    assert means["random"] < 1 and 14 < means["piers"] < 20
+    assert means["conventions"] > 20
 
 
-@pytest.mark.parametrize("options", [{"players": 5}, {"players": 3, **SMALL}])
-def test_conventions_finish_other_games(options: dict[str, Any]) -> None:
-    (score,) = scores("conventions", range(1), **options)
+RAINBOW = {"rainbow": True, "empty_hints": True}
+
+
+@pytest.mark.parametrize(
+    ("bot", "options"),
+    [
+        ("conventions", {"players": 5}),
+        ("conventions", {"players": 3, **SMALL}),
+        ("conventions", RAINBOW),
+        ("piers", RAINBOW),
+        ("piers", {"players": 3, **SMALL, "lives": 1}),
+    ],
+)
+def test_bots_finish_other_games(bot: str, options: dict[str, Any]) -> None:
+    (score,) = scores(bot, range(1), **options)
     assert score > 0
 
 
@@ -99,7 +111,7 @@ def test_bot_depends_on_its_observation_only() -> None:
     game, rng = Hanabi(), random.Random(0)
     state, history = random_history(game, random.Random(7), 31)
     player = state.player
-    for bot in ("careful", "conventions"):
+    for bot in ("piers", "conventions"):
         chosen = set()
         for _ in range(4):
             world = game.analysis.resample(history, player, rng)

@@ -68,9 +68,10 @@ def test_posterior_equals_brute_force(rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_knowledge_equals_replaying_every_hand(seed: int) -> None:
+@pytest.mark.parametrize("rainbow", [False, True])
+def test_knowledge_equals_replaying_every_hand(seed: int, rainbow: bool) -> None:
     """All hands are tried in the real history; those that change nothing seen are possible."""
-    game = Hanabi(**SMALL, players=2 + seed % 2)
+    game = Hanabi(**SMALL, players=2 + seed % 2, rainbow=rainbow, empty_hints=rainbow)
     state, history = random_history(game, random.Random(seed), 8 + seed)
     for player in range(game.num_players):
         mine, knowledge = state.observe(player), HanabiKnowledge(game, player)
@@ -138,6 +139,7 @@ def test_an_empty_slot_has_no_row() -> None:
     assert placement.things == ("slot 1", "slot 2")
     assert len(placement.probabilities) == 1
 
+
 def test_resample_changes_the_own_hand_only() -> None:
     game, rng = Hanabi(**SMALL), random.Random(1)
     state, history = random_history(game, random.Random(3), 9)
@@ -193,13 +195,13 @@ def ply(number: int, player: int, action: Action, events: list[Any]) -> Any:
 
 
 def test_assessor_measures_a_whole_game() -> None:
-    game = make_game("hanabi", **SMALL)
+    game = make_game("hanabi", **SMALL, lives=1)
     assert isinstance(game, Hanabi)
-    episode, assessor = assessed(game, ["bot:careful"] * 2, 3)
+    episode, assessor = assessed(game, ["bot:piers"] * 2, 3)
     assessments = [each for step in episode.plies for each in assessor.ply(step)]
     plays = [each for each in assessments if each.kind == "play"]
     assert plays
-    # The careful bot plays nothing else.
+    # With its last life the bot plays nothing else.
     assert all(each.facts["probability"] == pytest.approx(1) for each in plays)
     ends = {(each.kind, each.player): each for each in assessor.end(episode.outcome)}
     assert ends["lives", 0].measurements["lives_lost"].total == 0

@@ -47,7 +47,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         "hanabi",
         "hanabi",
         {"players": 3, "colours": 3, "ranks": 4, "hint_tokens": 5},
-        ["bot:conventions", "bot:conventions", "bot:careful"],
+        ["bot:conventions", "bot:conventions", "bot:piers"],
     ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (

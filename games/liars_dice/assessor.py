@@ -22,13 +22,14 @@ from arena import (
 from arena.core.analysis import Fact
 from arena.core.text import per_cent
 from games.liars_dice.game import LiarsDice, LiarsDiceState
-from games.liars_dice.knowledge import LiarsDiceKnowledge
-from games.liars_dice.moves import Challenge, DiceBid
+from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
+from games.liars_dice.moves import Challenge, DiceBid, SpotOn
 
 FACTS: dict[str, Fact] = {
     "probability": Fact("%", "probability that the bid is true, given the bidder's own dice"),
     "last": Fact("%", "probability that the last bid is true, given own dice", of_position=True),
     "best": Fact("%", "probability of the likeliest higher bid", of_position=True),
+    "exact": Fact("%", "probability that the last bid is exactly right", of_position=True),
 }
 """Descriptions of the facts of assessments, by name."""
 
@@ -64,6 +65,14 @@ MEASURES: tuple[Measure, ...] = (
         "Bids in answer to a bid that the own dice show to be false, so that a challenge would win "
         "for certain; over answers to such bids.",
     ),
+    Measure(
+        "spot_on_probability",
+        "probability of own spot-on calls",
+        "probability",
+        "higher",
+        "Probability that a bid called spot on is exactly right, given the caller's own dice only; "
+        "over such calls.",
+    ),
 )
 
 
@@ -75,22 +84,30 @@ class DiceOdds:
     """That the last bid is true; None if there is none."""
     best: float | None
     """That the likeliest higher bid is true; None if no higher bid exists."""
+    exact: float | None
+    """That the last bid is exactly right; None if there is none, or it cannot be called so."""
 
     @classmethod
     def of(cls, knowledge: LiarsDiceKnowledge) -> DiceOdds:
         """Compute the odds of the seat that must act."""
         notes = knowledge.notes
-        bid = notes.last_bid
-        raises = notes.game.raises(bid, notes.total)
+        bid, may_call = notes.last_bid, notes.game.options.spot_on
         return cls(
             last=None if bid is None else knowledge.probability(bid),
-            best=max(map(knowledge.probability, raises), default=None),
+            best=max(map(knowledge.probability, notes.raises), default=None),
+            exact=exact_probability(notes, bid) if bid and may_call else None,
         )
 
     @property
-    def challenge(self) -> float:
-        """Probability that a challenge wins; 0 if there is no bid."""
-        return 0.0 if self.last is None else 1 - self.last
+    def greatest(self) -> float:
+        """Probability that the best action wins at once."""
+        challenge = 0.0 if self.last is None else 1 - self.last
+        return max(self.best or 0.0, challenge, self.exact or 0.0)
+
+    def facts(self) -> dict[str, JsonValue]:
+        """Return the facts of an assessment; without calls of spot on they have no `exact`."""
+        facts: dict[str, JsonValue] = {"last": self.last, "best": self.best}
+        return facts if self.exact is None else {**facts, "exact": self.exact}
 
 
 class LiarsDiceAssessor:
@@ -99,7 +116,8 @@ class LiarsDiceAssessor:
     Args:
         game: The game that is played.
         players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make (`bid`, `challenge`, `knowledge`); None means all.
+        kinds: The kinds of assessments to make (`bid`, `challenge`, `spot_on`, `knowledge`);
+            None means all.
     """
 
     def __init__(
@@ -128,6 +146,8 @@ class LiarsDiceAssessor:
                 found.append(_judge_bid(ply, action, knowledge))
             if isinstance(action, Challenge) and self._wants("challenge"):
                 found.append(_judge_challenge(ply, knowledge))
+            if isinstance(action, SpotOn) and self._wants("spot_on"):
+                found.append(_judge_spot_on(ply, knowledge))
             if self._wants("knowledge"):
                 self._entropy[ply.player] = knowledge.entropy()
         self._latest_ply = ply.number
@@ -158,43 +178,55 @@ def _judge_bid(ply: Ply, bid: DiceBid, knowledge: LiarsDiceKnowledge) -> Assessm
     odds, probability = DiceOdds.of(knowledge), knowledge.probability(bid)
     measured = {"bid_probability": WeightedSum(probability)}
     # A false bid is no fault if every other action loses as certainly.
-    if max(odds.best or 0.0, odds.challenge) > 0:
+    if odds.greatest > 0:
         measured["impossible_bids"] = WeightedSum(float(probability == 0))
     # The last bid could not be true, and it was not challenged.
     if odds.last == 0:
         measured["challenges_missed"] = WeightedSum(1.0)
-    facts: dict[str, JsonValue] = {"probability": probability, "last": odds.last, "best": odds.best}
+    facts: dict[str, JsonValue] = {"probability": probability, **odds.facts()}
     return Assessment(ply.number, ply.player, "bid", facts, measured)
+
+
+def _judge_spot_on(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
+    odds = DiceOdds.of(knowledge)
+    assert odds.exact is not None
+    measured = {"spot_on_probability": WeightedSum(odds.exact)}
+    # A bid that cannot be true is not exactly right either; a challenge would have won.
+    if odds.last == 0:
+        measured["challenges_missed"] = WeightedSum(1.0)
+    return Assessment(ply.number, ply.player, "spot_on", odds.facts(), measured)
 
 
 def _judge_challenge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
     odds = DiceOdds.of(knowledge)
     assert odds.last is not None
-    # Without a higher bid the challenge is forced.
-    forced = odds.best is None
+    # Without a higher bid and another call the challenge is forced.
+    forced = odds.best is None and odds.exact is None
     measured = {} if forced else {"challenges_sound": WeightedSum(float(odds.last <= 0.5))}
     # The same opportunity, taken: the measure is a share of both.
     if odds.last == 0 and not forced:
         measured["challenges_missed"] = WeightedSum(0.0)
-    facts: dict[str, JsonValue] = {"last": odds.last, "best": odds.best}
-    return Assessment(ply.number, ply.player, "challenge", facts, measured)
+    return Assessment(ply.number, ply.player, "challenge", odds.facts(), measured)
 
 
 def comment(assessment: Assessment) -> Comment | None:
     """Return the comment on a bid or a challenge. It uses only what the seat could know."""
     facts = assessment.facts
-    if assessment.kind not in ("bid", "challenge"):
+    if assessment.kind not in ("bid", "challenge", "spot_on"):
         return None
-    last, best = _number(facts["last"]), _number(facts["best"])
+    last, best, exact = (_number(facts.get(name)) for name in ("last", "best", "exact"))
     if assessment.kind == "challenge":
         text = f"Challenged a bid that was true with {per_cent(last)}, by the own dice."
-        return Comment(text, mistake=last == 1 and best > 0)
+        return Comment(text, mistake=last == 1 and max(best, exact) > 0)
+    if assessment.kind == "spot_on":
+        text = f"Called a bid that was exactly right with {per_cent(exact)}, by the own dice."
+        return Comment(text, mistake=exact == 0 and (best > 0 or last < 1))
     probability = _number(facts["probability"])
     text = f"True with {per_cent(probability)}, by the own dice."
     if facts["last"] is not None:
         text += f" The last bid was true with {per_cent(last)}."
     # A bid is a mistake for certain if it cannot be true, or if a challenge could not fail.
-    could_win = best > 0 or (facts["last"] is not None and last < 1)
+    could_win = max(best, exact) > 0 or (facts["last"] is not None and last < 1)
     missed = facts["last"] is not None and last == 0
     return Comment(text, mistake=missed or (probability == 0 and could_win))
 
@@ -230,9 +262,9 @@ class LiarsDiceAnalysis(GameAnalysis):
         """Roll the hands of the other seats again, if they have not been revealed."""
         state, steps = self.game.initial_state(), list[Step]()
         assert isinstance(state, LiarsDiceState)
-        # Every challenge reveals all hands that were rolled before it.
-        challenges = [n for n, step in enumerate(history) if isinstance(step.action, Challenge)]
-        hidden_from = challenges[-1] if challenges else -1
+        # Every call reveals all hands that were rolled before it.
+        calls = [n for n, step in enumerate(history) if step.action in self.game.calls]
+        hidden_from = calls[-1] if calls else -1
         for number, step in enumerate(history):
             action = step.action
             if step.player == CHANCE and number > hidden_from and state.roller != player:

@@ -2,10 +2,10 @@
 
 The posterior needs a model of how the others play: a player with hand h, who sees the last bid b,
 takes each legal action with a probability proportional to exp(q / T), where q is the probability,
-by its own dice alone, that the bid it makes is true, or that the challenged bid b is false, and T
-is a temperature: quantal response of a player who does not read the bids of others (R. D. McKelvey
-and T. R. Palfrey, "Quantal response equilibria for normal form games", Games and Economic Behavior
-10 (1995), 6-38).
+by its own dice alone, that the bid it makes is true, that the challenged bid b is false, or that
+the bid b is exactly right if it says so, and T is a temperature: quantal response of a player who
+does not read the bids of others (R. D. McKelvey and T. R. Palfrey, "Quantal response equilibria for
+normal form games", Games and Economic Behavior 10 (1995), 6-38).
 
 Hands are independent before the bids, and under the model an action depends on the hand of its own
 player only. So the posterior is a product over the players, and exact:
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 class LiarsDiceBot(ABC):
     """Bot that takes the action with the best immediate chance.
 
-    A bid wins if it is true and challenged at once, a challenge wins if the last bid is false. Both
-    are compared by their probabilities; among equal bids it draws.
+    A bid wins if it is true and challenged at once, a challenge wins if the last bid is false, a
+    call of spot on if it is exact. They are compared by their probabilities; among equal bids it
+    draws.
     """
 
     def __init__(self, seat: Seat) -> None:
@@ -54,14 +55,18 @@ class LiarsDiceBot(ABC):
         return dict.fromkeys(best, 1 / len(best))
 
     def _best(self, notes: DiceNotes, raises: list[DiceBid]) -> list[Action]:
-        last = notes.last_bid
-        values = self.truths(notes, raises if last is None else [*raises, last])
-        # The last value belongs to the last bid; a challenge wins if that is false.
-        challenge = None if last is None else 1 - values.pop()
+        last, calls = notes.last_bid, list[tuple[float, Action]]()
+        asked = [] if last is None else [last, DiceBid(last.quantity + 1, last.face)]
+        values = self.truths(notes, [*raises, *asked])
+        if asked:
+            more, true = values.pop(), values.pop()
+            # A challenge wins if the bid is false, spot on if it is true but one die more is not.
+            calls = list(zip((1 - true, true - more), notes.game.calls, strict=False))
         highest = max(values, default=-1.0)
-        # With equal chances, a challenge ends the round before the others can improve theirs.
-        if challenge is not None and challenge >= highest:
-            return [CHALLENGE]
+        # With equal chances, a call ends the round before the others can improve theirs.
+        chance, call = max(calls, key=lambda each: each[0], default=(-2.0, CHALLENGE))
+        if chance >= highest:
+            return [call]
         return [bid for bid, value in zip(raises, values, strict=True) if value >= highest]
 
     @abstractmethod
@@ -99,51 +104,62 @@ class HandResponses:
         game: The game that is played.
         dice: Number of dice of the hand.
         total: Number of dice on the table.
+        palifico: Whether no face is wild.
     """
 
-    def __init__(self, game: LiarsDice, dice: int, total: int) -> None:
+    def __init__(self, game: LiarsDice, dice: int, total: int, palifico: bool) -> None:
         # Hands are multisets: the order of a throw tells nothing, and there are far fewer of them.
         hands = hand_distribution(dice, game.options.faces)
         self.prior: NDArray[np.float64] = np.array([p for _, p in hands])
         """Probability of each hand, shape (hands,)."""
         self.matches: NDArray[np.int64] = np.array(
-            [[game.matches(hand, face) for face in game.faces] for hand, _ in hands]
+            [[game.matches(hand, face, palifico) for face in game.faces] for hand, _ in hands]
         )
         """Dice that count as each face, shape (hands, faces)."""
-        self.truth = self._truth(game, total - dice)
+        self.truth = self._truth(game, total - dice, palifico)
         """Probability that each bid of the table of bids is true, shape (hands, bids)."""
         self.appeal: NDArray[np.float64] = np.exp(self.truth / TEMPERATURE)
         """Weight exp(q / T) of making each bid, shape (hands, bids)."""
 
-    def _truth(self, game: LiarsDice, others: int) -> NDArray[np.float64]:
+    def _truth(self, game: LiarsDice, others: int, palifico: bool) -> NDArray[np.float64]:
         # q depends on a hand only by its number of matches k: q = P(K >= quantity - k).
         columns = []
         for bid in game.bids:
-            chance = match_chance(game, bid.face)
+            chance = match_chance(game, bid.face, palifico)
             # One tail for each number of own matches; then looked up for all hands at once.
             own = range(int(self.matches.max()) + 1)
             tails = np.array([tail(others, chance, bid.quantity - k) for k in own])
             columns.append(tails[self.matches[:, bid.face - 1]])
         return np.stack(columns, axis=1)
 
-    def challenge_appeal(self, number: int) -> NDArray[np.float64]:
-        """Return the weight of challenging bid `number`, shape (hands,)."""
-        # A challenge wins if the bid is false, so its q is 1 - P(true).
-        weights: NDArray[np.float64] = np.exp((1 - self.truth[:, number]) / TEMPERATURE)
-        return weights
+    def call_appeals(self, number: int, more: int | None) -> list[NDArray[np.float64]]:
+        """Return the weights of a challenge and of spot on after a bid, each of shape (hands,).
+
+        Args:
+            number: The number of the bid.
+            more: The number of the bid of one die more; None if there is none.
+        """
+        true = self.truth[:, number]
+        # A challenge wins if the bid is false, spot on if it is true but one die more is not.
+        exact = true if more is None else true - self.truth[:, more]
+        return [np.exp((1 - true) / TEMPERATURE), np.exp(exact / TEMPERATURE)]
 
 
 # Few: with six dice of ten faces and 36 dice on the table, one has 29 MB.
 @lru_cache(maxsize=8)
-def hand_table(game: LiarsDice, dice: int, total: int) -> HandResponses:
+def hand_table(game: LiarsDice, dice: int, total: int, palifico: bool) -> HandResponses:
     """Return the table of hands; it depends on public numbers only."""
-    return HandResponses(game, dice, total)
+    return HandResponses(game, dice, total, palifico)
+
+
+def _table_of(notes: DiceNotes, seat: int) -> HandResponses:
+    return hand_table(notes.game, notes.dice_left[seat], notes.total, notes.palifico)
 
 
 def hand_posterior(notes: DiceNotes, seat: int) -> NDArray[np.float64]:
     """Return the probability of each hand of another seat, shape (hands,), given its bids."""
     game = notes.game
-    table = hand_table(game, notes.dice_left[seat], notes.total)
+    table = _table_of(notes, seat)
     # A copy: the table is shared.
     posterior = table.prior.copy()
     last: DiceBid | None = None
@@ -163,22 +179,22 @@ def _total_appeal(
     notes: DiceNotes, table: HandResponses, last: DiceBid | None
 ) -> NDArray[np.float64]:
     """Return the sum of the weights of all legal actions after a bid, shape (hands,)."""
-    index = notes.game.actions.index
-    legal = [index[bid] for bid in notes.game.raises(last, notes.total)]
+    game, index = notes.game, notes.game.actions.index
+    legal = [index[bid] for bid in game.raises(last, notes.total, notes.palifico)]
     total: NDArray[np.float64] = table.appeal[:, legal].sum(axis=1)
-    # The first bid of a round has no challenge as an alternative.
-    return total if last is None else total + table.challenge_appeal(index[last])
+    # The first bid of a round has no call as an alternative.
+    if last is not None:
+        more = index.get(DiceBid(last.quantity + 1, last.face))
+        for _, appeal in zip(game.calls, table.call_appeals(index[last], more), strict=False):
+            total = total + appeal
+    return total
 
 
 def truth_posterior(notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
     """Return the probability that each bid is true, given own dice and the bids of the others."""
-    game = notes.game
     hidden = [seat for seat, n in enumerate(notes.dice_left) if n and seat not in notes.hands]
     # Without a seat in `hidden`, all dice were shown and the result is 0 or 1.
-    posteriors = [
-        (hand_table(game, notes.dice_left[seat], notes.total), hand_posterior(notes, seat))
-        for seat in hidden
-    ]
+    posteriors = [(_table_of(notes, seat), hand_posterior(notes, seat)) for seat in hidden]
     # P(K >= k) for each face that occurs, where K is a sum of independent counts.
     tails: dict[int, NDArray[np.float64]] = {}
     for face in {bid.face for bid in bids}:

@@ -2,6 +2,8 @@
 
 The rules are those of OpenSpiel's `liars_dice` (two players, one challenge, the highest face is
 wild), extended to 2-6 players, to games until one player has dice left, and to other wild faces.
+`spot_on` (calza) and `palifico` are those of the rules of Perudo (http://www.perudo.com); here only
+the player in turn calls, and in a palifico round no player changes the face.
 C. P. Ferguson and T. S. Ferguson, "Models for the game of liar's dice", Stochastic Games and
 Related Topics (1991), 15-28, treat the game with one die of the bidder.
 """
@@ -24,8 +26,8 @@ from arena import (
 )
 from games.liars_dice.moves import (
     CHALLENGE,
+    SPOT_ON,
     BidMade,
-    Challenge,
     DiceBid,
     DiceRevealed,
     DiceRolled,
@@ -33,6 +35,7 @@ from games.liars_dice.moves import (
     LiarsDiceOptions,
     RollHand,
     RoundStarted,
+    SpotOn,
     hand_distribution,
 )
 
@@ -101,60 +104,69 @@ class LiarsDice(Game):
         return bid.face, bid.quantity
 
     def _all_actions(self) -> Iterable[Action]:
-        return (*self.bids, CHALLENGE)
+        return (*self.bids, *self.calls)
 
-    def raises(self, last: DiceBid | None, total: int) -> list[DiceBid]:
+    @cached_property
+    def calls(self) -> tuple[Action, ...]:
+        """The answers to a bid that end a round."""
+        return (CHALLENGE, SPOT_ON) if self.options.spot_on else (CHALLENGE,)
+
+    def raises(self, last: DiceBid | None, total: int, palifico: bool = False) -> list[DiceBid]:
         """Return the bids above `last` of at most `total` dice, lowest first."""
         # Bids are numbered in ascending order, before the challenge.
         start = 0 if last is None else self.actions.index[last] + 1
-        return [bid for bid in self.bids[start:] if bid.quantity <= total]
+        faces = self.faces if last is None or not palifico else (last.face,)
+        return [bid for bid in self.bids[start:] if bid.quantity <= total and bid.face in faces]
 
     @cached_property
-    def _legal_sets(self) -> dict[tuple[DiceBid | None, int], ActionSet]:
+    def _legal_sets(self) -> dict[tuple[DiceBid | None, int, bool], ActionSet]:
         return {}
 
-    def legal_after(self, last: DiceBid | None, total: int) -> ActionSet:
+    def legal_after(self, last: DiceBid | None, total: int, palifico: bool) -> ActionSet:
         """Return the legal actions after a bid (None: before the first) with `total` dice left.
 
         The sets are kept: their keys are public, and complete sets do not show who used them.
         """
-        known = self._legal_sets.get((last, total))
+        known = self._legal_sets.get((last, total, palifico))
         if known is None:
-            raises = self.raises(last, total)
-            actions = self.actions.subset(raises if last is None else (*raises, CHALLENGE))
-            known = self._legal_sets[last, total] = actions.complete()
+            raises = self.raises(last, total, palifico)
+            actions = self.actions.subset(raises if last is None else (*raises, *self.calls))
+            known = self._legal_sets[last, total, palifico] = actions.complete()
         return known
 
-    def matches(self, hand: Iterable[int], face: int) -> int:
-        """Return the number of dice that count as `face`."""
-        return sum(die in (face, self.wild_face) for die in hand)
+    def matches(self, hand: Iterable[int], face: int, palifico: bool = False) -> int:
+        """Return the number of dice that count as `face`, in a palifico round or another one."""
+        counting = (face, None if palifico else self.wild_face)
+        return sum(die in counting for die in hand)
 
     def initial_state(self) -> LiarsDiceState:
         return LiarsDiceState(self)
 
-    def new_batch(self, size: int) -> StateBatch:
+    def new_batch(self, size: int) -> StateBatch | None:
+        if self.options.spot_on or self.options.palifico:
+            return None
         from games.liars_dice.batch import LiarsDiceBatch
 
         return LiarsDiceBatch(self, size, self.options, self.bids, self.wild_face)
 
     def is_irrevocable(self, action: Action) -> bool:
-        """Return whether the action is a challenge: it ends the round, and one player loses."""
-        return isinstance(action, Challenge)
+        """Return whether the action ends the round."""
+        return action in self.calls
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the legal actions without bids that the player's own dice show to be false."""
-        hand, total = Hand(), 0
+        hand, total, palifico = Hand(), 0, False
         for event in reversed(observation.events):
             if isinstance(event, DiceRolled):  # Of the player itself: no other roll is witnessed.
                 hand = event.dice
             elif isinstance(event, RoundStarted):
-                total = sum(event.dice)
+                total, palifico = sum(event.dice), event.palifico
                 break
         possible = [
             action
             for action in observation.legal_actions
             if not isinstance(action, DiceBid)
-            or action.quantity <= self.matches(hand, action.face) + total - len(hand)
+            or action.quantity <= self.matches(hand, action.face, palifico) + total - len(hand)
         ]
         # With none left, the player can only lose, whatever is drawn.
         return possible or observation.legal_actions
@@ -177,6 +189,7 @@ class LiarsDiceState(State):
         self.to_act = (CHANCE,)
         self.round = 0
         self.first = 0
+        self.palifico = False
         self.dice_left = (game.options.dice,) * game.num_players
         self.hands: tuple[Hand, ...] = ((),) * game.num_players
         self.last: BidMade | None = None
@@ -211,8 +224,9 @@ class LiarsDiceState(State):
         return action in self._rolls()
 
     def _legal_actions(self, player: int) -> ActionSet:
-        """Return the higher bids of a possible quantity, then the challenge if there is a bid."""
-        return self.game.legal_after(self.last.bid if self.last else None, self.total)
+        """Return the higher bids of a possible quantity, then the calls if there is a bid."""
+        last = self.last.bid if self.last else None
+        return self.game.legal_after(last, self.total, self.palifico)
 
     def _apply(self, player: int, action: Action) -> None:
         match action:
@@ -223,7 +237,7 @@ class LiarsDiceState(State):
                 self.log.append(self.last)
                 self._set_player(self._next_seat(player))
             case _:
-                self._challenge(player)
+                self._call(player, spot_on=isinstance(action, SpotOn))
 
     def _roll(self, dice: Hand) -> None:
         seat = self.roller
@@ -231,7 +245,7 @@ class LiarsDiceState(State):
         # The first roll of a round announces it. Events before the first move reach no replay.
         if not any(self.hands):
             self.round += 1
-            self.log.append(RoundStarted(self.round, self.dice_left, self.first))
+            self.log.append(RoundStarted(self.round, self.dice_left, self.first, self.palifico))
         self.hands = (*self.hands[:seat], dice, *self.hands[seat + 1 :])
         # Private: the log shows it to this seat only.
         self.log.append(DiceRolled(seat, dice))
@@ -248,35 +262,49 @@ class LiarsDiceState(State):
         order = ((player + step) % seats for step in range(1, seats + 1))
         return next(seat for seat in order if self.dice_left[seat])
 
-    def _challenge(self, player: int) -> None:
+    def _call(self, player: int, spot_on: bool) -> None:
+        """Show all dice, and decide on a challenge or a call of spot on."""
         assert self.last is not None
-        bid = self.last.bid
-        count = sum(self.game.matches(hand, bid.face) for hand in self.hands)
+        bid, bidder, options = self.last.bid, self.last.player, self.game.options
+        count = sum(self.game.matches(hand, bid.face, self.palifico) for hand in self.hands)
         # "At least": a bid that is exactly met is true.
-        loser = player if count >= bid.quantity else self.last.player
+        is_right = count == bid.quantity if spot_on else count < bid.quantity
+        loser = bidder if is_right else player
+        wins_die = is_right and spot_on and options.rounds == "last_standing"
         self.revealed = DiceRevealed(
-            player, self.last.player, bid.quantity, bid.face, count, loser, self.hands
+            player,
+            bidder,
+            bid.quantity,
+            bid.face,
+            count,
+            None if wins_die else loser,
+            self.hands,
+            spot_on,
         )
         self.log.append(self.revealed)
-        if self.game.options.rounds == "single":
+        if options.rounds == "single":
             self.to_act = ()
+        elif wins_die:
+            # The caller bids first, with one die more, but never more than at the start.
+            self._end_round(player, min(self.dice_left[player] + 1, options.dice))
         else:
-            self._remove_die(loser)
+            self._end_round(loser, self.dice_left[loser] - 1)
 
-    def _remove_die(self, loser: int) -> None:
-        """Take a die from the loser; start the next round unless one player has all dice."""
-        self.dice_left = tuple(n - (seat == loser) for seat, n in enumerate(self.dice_left))
+    def _end_round(self, seat: int, dice: int) -> None:
+        """Give a seat its new number of dice; start the next round unless one player has all."""
+        self.palifico = self.game.options.palifico and dice == 1 < self.dice_left[seat]
+        self.dice_left = (*self.dice_left[:seat], dice, *self.dice_left[seat + 1 :])
         self.last, self.hands = None, ((),) * self.game.num_players
-        # The loser bids first in the next round, or the seat after a loser without dice.
-        self.first = loser if self.dice_left[loser] else self._next_seat(loser)
-        # The event of the challenge is the last one of its round.
+        # That seat bids first in the next round, or the one after it if it has no dice.
+        self.first = seat if dice else self._next_seat(seat)
+        # The event of the call is the last one of its round.
         standing = sum(n > 0 for n in self.dice_left)
         self.to_act = (CHANCE,) if standing > 1 else ()
 
     def returns(self) -> tuple[float, ...]:
         """Return 0 for all until the end of the game.
 
-        Of a single round: 1 for the winner of the challenge, -1 for its loser, 0 for the others, as
+        Of a single round: 1 for the winner of the call, -1 for its loser, 0 for the others, as
         in OpenSpiel. Of a game until one is left: 1 for that player, -1 shared by the others.
         """
         seats = range(self.game.num_players)
@@ -287,7 +315,7 @@ class LiarsDiceState(State):
             rest = -1 / (len(seats) - 1)
             return tuple(1.0 if self.dice_left[seat] else rest for seat in seats)
         end = self.revealed
-        # Of the two in the challenge, the winner is the one who does not lose.
+        # Of the caller and the bidder, the winner is the one who does not lose.
         winner = end.bidder if end.loser == end.challenger else end.challenger
         return tuple(float(seat == winner) - float(seat == end.loser) for seat in seats)
 
@@ -296,5 +324,8 @@ class LiarsDiceState(State):
         names, end = self.game.seat_names, self.revealed
         if self.game.options.rounds == "last_standing":
             return f"only {names[self.first]} has dice left"
+        if end.spot_on:
+            found = "exactly right" if end.count == end.quantity else "not exactly right"
+            return f"{names[end.challenger]} called spot on; {end.bid.claim} was {found}"
         found = "true" if end.loser == end.challenger else "false"
         return f"{names[end.challenger]} challenged {end.bid.claim}, which was {found}"

@@ -55,14 +55,17 @@ class DiceNotes(Notes):
         self.bids: list[BidMade] = []
         """The bids of this round."""
         self.revealed: DiceRevealed | None = None
-        """The end of this round; None before the challenge."""
+        """The end of this round; None before it."""
+        self.palifico = False
+        """Whether no face is wild in this round, and all bids name one face."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
         match event:
-            case RoundStarted(number, dice, first):
+            case RoundStarted(number, dice, first, palifico):
                 # All of an earlier round is void: the dice are rolled again.
                 self.round, self.dice_left, self.first = number, dice, first
+                self.palifico = palifico
                 self.hands, self.bids, self.revealed = {}, [], None
             case DiceRolled(player, dice):
                 self.hands[player] = dice
@@ -95,7 +98,16 @@ class DiceNotes(Notes):
 
     def seen_matches(self, face: int) -> int:
         """Return the number of seen dice that count as `face`."""
-        return sum(self.game.matches(hand, face) for hand in self.hands.values())
+        return sum(self.matches(hand, face) for hand in self.hands.values())
+
+    def matches(self, hand: Hand, face: int) -> int:
+        """Return the number of dice of a hand that count as `face` in this round."""
+        return self.game.matches(hand, face, self.palifico)
+
+    @property
+    def raises(self) -> list[DiceBid]:
+        """The bids above the last one, lowest first."""
+        return self.game.raises(self.last_bid, self.total, self.palifico)
 
 
 class LiarsDiceArrays(GameArrays):
@@ -111,13 +123,14 @@ class LiarsDiceArrays(GameArrays):
             "dice": ArraySpec(shape=(players, self.game.options.faces), low=0, high=dice),
             "dice_left": ArraySpec(shape=(players,), low=0, high=dice),
             "bids": ArraySpec(shape=(players, len(self.game.bids)), low=0, high=1),
+            **({"palifico": ArraySpec((1,), 0, 1)} if self.game.options.palifico else {}),
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return the arrays of this round; rows are players from the observer on.
 
         `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
-        each player made, lowest bid first.
+        each player made, lowest bid first, `palifico` a 1 in such a round.
         """
         import numpy as np  # Imported late: listing the games must stay fast.
 
@@ -132,11 +145,12 @@ class LiarsDiceArrays(GameArrays):
         arrays["dice_left"][:] = notes.dice_left
         for made in notes.bids:
             arrays["bids"][made.player, self.game.actions.index[made.bid]] = 1
+        if "palifico" in arrays:
+            arrays["palifico"][0] = notes.palifico
         # Rolled, so that the observer is always row 0 and a network need not learn each seat.
-        return {
-            name: array if name == "player" else np.roll(array, -observation.player, axis=0)
-            for name, array in arrays.items()
-        }
+        for name in ("dice", "dice_left", "bids"):
+            arrays[name] = np.roll(arrays[name], -observation.player, axis=0)
+        return arrays
 
 
 # Exact knowledge
@@ -159,10 +173,10 @@ def tail(trials: int, chance: float, least: int) -> float:
     return min(1.0, math.fsum(terms))
 
 
-def match_chance(game: LiarsDice, face: int) -> float:
+def match_chance(game: LiarsDice, face: int, palifico: bool = False) -> float:
     """Return p, the probability that a hidden die counts as `face`."""
     # The wild face itself is counted once; each other face also counts the wild ones.
-    counting = 1 if game.wild_face in (None, face) else 2
+    counting = 1 if palifico or game.wild_face in (None, face) else 2
     return counting / game.options.faces
 
 
@@ -170,7 +184,14 @@ def bid_probability(notes: DiceNotes, bid: DiceBid) -> float:
     """Return the exact probability that a bid is true, given the dice that the viewer has seen."""
     # Own dice are certain; only the rest of the bid depends on hidden dice.
     needed = bid.quantity - notes.seen_matches(bid.face)
-    return tail(notes.hidden, match_chance(notes.game, bid.face), needed)
+    return tail(notes.hidden, match_chance(notes.game, bid.face, notes.palifico), needed)
+
+
+def exact_probability(notes: DiceNotes, bid: DiceBid) -> float:
+    """Return the probability that a bid names the exact number, given the dice that were seen."""
+    more = DiceBid(bid.quantity + 1, bid.face)
+    # P(K = q) = P(K >= q) - P(K >= q + 1).
+    return bid_probability(notes, bid) - bid_probability(notes, more)
 
 
 class LiarsDiceKnowledge:
@@ -231,13 +252,16 @@ class LiarsDiceKnowledge:
         """Return the probability that 0, 1, ... of the others' dice count as `face`."""
         notes = self.notes
         others = sum(n for seat, n in enumerate(notes.dice_left) if seat != notes.player)
-        hidden, chance = sum(self._hidden_hands()), match_chance(notes.game, face)
+        hidden, chance = sum(self._hidden_hands()), self._chance(face)
         # Dice that a challenge has shown are certain; the binomial is shifted by their matches.
-        shown = notes.seen_matches(face) - notes.game.matches(notes.own, face)
+        shown = notes.seen_matches(face) - notes.matches(notes.own, face)
         found = [0.0] * (others + 1)
         for k in range(hidden + 1):
             found[shown + k] = math.comb(hidden, k) * chance**k * (1 - chance) ** (hidden - k)
         return found
+
+    def _chance(self, face: int) -> float:
+        return match_chance(self.notes.game, face, self.notes.palifico)
 
     def placement(self) -> Placement:
         """Return the distribution of the number of others' dice that count, one row per face."""

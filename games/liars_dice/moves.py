@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from arena import Action, Event, GameOptions
 
@@ -40,6 +40,22 @@ class LiarsDiceOptions(GameOptions):
         "quantity of a higher face; 'reset-quantity' has a higher face in any quantity, or a "
         "higher quantity of the same face.",
     )
+    spot_on: bool = Field(
+        False,
+        description="Whether a player may call the last bid exactly right. The caller wins, or "
+        "gets a lost die back in 'last_standing', if it is; otherwise the caller loses.",
+    )
+    palifico: bool = Field(
+        False,
+        description="After a player has lost its last die but one, the round has no wild face and "
+        "all bids name the face of the first one; for 'last_standing'.",
+    )
+
+    @model_validator(mode="after")
+    def _palifico_needs_rounds(self) -> Self:
+        if self.palifico and self.rounds == "single":
+            raise ValueError("palifico concerns the round after a lost die: set last_standing")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,16 @@ class Challenge(Action):
         return "challenge"
 
 
+@dataclass(frozen=True, slots=True)
+class SpotOn(Action):
+    """Call the last bid exactly right: all dice are shown, and the caller is right or loses."""
+
+    def __str__(self) -> str:
+        return "spot on"
+
+
 CHALLENGE = Challenge()
+SPOT_ON = SpotOn()
 
 
 def face_name(face: int, quantity: int = 2) -> str:
@@ -96,6 +121,8 @@ class RoundStarted(Event):
     """Number of dice of each player."""
     first: int
     """The player who bids first."""
+    palifico: bool = False
+    """Whether no face is wild, and all bids name one face."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +153,7 @@ class BidMade(Event):
 
 @dataclass(frozen=True, slots=True)
 class DiceRevealed(Event):
-    """Public: a challenge, all dice on the table, and the player who loses."""
+    """Public: a challenge or a call of spot on, all dice on the table, and who loses."""
 
     challenger: int
     bidder: int
@@ -134,12 +161,14 @@ class DiceRevealed(Event):
     face: int
     count: int
     """Dice on the table that count as `face`."""
-    loser: int
+    loser: int | None
+    """None if the caller of spot on gets a die back instead."""
     hands: tuple[Hand, ...]
+    spot_on: bool = False
 
     @property
     def bid(self) -> DiceBid:
-        """The challenged bid."""
+        """The bid that was challenged or called exactly right."""
         return DiceBid(self.quantity, self.face)
 
 

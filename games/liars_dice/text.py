@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from arena import Event, GameText, Observation, Tabletop, TextLevel, Tile, TileRow
 from arena.core.tabletop import Panel
 from games.liars_dice.game import LiarsDice
-from games.liars_dice.knowledge import DiceNotes, bid_probability
+from games.liars_dice.knowledge import DiceNotes, bid_probability, exact_probability
 from games.liars_dice.moves import (
     CHALLENGE,
     NUMBERS,
@@ -58,15 +58,48 @@ def _ending(game: LiarsDice) -> str:
     )
 
 
-def _narrate_challenge(game: LiarsDice, event: DiceRevealed) -> str:
+def _options_rule(game: LiarsDice) -> str:
+    """Return the sentences on the options that few games have."""
+    text = ""
+    if game.options.spot_on:
+        text += (
+            " Instead of a challenge you may call spot on: all dice are shown, and you are right "
+            "if exactly the claimed number is there. "
+        )
+        if game.options.rounds == "single":
+            text += "If you are right, you win and the bidder loses; otherwise you lose."
+        else:
+            text += (
+                "If you are right, you get a lost die back; otherwise you lose one. In both cases "
+                "you bid first in the next round."
+            )
+    if game.options.palifico:
+        text += (
+            " After a player has lost its last die but one, the next round is a palifico round: no "
+            "face is wild, and every bid must name the face of the first one."
+        )
+    return text
+
+
+def _verdict(game: LiarsDice, event: DiceRevealed) -> str:
+    """Return who loses, or wins a round that costs no die."""
+    names, is_single = game.seat_names, game.options.rounds == "single"
+    if event.loser is None:
+        return f"{names[event.challenger]} wins the round"
+    return f"{names[event.loser]} loses{'' if is_single else ' a die'}"
+
+
+def _narrate_call(game: LiarsDice, event: DiceRevealed) -> str:
     names = game.seat_names
     shown = "; ".join(f"{names[s]} {_dice(hand)}" for s, hand in enumerate(event.hands) if hand)
-    verdict = "false" if event.loser == event.bidder else "true"
-    stake = "" if game.options.rounds == "single" else " a die"
+    if event.spot_on:
+        found = "exactly right" if event.count == event.quantity else "not exactly right"
+    else:
+        found = "false" if event.loser == event.bidder else "true"
     return (
-        f"{names[event.challenger]} challenges. Dice: {shown}. "
-        f"{event.count} count as {face_name(event.face)}, so the bid of {event.bid.claim} is "
-        f"{verdict}: {names[event.loser]} loses{stake}."
+        f"{names[event.challenger]} {'calls spot on' if event.spot_on else 'challenges'}. Dice: "
+        f"{shown}. {event.count} count as {face_name(event.face)}, so the bid of "
+        f"{event.bid.claim} is {found}: {_verdict(game, event)}."
     )
 
 
@@ -100,9 +133,11 @@ def _deductions(notes: DiceNotes) -> Iterator[str]:
     bid = notes.last_bid
     if bid is not None:
         probability = bid_probability(notes, bid)
-        yield f"By your own dice alone, it is true with a probability of {_percent(probability)}."
-    rows = list[str]()
-    raises = notes.game.raises(bid, notes.total)
+        line = f"By your own dice alone, it is true with a probability of {_percent(probability)}"
+        if notes.game.options.spot_on:
+            line += f", and exactly right with {_percent(exact_probability(notes, bid))}"
+        yield f"{line}."
+    rows, raises = list[str](), notes.raises
     # A row for each face: higher numbers are less probable, so a row ends at the negligible ones.
     for face in notes.game.faces:
         likely = [(r, bid_probability(notes, r)) for r in raises if r.face == face]
@@ -133,7 +168,8 @@ def _actions(observation: Observation, notes: DiceNotes) -> str:
         return "Your actions: " + " | ".join(map(str, legal))
     if CHALLENGE not in legal:
         return f"Your actions: any bid from {bids[0]} to {bids[-1]}"
-    return f"Your actions: challenge | any higher bid, from {bids[0]} to {bids[-1]}"
+    calls = " | ".join(map(str, notes.game.calls))
+    return f"Your actions: {calls} | any higher bid, from {bids[0]} to {bids[-1]}"
 
 
 class LiarsDiceText(GameText):
@@ -160,8 +196,9 @@ class LiarsDiceText(GameText):
             "threes. The first player must bid. After that, make a higher bid or challenge the "
             f"last one. {_order(game)} A bid of more dice than are on the table is not allowed. "
             "After a challenge all dice are shown. If at least the claimed number is there, the "
-            f"challenger loses; otherwise the bidder loses. {_ending(game)}\n"
-            f"Your action: bid NUMBER FACE | challenge. For example: {example}"
+            f"challenger loses; otherwise the bidder loses. {_ending(game)}{_options_rule(game)}\n"
+            f"Your action: bid NUMBER FACE | {' | '.join(map(str, game.calls))}. For example: "
+            f"{example}"
         )
 
     def narrate(self, event: Event) -> str:
@@ -169,15 +206,16 @@ class LiarsDiceText(GameText):
         game = self.game
         names = game.seat_names
         match event:
-            case RoundStarted(number, dice, first):
+            case RoundStarted(number, dice, first, palifico):
                 counts = ", ".join(f"{names[seat]} {n}" for seat, n in enumerate(dice) if n)
-                return f"Round {number}. Dice: {counts}. {names[first]} begins."
+                rule = " Palifico: no face is wild, and all bids name one face." if palifico else ""
+                return f"Round {number}. Dice: {counts}. {names[first]} begins.{rule}"
             case DiceRolled(player, dice):
                 return f"{names[player]} rolls {_dice(dice)}."
             case BidMade(player, quantity, face):
                 return f"{names[player]} bids {DiceBid(quantity, face).claim}."
             case DiceRevealed():
-                return _narrate_challenge(game, event)
+                return _narrate_call(game, event)
             case _:
                 raise TypeError(f"{event!r} is not an event of liar's dice")
 
@@ -200,6 +238,8 @@ class LiarsDiceText(GameText):
         game = self.game
         words = dict.fromkeys(("doubt", "liar", "call liar", "dudo", "call bluff"), "challenge")
         words |= {"raise to": "bid", "raise": "bid"}
+        if game.options.spot_on:
+            words |= dict.fromkeys(("calza", "calzo", "exact", "exactly right"), "spot on")
         # A bid is written in many ways; each of them is replaced by the claim of the action.
         for bid in game.bids:
             quantity, face = bid.quantity, bid.face
@@ -254,11 +294,11 @@ class LiarsDiceView:
     def _tile(self, die: int) -> Tile:
         """Return an open die; after a challenge, those that count are marked."""
         end, game = self._notes.revealed, self._notes.game
-        wild = " (wild)" if die == game.wild_face else ""
+        wild = " (wild)" if die == game.wild_face and not self._notes.palifico else ""
         title = f"a {face_name(die, 1)}{wild}"
         if end is None:
             return Tile(str(die), "accent" if wild else "plain", title)
-        counts = game.matches((die,), end.face)
+        counts = self._notes.matches((die,), end.face)
         return Tile(f"{die}*" if counts else str(die), "good" if counts else "muted", title)
 
     def _caption(self) -> str:
@@ -266,10 +306,11 @@ class LiarsDiceView:
         names, end = notes.game.seat_names, notes.revealed
         if end:
             # The star of the tiles is explained here, because a text has no colours.
+            verb = "called spot on" if end.spot_on else "challenged"
             return (
-                f"{names[end.challenger]} challenged {end.bid.claim}: {end.count} count (*). "
-                f"{names[end.loser]} loses."
+                f"{names[end.challenger]} {verb} {end.bid.claim}: {end.count} count (*). "
+                f"{_verdict(notes.game, end).removesuffix(' a die')}."
             )
-        wild = notes.game.wild_face
+        wild = None if notes.palifico else notes.game.wild_face
         rule = f" {face_name(wild).capitalize()} are wild." if wild else ""
         return f"Round {notes.round}: {notes.total} dice.{rule}" if notes.round else ""

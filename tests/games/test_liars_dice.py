@@ -25,10 +25,17 @@ from arena.episodes.measurement import assessments
 from arena.testing import check_game
 from games.liars_dice.assessor import LiarsDiceAssessor
 from games.liars_dice.bots import TEMPERATURE, hand_posterior, truth_posterior
-from games.liars_dice.game import LiarsDice
-from games.liars_dice.knowledge import DiceNotes, LiarsDiceKnowledge, bid_probability, tail
+from games.liars_dice.game import LiarsDice, LiarsDiceState
+from games.liars_dice.knowledge import (
+    DiceNotes,
+    LiarsDiceKnowledge,
+    bid_probability,
+    exact_probability,
+    tail,
+)
 from games.liars_dice.moves import (
     CHALLENGE,
+    SPOT_ON,
     DiceBid,
     DiceRevealed,
     DiceRolled,
@@ -128,6 +135,50 @@ def test_the_loser_begins_the_next_round() -> None:
     assert notes_of(state, 0).hands == {0: (1, 1)}
 
 
+PERUDO: dict[str, int | str] = {
+    "rounds": "last_standing",
+    "wild": "ones",
+    "spot_on": True,
+    "palifico": True,
+}
+
+
+def test_spot_on_wins_if_the_bid_is_exactly_right() -> None:
+    game = LiarsDice(spot_on=True)
+    hands: list[Hand] = [(2, 6), (3, 3)]
+    for bid, returns in (("3 threes", (-1.0, 1.0)), ("2 threes", (1.0, -1.0))):
+        state = after(game, hands, f"bid {bid}", "spot on")
+        assert state.returns() == returns
+    assert state.reason() == "Player 1 called spot on; 2 threes was not exactly right"
+    # It needs a bid, and the option.
+    assert "spot on" not in map(str, after(game, hands).legal_actions(0))
+    assert "spot on" not in map(str, after(LiarsDice(), hands, "bid 2 threes").legal_actions(1))
+
+
+def test_spot_on_gives_a_die_back() -> None:
+    game = LiarsDice(players=3, **PERUDO)
+    state = after(game, [(2, 6), (3, 3), (4, 4)], "bid 2 threes", "bid 2 fours", "spot on")
+    assert isinstance(state, LiarsDiceState)
+    # No one has more dice than at the start.
+    assert state.dice_left == (2, 2, 2) and state.first == 2
+    text = state.observe(0).text("events")
+    assert "2 count as fours, so the bid of 2 fours is exactly right: Player 2 wins" in text
+    state = after(game, [(2, 6), (3, 3), (4, 4)], "bid 3 threes", "spot on")
+    assert isinstance(state, LiarsDiceState)
+    assert state.dice_left == (2, 1, 2) and state.first == 1 and state.palifico
+    for hand in ((1, 5), (5,), (2, 3)):
+        state.apply(CHANCE, RollHand(hand))
+    state.apply(1, DiceBid(1, 5))
+    # The bid is the last one of its face that a palifico round allows here; ones are not wild.
+    assert list(map(str, state.legal_actions(2)))[:2] == ["bid 2 fives", "bid 3 fives"]
+    assert all(a.face == 5 for a in state.legal_actions(2).of(DiceBid))
+    assert "Palifico" in state.observe(2).text("events")
+    for player, move in ((2, "bid 2 fives"), (0, "spot on")):
+        state.apply(player, game.actions.parse(move))
+    # The own one does not count, but the five of Player 1 does.
+    assert state.dice_left == (2, 1, 2) and state.first == 0 and not state.palifico
+
+
 def test_chance_is_multinomial() -> None:
     throws = Tally(tuple(sorted(throw)) for throw in product((1, 2, 3), repeat=4))
     assert dict(hand_distribution(4, 3)) == {h: n / 3**4 for h, n in throws.items()}
@@ -139,7 +190,15 @@ def test_chance_is_multinomial() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"players": 1}, {"players": 7}, {"dice": 0}, {"faces": 11}, {"wild": "2"}, {"rounds": "two"}],
+    [
+        {"players": 1},
+        {"players": 7},
+        {"dice": 0},
+        {"faces": 11},
+        {"wild": "2"},
+        {"rounds": "two"},
+        {"palifico": True},
+    ],
 )
 def test_options_are_checked(options: dict[str, int | str]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
@@ -151,6 +210,7 @@ def test_options_are_checked(options: dict[str, int | str]) -> None:
     [
         {"players": 3, "dice": 2, "rounds": "last_standing", "wild": "ones"},
         {"players": 4, "dice": 1, "faces": 3, "wild": "none", "bidding_rule": "reset-quantity"},
+        {"players": 3, **PERUDO},
     ],
     ids=str,
 )
@@ -162,15 +222,21 @@ def test_conformance_of_other_options(options: dict[str, int | str]) -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.sampled_from(["highest", "ones", "none"]), st.randoms(use_true_random=False))
-def test_probabilities_equal_brute_force(wild: str, rng: random.Random) -> None:
+@given(
+    st.sampled_from(["highest", "ones", "none"]), st.booleans(), st.randoms(use_true_random=False)
+)
+def test_probabilities_equal_brute_force(wild: str, palifico: bool, rng: random.Random) -> None:
     game = LiarsDice(players=3, dice=rng.randint(1, 2), faces=rng.randint(2, 4), wild=wild)
     faces, n = list(game.faces), game.options.dice
     hands = [tuple(sorted(rng.choices(faces, k=n))) for _ in range(3)]
     notes = notes_of(after(game, hands), 1)
+    notes.palifico = palifico
     throws = list(product(faces, repeat=2 * n))
     bid = rng.choice(game.bids)
-    true = sum(game.matches((*t, *hands[1]), bid.face) >= bid.quantity for t in throws)
+    counts = [game.matches((*t, *hands[1]), bid.face, palifico) for t in throws]
+    exact = counts.count(bid.quantity) / len(throws)
+    assert exact_probability(notes, bid) == pytest.approx(exact, abs=1e-12)
+    true = sum(count >= bid.quantity for count in counts)
     assert bid_probability(notes, bid) == pytest.approx(true / len(throws))
     # Without bids there is nothing to read.
     assert truth_posterior(notes, [bid]) == pytest.approx([true / len(throws)])
@@ -212,9 +278,10 @@ def test_knowledge_has_the_hands_of_the_others() -> None:
     assert [row.index(1.0) for row in placement.probabilities] == [4, 2, 2]
 
 
-def test_what_a_bid_suggests_equals_brute_force() -> None:
+@pytest.mark.parametrize("spot_on", [False, True])
+def test_what_a_bid_suggests_equals_brute_force(spot_on: bool) -> None:
     """Bayes over ordered throws, with the response of the model written out."""
-    game = LiarsDice(dice=2, faces=3)
+    game = LiarsDice(dice=2, faces=3, spot_on=spot_on)
     state = after(game, [(1, 2), (1, 3)], "bid 1 two", "bid 2 twos", "bid 3 ones")
     weights = dict[Hand, float]()
     for throw in product((1, 2, 3), repeat=2):
@@ -223,6 +290,7 @@ def test_what_a_bid_suggests_equals_brute_force() -> None:
         for last, made in ((None, DiceBid(1, 2)), (DiceBid(2, 2), DiceBid(3, 1))):
             options = [bid_probability(seen, bid) for bid in game.raises(last, 4)]
             options += [1 - bid_probability(seen, last)] if last else []
+            options += [exact_probability(seen, last)] if last and spot_on else []
             total = sum(math.exp(q / TEMPERATURE) for q in options)
             likelihood *= math.exp(bid_probability(seen, made) / TEMPERATURE) / total
         hand = tuple(sorted(throw))
@@ -281,12 +349,14 @@ def test_the_view_marks_the_dice_that_count() -> None:
         ("Action: bid 1 five", DiceBid(1, 5)),
         ("Liar!", CHALLENGE),
         ("Action: Challenge.", CHALLENGE),
+        ("Action: spot-on!", SPOT_ON),
+        ("Action: calza", SPOT_ON),
     ],
 )
 def test_replies_of_models(reply: str, action: Action) -> None:
     hands: list[Hand] = [(1, 2), (3, 3)]
     moves = () if reply == "Action: bid 1 five" or "1 fives" in reply else ("bid 1 one",)
-    observation = after(LiarsDice(), hands, *moves).observe(len(moves))
+    observation = after(LiarsDice(spot_on=True), hands, *moves).observe(len(moves))
     assert read_reply(reply, observation).action == action
 
 
@@ -317,6 +387,8 @@ def total_return(game: LiarsDice, bot: str, others: str, games: int) -> float:
         ("bot:counter", "bot:random", {}, 0.7),
         ("bot:reader", "bot:random", {"players": 3, "rounds": "last_standing"}, 0.7),
         ("bot:reader", "bot:counter", {}, 0.2),
+        ("bot:counter", "bot:random", {"players": 3, **PERUDO}, 0.7),
+        ("bot:reader", "bot:random", {"spot_on": True}, 0.4),
     ],
 )
 def test_bots_beat_weaker_ones(
@@ -354,6 +426,28 @@ def test_measures_of_a_known_game() -> None:
     assert [a.facts["entropy_dealt"] for a in end] == [pytest.approx(4.3366, abs=1e-4)] * 2
     comments = [game.analysis.comment(a) for a in found]
     assert [c.mistake for c in comments if c] == [True, True, False]
+
+
+def test_a_call_of_spot_on_is_judged_by_own_dice() -> None:
+    game = LiarsDice(spot_on=True)
+    episode = asyncio.run(play(Match(game, ["bot:counter", "bot:random"], 3)))
+    assessor, state = LiarsDiceAssessor(game), game.initial_state()
+    steps = [Step(CHANCE, RollHand((2, 3))), Step(CHANCE, RollHand((4, 4)))]
+    steps += [Step(0, DiceBid(2, 4)), Step(1, SPOT_ON)]
+    found = []
+    for number, step in enumerate(steps):
+        before = len(state.log.events)
+        state.apply(step.player, step.action)
+        decision = type(episode.plies[0].decision)(step.action)
+        events = tuple(state.log.events[before:])
+        found += assessor.ply(type(episode.plies[0])(number, step.player, decision, events))
+    bid, call = found
+    assert "exact" not in bid.facts and call.kind == "spot_on"
+    # Neither of the two hidden dice is a four or a wild six.
+    assert call.facts["exact"] == pytest.approx((4 / 6) ** 2)
+    assert call.measurements["spot_on_probability"].total == pytest.approx((4 / 6) ** 2)
+    comment = game.analysis.comment(call)
+    assert comment is not None and not comment.mistake and "44" in comment.text
 
 
 def test_counter_challenges_soundly() -> None:

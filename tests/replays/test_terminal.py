@@ -290,7 +290,7 @@ def test_the_grid_at_the_end_shows_each_role_as_certain(tmp_path: Path, name: st
 
 
 def test_the_grid_has_no_row_for_an_empty_slot(tmp_path: Path) -> None:
-    replay = recorded(tmp_path, "hanabi", "careful", 99, colours=1, ranks=3, hand_size=2, lives=3)
+    replay = recorded(tmp_path, "hanabi", "piers", 99, colours=1, ranks=3, hand_size=2, lives=3)
     viewer = studied(replay, len(replay.moves))
     viewer.press("g")
     viewer.press("end")

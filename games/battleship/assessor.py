@@ -39,8 +39,8 @@ MEASURES = (
         "share",
         "higher",
         "Expected information about the other fleet of the shots fired, over that of the best "
-        "shots; both exact, given what the player could know. Shots at a fleet whose place is "
-        "certain do not count.",
+        "shots; both exact, given what the player could know, and in a salvo each shot by itself. "
+        "Shots at a fleet whose place is certain do not count.",
     ),
     Measure(
         "hit_efficiency",
@@ -136,18 +136,19 @@ class BattleshipAssessor:
         # Facts first: they are those of the position before the shot.
         facts = self.facts_of(ply.player, action.square) if self._wants("shot") else None
         before = knowledge.entropy() if facts else 0.0
-        hit = False
+        hits = 0
         for event in ply.events:
             # Revealed fleets are not a result of the player's reasoning.
             if not isinstance(event, FleetRevealed):
                 knowledge.update(event)
-            hit |= isinstance(event, ShotFired) and event.result != "miss"
+            hits += isinstance(event, ShotFired) and event.result != "miss"
         if facts is None:
             return []
-        # Negative gains are impossible: a result only excludes fleets.
+        # Negative gains are impossible: a result only excludes fleets. The last shot of a salvo has
+        # the hits and the gain of all its shots, the others have none: the sums are the same.
         gained = before - knowledge.entropy()
         values: dict[str, JsonValue] = {**asdict(facts), "gained": gained}
-        return [Assessment(ply.number, ply.player, "shot", values, measured(facts, gained, hit))]
+        return [Assessment(ply.number, ply.player, "shot", values, measured(facts, gained, hits))]
 
     def facts_of(self, player: int, square: str) -> ShotFacts:
         """Return the facts of a shot of `player` at this square, which was not shot at yet."""
@@ -156,7 +157,9 @@ class BattleshipAssessor:
         # A square that was shot at gives no information, so it is never the best; as a certain hit
         # it would be the likeliest.
         information, probabilities = odds.information(), odds.probabilities.copy()
-        probabilities[board.squares(knowledge.record.shots)] = -1.0
+        # The results of a salvo under way are not known: each shot of it counts by itself.
+        information[board.squares(knowledge.record.used)] = -1.0
+        probabilities[board.squares(knowledge.record.used)] = -1.0
         # The first of several equal squares; which one does not matter for the facts.
         best, likeliest = int(information.argmax()), int(probabilities.argmax())
         number = board.index[square]
@@ -192,9 +195,9 @@ class BattleshipAssessor:
         return asdict(self.facts_of(player, action.square))
 
 
-def measured(facts: ShotFacts, gained: float, hit: bool) -> dict[str, WeightedSum]:
-    """Return the contributions of one shot to the measures."""
-    sums = {"hits": WeightedSum(float(hit)), "bits": WeightedSum(gained)}
+def measured(facts: ShotFacts, gained: float, hits: int) -> dict[str, WeightedSum]:
+    """Return the contributions of one shot to the measures; `hits` are those announced with it."""
+    sums = {"hits": WeightedSum(float(hits)), "bits": WeightedSum(gained)}
     # With a certain fleet there is no information left, and nothing to compare with.
     if facts.best > NEGLIGIBLE:
         sums["efficiency"] = WeightedSum(facts.expected, facts.best)

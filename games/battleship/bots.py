@@ -59,7 +59,7 @@ class Hunter(BattleshipBot):
 
     def targets(self, knowledge: FleetKnowledge) -> Sequence[int]:
         record, board = knowledge.record, self.game.board
-        unshot = board.all & ~record.shots
+        unshot = board.all & ~record.used
         # Hits of a ship that is surely sunk lead nowhere.
         beside = 0
         for square in board.squares(record.hits & ~union(record.known_sunk())):
@@ -78,7 +78,7 @@ class Gunner(BattleshipBot):
         record = knowledge.record
         values = self._values(knowledge, record)
         # Squares that were shot at must not be chosen, whatever the value of the others.
-        values[self.game.board.squares(record.shots)] = -1.0
+        values[self.game.board.squares(record.used)] = -1.0
         # All equally good squares, so that the bot cannot be predicted.
         return [int(square) for square in np.flatnonzero(values == values.max())]
 

@@ -39,6 +39,11 @@ class BattleshipOptions(GameOptions):
     shots: int | None = Field(
         None, ge=1, description="Most shots of each player; none: until a fleet is sunk."
     )
+    turn: Literal["one_shot", "hit_again", "salvo"] = Field(
+        "one_shot",
+        description="Shots of a turn: 'one_shot'; 'hit_again', another one after each hit; or "
+        "'salvo', one for each own ship afloat, with their results announced together.",
+    )
     returns_type: Literal["win_loss", "damage"] = Field(
         "win_loss",
         description="'win_loss' (1, 0 or -1) or 'damage': values of the ships sunk minus those "
@@ -78,6 +83,9 @@ class BattleshipOptions(GameOptions):
                 f"ships={','.join(map(str, self.ships))} do not fit on a board of "
                 f"{self.width} by {self.height}: use shorter ships or a larger board"
             )
+        # The size of a salvo would reveal how many ships of its player are sunk.
+        if self.turn == "salvo" and not self.announce_sunk:
+            raise ValueError("turn=salvo needs announce_sunk=true: it shows which ships are sunk")
         # A value too few or too many would be assigned to the wrong ships without notice.
         if self.values is not None and len(self.values) != len(self.ships):
             raise ValueError(
@@ -129,6 +137,14 @@ class ShipsPlaced(Event):
     @property
     def audience(self) -> tuple[int, ...]:
         return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class ShotCalled(Event):
+    """Public: a shot of a salvo that is not complete; its result follows with the last one."""
+
+    player: int
+    square: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 The rules with all options are those of OpenSpiel's `battleship`, after G. Farina, C. K. Ling,
 F. Fang and T. Sandholm, "Correlation in extensive-form games: saddle-point formulation and
 benchmarks", NeurIPS 2019: with `placement=players`, `returns_type=damage`, `shots`, `values` and
-`loss_multiplier` the returns are equal (its `allow_repeated_shots` is false here).
+`loss_multiplier` the returns are equal (its `allow_repeated_shots` is false here). A salvo is that
+of the printed rules (Milton Bradley, 1990): as many shots as own ships are afloat, called one after
+the other and answered together.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from games.battleship.events import (
     PlaceShip,
     ShipsPlaced,
     Shoot,
+    ShotCalled,
     ShotFired,
 )
 
@@ -111,6 +114,8 @@ class BattleshipState(State):
         """Players and ships of this round of placement, before both have placed one."""
         self.shots = (0, 0)
         """The set of squares that each player has shot at."""
+        self.called: tuple[str, ...] = ()
+        """Squares of the salvo under way; they count once all of its shots are called."""
 
     # Placement
 
@@ -186,7 +191,39 @@ class BattleshipState(State):
         self.to_act = (player,)
         self.turn += 1
 
+    def shots_left(self, player: int) -> int:
+        """Return how many shots a player may still fire."""
+        size = self.game.board.size
+        return min(self.game.options.shots or size, size) - self.shots[player].bit_count()
+
+    def salvo_size(self, player: int) -> int:
+        """Return the number of shots after which the results are announced."""
+        if self.game.options.turn != "salvo":
+            return 1
+        afloat = len(self.fleets[player]) - sum(self.sunk(player))
+        return min(afloat, self.shots_left(player))
+
     def _shoot(self, player: int, square: str) -> None:
+        self.called = (*self.called, square)
+        if len(self.called) < self.salvo_size(player):
+            self.log.append(ShotCalled(player, square))
+            self._start_turn(player)
+            return
+        hits = [self._fire(player, each) for each in self.called]
+        self.called = ()
+        is_sunk = not union(self.fleets[1 - player]) & ~self.shots[player]
+        again = self.game.options.turn == "hit_again" and hits[-1]
+        # The other player comes next, unless it has no shots left.
+        turns = (player, 1 - player) if again else (1 - player, player)
+        following = next((seat for seat in turns if self.shots_left(seat)), None)
+        # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
+        if is_sunk or following is None:
+            self._end()
+        else:
+            self._start_turn(following)
+
+    def _fire(self, player: int, square: str) -> bool:
+        """Add a shot and its result; return whether it hits."""
         # The shot counts before its result: the last hit of a ship is the one that sinks it.
         shot = 1 << self.game.board.index[square]
         mine = self.shots[player] | shot
@@ -198,16 +235,7 @@ class BattleshipState(State):
             self.log.append(ShotFired(player, square, "sunk", target.length))
         else:
             self.log.append(ShotFired(player, square, "hit"))
-        # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
-        if not union(self.fleets[1 - player]) & ~mine or self._no_shots_left():
-            self._end()
-        else:
-            self._start_turn(1 - player)
-
-    def _no_shots_left(self) -> bool:
-        """Return whether the second player, who shoots last, has fired its last shot."""
-        size = self.game.board.size
-        return self.shots[1].bit_count() == min(self.game.options.shots or size, size)
+        return target is not None
 
     def _end(self) -> None:
         self.to_act = ()
@@ -236,6 +264,8 @@ class BattleshipState(State):
             return game.actions.subset(PlaceShip(ship.name) for ship in ships)
         # The table of actions begins with the shots, in the order of the squares.
         table, shots = game.actions.actions, self.shots[player]
+        for square in self.called:
+            shots |= 1 << game.board.index[square]
         return game.actions.subset(
             [table[square] for square in range(game.board.size) if not shots >> square & 1]
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.battleship.board import LONGEST_SHIP, Fleet, union
-from games.battleship.events import FleetRevealed, ShipsPlaced, ShotFired
+from games.battleship.events import FleetRevealed, ShipsPlaced, ShotCalled, ShotFired
 from games.battleship.game import Battleship
 from games.battleship.posterior import FleetKnowledge
 from games.battleship.shot_record import ShotRecord
@@ -51,7 +51,7 @@ class BattleshipNotes(Notes):
             case ShipsPlaced(ships=names):
                 # All ships by chance, or the next one.
                 self.fleet += self.game.fleet(names)
-            case ShotFired(player) if player != self.player:
+            case ShotFired(player) | ShotCalled(player) if player != self.player:
                 self.received.add(event)
             case FleetRevealed(player, names) if player != self.player:
                 self.revealed = self.game.fleet(names)
@@ -67,6 +67,8 @@ class BattleshipNotes(Notes):
         for name, record in (("shots", self.shots), ("received", self.received)):
             arrays[name].flat[board.squares(record.shots)] = -1
             arrays[name].flat[board.squares(record.hits)] = 1
+        if "called" in arrays:
+            arrays["called"].flat[board.squares(self.shots.called)] = 1
         # Counted by length; ships of equal length look alike.
         for length in self.shots.afloat:
             arrays["afloat"][length - 1] += 1
@@ -86,6 +88,7 @@ class BattleshipArrays(GameArrays):
 
         - `fleet`: 1 for a square of an own ship.
         - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
+        - `called`: 1 for a square of the own salvo under way, with turn=salvo.
         - `afloat` (lengths 1 to 5): ships of the other player that are not announced as sunk.
         - `to_place` (lengths 1 to 5): 1 for the length of the ship to place now.
         """
@@ -94,6 +97,7 @@ class BattleshipArrays(GameArrays):
             "fleet": ArraySpec(grid, 0, 1),
             "shots": ArraySpec(grid, -1, 1),
             "received": ArraySpec(grid, -1, 1),
+            **({"called": ArraySpec(grid, 0, 1)} if self.game.options.turn == "salvo" else {}),
             "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
             "to_place": ArraySpec((LONGEST_SHIP,), 0, 1),
         }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from arena import Event, Placement
 from games.battleship.board import board_of, union
-from games.battleship.events import FleetRevealed, ShotFired
+from games.battleship.events import FleetRevealed, ShotCalled, ShotFired
 from games.battleship.game import Battleship
 from games.battleship.shot_record import ShotRecord
 
@@ -171,7 +171,7 @@ class FleetKnowledge:
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
         match event:
-            case ShotFired(player) if player == self.player:
+            case ShotFired(player) | ShotCalled(player) if player == self.player:
                 self.record.add(event)
             case FleetRevealed(player, ships) if player != self.player:
                 self._revealed = union(self.game.fleet(ships))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from games.battleship.board import Board, Fleet, Ship, union
-from games.battleship.events import ShotFired
+from games.battleship.events import ShotCalled, ShotFired
 
 HIT_FACTOR = 50.0
 """Factor of a place for each open hit that it covers: a ship with a hit is sunk before others are
@@ -57,10 +57,21 @@ class ShotRecord:
         self.hits = 0
         """The set of squares that were hit."""
         self.sunk: tuple[SunkShip, ...] = ()
+        self.called = 0
+        """The set of squares of the salvo under way, whose results are not known yet."""
 
-    def add(self, event: ShotFired) -> None:
+    @property
+    def used(self) -> int:
+        """The set of squares that cannot be shot at again."""
+        return self.shots | self.called
+
+    def add(self, event: ShotFired | ShotCalled) -> None:
         """Add the next shot."""
         square = self.board.index[event.square]
+        if isinstance(event, ShotCalled):
+            self.called |= 1 << square
+            return
+        self.called &= ~(1 << square)
         self.shots |= 1 << square
         if event.result != "miss":
             self.hits |= 1 << square

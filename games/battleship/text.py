@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from arena import Event, GameText, Observation, TextLevel
 from arena.core.tabletop import Panel, Tabletop, Tile, TileRow
 from games.battleship.board import union
-from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotFired
+from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotCalled, ShotFired
 from games.battleship.game import Battleship
 from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import is_countable
@@ -43,6 +43,19 @@ def _ending(game: Battleship) -> str:
     )
 
 
+def _turn_rule(game: Battleship) -> str:
+    """Return the sentence on the shots of a turn, if they are not one."""
+    match game.options.turn:
+        case "hit_again":
+            return " After a hit you shoot again."
+        case "salvo":
+            return (
+                " In a turn you fire a salvo: as many shots as you have ships afloat. You call "
+                "them one after the other, and their results are announced after the last one."
+            )
+    return ""
+
+
 def grid(game: Battleship, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
     """Yield the lines of a board; `cell` gives the text of each square."""
     board = game.board
@@ -54,12 +67,14 @@ def grid(game: Battleship, cell: Callable[[int], str], width: int = 1) -> Iterat
 
 
 def sign(square: int, record: ShotRecord, ships: int = 0) -> str:
-    """Return the sign of a square: `x` hit, `o` miss, `S` a ship that is not hit there, or `.`.
+    """Return the sign of a square: `x` hit, `o` miss, `?` called, `S` a ship not hit there, or `.`.
 
     `ships` is the set of squares of the known ships.
     """
     if record.shots >> square & 1:
         return "x" if record.hits >> square & 1 else "o"
+    if record.called >> square & 1:
+        return "?"
     return "S" if ships >> square & 1 else "."
 
 
@@ -89,7 +104,7 @@ def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
         )
 
         def cell(square: int) -> str:
-            if record.shots >> square & 1:
+            if record.used >> square & 1:
                 return sign(square, record)
             return percent(int(odds.hits[square]), number)
 
@@ -147,7 +162,7 @@ class BattleshipText(GameText):
                 if options.announce_sunk
                 else "; it is not announced when a ship is sunk, that is, hit in all its squares."
             )
-            + " You cannot shoot at a square twice.",
+            + f" You cannot shoot at a square twice.{_turn_rule(game)}",
             _ending(game),
         ]
         if options.placement == "players":
@@ -169,6 +184,8 @@ class BattleshipText(GameText):
             case ShipsPlaced(player, ships):
                 verb = "has ships at" if len(ships) > 1 else "has a ship at"
                 return f"{names[player]} {verb} {', '.join(ships)}."
+            case ShotCalled(player, square):
+                return f"{names[player]} calls a shot at {square}."
             case ShotFired(player, square, "sunk", length):
                 return (
                     f"{names[player]} shoots at {square}: hit, a ship of length {length} is sunk."
@@ -201,7 +218,9 @@ class BattleshipText(GameText):
                 f"example: {first}"
             )
         else:
-            yield "Your action: shoot SQUARE, one that you have not shot at."
+            called = notes.shots.called.bit_count()
+            number = f" This is shot {called + 1} of your salvo." if called else ""
+            yield f"Your action: shoot SQUARE, one that you have not shot at.{number}"
 
     def new_notes(self, player: int) -> BattleshipNotes:
         return BattleshipNotes(self.game, player)
@@ -228,7 +247,7 @@ class BattleshipView:
                 self._ships[player] |= union(self.game.fleet(ships))
             case FleetRevealed(player, ships):
                 self._ships[player] = union(self.game.fleet(ships))
-            case ShotFired(player):
+            case ShotFired(player) | ShotCalled(player):
                 self._shots[player].add(event)
                 self._latest = self.game.text.narrate(event)
 
@@ -264,6 +283,8 @@ class BattleshipView:
             return Tile("x", "bad", f"{name}: hit")
         if record.shots >> square & 1:
             return Tile("o", "plain", f"{name}: miss")
+        if record.called >> square & 1:
+            return Tile("?", "accent", f"{name}: called")
         if self._ships[owner] >> square & 1:
             return Tile("S", "seat0" if owner == 0 else "seat1", f"{name}: ship")
         # With all ships known, the rest of the board is water.

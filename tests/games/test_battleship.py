@@ -25,9 +25,11 @@ from games.battleship.events import (
     PlaceShip,
     ShipsPlaced,
     Shoot,
+    ShotCalled,
     ShotFired,
 )
 from games.battleship.game import Battleship, BattleshipState
+from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import FleetKnowledge, fleet_bound, is_countable
 from games.battleship.shot_record import ShotRecord, density, empty_squares
 
@@ -93,6 +95,49 @@ def test_shots_can_be_limited() -> None:
     state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=1, **SMALL)
     shoot(state, "a4 d4")
     assert state.returns() == (0, 0) and "equally many" in state.reason()
+
+
+def test_a_hit_gives_another_shot() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="hit_again", **SMALL)
+    assert shoot(state, "b2 a4 b4 d3") == ["hit", "hit", "sunk 2", "miss"]
+    assert state.to_act == (1,)
+    assert shoot(state, "b1") == ["miss"] and state.to_act == (0,)
+    shoot(state, "c2 d2")
+    assert state.is_terminal and state.winner == 0
+    # The other player fires the shots that it has left.
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="hit_again", shots=2, **SMALL)
+    shoot(state, "b2 a4")
+    assert state.to_act == (1,)
+    shoot(state, "b1")
+    assert state.to_act == (1,)
+    shoot(state, "b3")
+    assert state.is_terminal
+
+
+def test_the_shots_of_a_salvo_are_answered_together() -> None:
+    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="salvo", **SMALL)
+    assert "as many shots as you have ships afloat" in state.game.text.rules()
+    state.apply(0, Shoot("a4"))
+    # Nothing is known yet, and the square cannot be called again.
+    assert state.log.events[-1] == ShotCalled(0, "a4") and state.to_act == (0,)
+    assert Shoot("a4") not in state.legal_actions(0)
+    notes = state.observe(0).notes
+    assert isinstance(notes, BattleshipNotes) and notes.shots.shots == 0
+    assert notes.arrays()["called"].sum() == 1
+    assert "shot 2 of your salvo" in state.observe(0).text("events")
+    state.apply(0, Shoot("b4"))
+    assert state.log.events[-2:] == [
+        ShotFired(0, "a4", "hit"),
+        ShotFired(0, "b4", "sunk", 2),
+    ]
+    # Player 1 has one ship afloat.
+    shoot(state, "a1")
+    assert state.to_act == (0,)
+    for square in ["b2", "c2", "a2", "d2"]:
+        state.apply(state.to_act[0], Shoot(square))
+    assert state.to_act == (0,)
+    state.apply(0, Shoot("d1"))
+    assert state.is_terminal and state.winner == 0
 
 
 def test_damage_counts_values() -> None:
@@ -179,6 +224,7 @@ def test_random_fleets_are_equally_likely() -> None:
         ({"values": [1]}, "one value for each"),
         ({"width": 11}, "width"),
         ({"shots": 0}, "shots"),
+        ({"turn": "salvo", "announce_sunk": False}, "needs announce_sunk"),
         ({"placement": "me"}, "placement"),
     ],
 )
@@ -309,8 +355,10 @@ def test_density_prefers_squares_beside_a_hit() -> None:
 # Assessment and bots
 
 
-def test_bits_of_all_shots_add_up() -> None:
-    match = Match(make_game("battleship", **SMALL), ["bot:gunner", "bot:random"], seed=5)
+@pytest.mark.parametrize("turn", ["one_shot", "hit_again", "salvo"])
+def test_bits_of_all_shots_add_up(turn: str) -> None:
+    game = make_game("battleship", **SMALL, turn=turn)
+    match = Match(game, ["bot:gunner", "bot:random"], seed=5)
     episode = asyncio.run(play(match, match.seat()))
     assessor = match.game.analysis.assessor()
     assert assessor is not None
@@ -416,8 +464,10 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
             range(1, 2),
         ),
         ({"width": 10, "height": 7, "ships": [4, 3, 2, 2], "shots": 5}, range(1)),
+        ({**SMALL, "turn": "salvo"}, range(1)),
+        ({**SMALL, "turn": "hit_again", "shots": 9}, range(1)),
     ],
-    ids=["placed", "large"],
+    ids=["placed", "large", "salvo", "hit_again"],
 )
 def test_conformance(options: dict[str, Any], seeds: range) -> None:
     check_game(make_game("battleship", **options), seeds)

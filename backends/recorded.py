@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.chat import Attempt, non_default_fields, requests_of
-from arena.core.errors import BackendError, ContextOverflow, ReplayError, StopPlaying, UsageError
+from arena.core.errors import ReplayError, StopPlaying, UsageError
 from arena.core.text import shorten
 from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
-from arena.llm.backend import Choice, Completion, Message, Request, Token, Usage
+from arena.llm.backend import Completion, Message, Request
 from arena.llm.settings import Settings
 from arena.llm.tokens import common_prefix_length
 
@@ -63,7 +63,8 @@ class RecordedBackend:
         if not matches:
             difference = self._describe_difference(request.messages, sampling)
             raise StopPlaying("; ".join(filter(None, [difference, self._setup])))
-        return _completion(matches.popleft().attempt)
+        # Without cost: nothing is paid for again.
+        return replace(matches.popleft().attempt.completion(), cost=0.0)
 
     async def close(self) -> None:
         """Do nothing: there are no resources."""
@@ -138,33 +139,6 @@ def _parse_attempts(path: Path, move: DecisionLine) -> list[Attempt]:
 
 
 _ATTEMPTS = TypeAdapter(list[Attempt])
-
-
-def _completion(attempt: Attempt) -> Completion:
-    """Return the recorded answer, without cost. Raises the recorded BackendError."""
-    if attempt.cause == "context_length":
-        raise ContextOverflow(attempt.excerpt)
-    if attempt.failure == "provider_error":
-        # Not retryable: the recorded game had finished its retries by then.
-        raise BackendError(attempt.excerpt, attempt.cause or "bad_response")
-    # The replay has ids and probabilities of tokens, but not their text.
-    tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in attempt.tokens)
-    choice = Choice(
-        attempt.reply, attempt.finish_reason, attempt.reasoning, attempt.refusal, tokens
-    )
-    return Completion(
-        choices=(choice,),
-        model=attempt.model,
-        usage=Usage(
-            attempt.prompt_tokens,
-            attempt.completion_tokens,
-            attempt.cached_tokens,
-            attempt.reasoning_tokens,
-        ),
-        cost=0.0,
-        policy_version=attempt.policy_version,
-        prompt_token_ids=attempt.prompt_token_ids,
-    )
 
 
 def _deciding(sampling: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

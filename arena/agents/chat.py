@@ -18,10 +18,19 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from arena.agents.reply.phrasebook import field_names
 from arena.agents.reply.reading import Reading, ReplyFailure
 from arena.core.action import Action
-from arena.core.errors import BackendError, FailureCause
+from arena.core.errors import BackendError, ContextOverflow, FailureCause
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.llm.backend import Completion, FinishReason, Message, Request, Sampling
+from arena.llm.backend import (
+    Choice,
+    Completion,
+    FinishReason,
+    Message,
+    Request,
+    Sampling,
+    Token,
+    Usage,
+)
 from arena.llm.tokens import common_prefix_length
 
 ChatMode = Literal["append", "fresh"]
@@ -272,6 +281,32 @@ class Attempt(BaseModel):
         """Return the attempt with the error of the provider."""
         update = {"failure": "provider_error", "cause": error.cause, "excerpt": str(error)}
         return self.model_copy(update=update)
+
+    def completion(self) -> Completion:
+        """Return the recorded answer: the inverse of `with_answer`. Raises the recorded error."""
+        if self.cause == "context_length":
+            raise ContextOverflow(self.excerpt)
+        if self.failure == "provider_error":
+            # Not retryable: the recorded game had finished its retries by then.
+            raise BackendError(self.excerpt, self.cause or "bad_response")
+        # A record has ids and probabilities of tokens, but not their text.
+        tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in self.tokens)
+        return Completion(
+            (Choice(self.reply, self.finish_reason, self.reasoning, self.refusal, tokens),),
+            self.model,
+            Usage(
+                self.prompt_tokens,
+                self.completion_tokens,
+                self.cached_tokens,
+                self.reasoning_tokens,
+            ),
+            self.cost,
+            self.policy_version,
+            self.prompt_token_ids,
+            self.seconds,
+            self.seconds_to_first_token,
+            self.cached,
+        )
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the record as JSON. Fields that have their default value are omitted."""

@@ -134,19 +134,23 @@ def verify_command(
     as_json: JsonFlag = False,
 ) -> int:
     """Play all games of a submission again, and compare everything that is stored."""
+    from arena.evaluation.benchmark import UNPROVEN
+
     flags.check_executor()
     submission = _verified(folder, suite, flags)
     games = sum(len(task.results) for task in submission.tasks)
     card = submission.card
     if as_json:
         fields: dict[str, JsonValue] = {"suite": card.suite, "suite_version": card.suite_version}
-        fields |= {"player": card.player, "games": games, "verified": True}
+        fields |= {"player": card.player, "games": games, "verified": True, "unproven": UNPROVEN}
         print(json.dumps(fields))
     else:
         echo(
             f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}. The "
-            "rules, the bots and the scoring give every stored move and number again."
+            "rules, the bots, the prompts, the reading of replies and the scoring give every "
+            "stored move and number again."
         )
+        echo(UNPROVEN)
     return 0
 
 

@@ -103,13 +103,16 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
 
 
 def verify_replay(call: Call) -> int:
-    """Apply the actions again; exit with 1 at the first difference, which is named."""
+    """Play the game again; exit with 1 at the first difference, which is named."""
+    import asyncio
+
     from arena.episodes.replay import verify
+    from arena.episodes.verify_agents import UNPROVEN, verify_agents
 
     replay = call.replay()
-    difference = verify(replay)
+    difference = verify(replay) or asyncio.run(verify_agents(replay))
     if call.as_json:
-        found = {"verified": difference is None, "difference": difference}
+        found = {"verified": difference is None, "difference": difference, "unproven": UNPROVEN}
         complete = replay.outcome is not None
         print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
     elif difference:
@@ -117,6 +120,7 @@ def verify_replay(call: Call) -> int:
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
         echo(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
+        echo(UNPROVEN)
     if replay.notice and not call.as_json:
         echo(replay.notice)
     return 1 if difference else 0

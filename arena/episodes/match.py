@@ -119,6 +119,7 @@ class Match:
             self.text_level,
             self.chat,
             start,
+            self.agents_seed,
         )
 
 

@@ -69,6 +69,9 @@ class Header(_Strict):
     text_level: TextLevel = Field(description="Level of help in the agents' texts.")
     models: dict[str, JsonValue] | None = Field(None, description="Chat options, if models played.")
     max_turns: int | None = Field(description="Turns after which the game is cut off.")
+    agents_seed: int | None = Field(
+        None, ge=-(2**63), lt=2**63, description="Seeds the agents instead, if it differs."
+    )
     created: datetime = Field(description="Start; this and `seconds` are the only times.")
     branches: tuple[Branch, ...] = Field(
         (), description="Origins of a branch, oldest first; empty for most games."
@@ -83,6 +86,7 @@ class Header(_Strict):
         text_level: TextLevel = "notes",
         models: ChatOptions | None = None,
         start: Position | None = None,
+        agents_seed: int | None = None,
     ) -> Header:
         """Return the header of a game with `seed`, from its first ply or from `start`."""
         return Header(
@@ -95,13 +99,15 @@ class Header(_Strict):
             text_level=text_level,
             models=models.to_json() if models else None,
             max_turns=max_turns,
+            agents_seed=agents_seed,
             created=datetime.now(UTC),
             branches=start.branches(seed) if start else (),
         )
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the line. Empty `branches` are omitted: older versions do not know them."""
-        return self.model_dump(mode="json", exclude=None if self.branches else {"branches"})
+        """Return the line. Fields that few games have are omitted in the others."""
+        absent = {name for name in ("branches", "agents_seed") if getattr(self, name) in (None, ())}
+        return self.model_dump(mode="json", exclude=absent)
 
     @property
     def first_own_ply(self) -> int:

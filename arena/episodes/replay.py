@@ -317,11 +317,12 @@ def _written(event: JsonValue) -> str:
 
 def _verify_outcome(replay: Replay, state: State | None) -> str | None:
     line, limit = replay.outcome, replay.header.max_turns
+    goes_on = state is None or not (state.is_terminal or (limit and state.turn > limit))
     if line is None:
-        return None
+        return None if goes_on else "the game is over, but the replay has no outcome"
     if state is None:
         return "an outcome without any move"
-    if not state.is_terminal and (limit is None or state.turn <= limit):
+    if goes_on:
         return f"the replay ends at turn {state.turn}, where the game goes on"
     outcome = outcome_of(state, limit)
     facts: list[tuple[str, object, object]] = [

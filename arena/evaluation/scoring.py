@@ -42,9 +42,10 @@ from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.spec import Spec
 from arena.core.state import State
+from arena.core.text import shorten
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
-from arena.evaluation.records import LEGAL_RATE, LUCK, TEAM, GameResult, SeatResult, Slot
+from arena.evaluation.records import ANSWERED, LEGAL_RATE, LUCK, TEAM, GameResult, SeatResult, Slot
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -184,6 +185,8 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
         "prompt_tokens": WeightedSum(_amount(attempt.prompt_tokens)),
         "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
+    if attempt.model:
+        measurements[f"{ANSWERED}{shorten(attempt.model)}"] = WeightedSum(1.0)
     if attempt.failure:
         # The total counts the failures of this class.
         measurements[f"failure:{attempt.failure}"] = WeightedSum(1.0)

@@ -142,7 +142,7 @@ def _full_report(submission: Submission, played: PlayedTask) -> Report:
 def _game_page(notable: NotableGame) -> str:
     """Return the viewer with one game: everything is open, and its moves have comments."""
     # The name of the suite's game, not the stored one: an unchecked path may lead anywhere.
-    path = notable.task.folder / replay_name(notable.deal.player)
+    path = notable.task.folder / replay_name(notable.deal.player.slot.number)
     try:
         data = collect_documents(read_replay(path), None)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -23,6 +23,7 @@ from arena.episodes.files import replay_text
 from arena.episodes.job import sha256
 from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay
+from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark import (
     BASELINE,
     SubmissionCard,
@@ -35,7 +36,10 @@ from arena.evaluation.benchmark import (
     read_suite,
 )
 from arena.evaluation.benchmark.standings import make_standings, notable_games
-from arena.evaluation.benchmark.submission import read_submission
+from arena.evaluation.benchmark.submission import make_card, read_submission, read_task
+from arena.evaluation.benchmark.verification import contradicts
+from arena.evaluation.scoring import measure_game
+from arena.evaluation.store import Results
 
 PLAYER = "bot:detective"
 TABLES = ("shares", "seats", "games")
@@ -289,6 +293,52 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def edited_line(folder: Path, name: str, old: str, new: str) -> None:
+    path = folder / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+FORGERIES |= {
+    "extra table": (
+        lambda f: edit_results(f, "CREATE TABLE notes (text TEXT)"),
+        "notes is not a table of this format",
+    ),
+    "extra column": (
+        lambda f: edit_results(f, "ALTER TABLE games ADD COLUMN quality REAL"),
+        "games is not a table of this format",
+    ),
+    "extra file": (lambda f: (f / "two" / "notes.txt").write_text("x"), "writes this file"),
+    "link": (lambda f: (f / "two" / "more").symlink_to("/etc"), "writes this file"),
+    "edited text": (
+        lambda f: edited_line(f, "README.md", "- Date", "- Best player of all. Date"),
+        "it is not the text of card.json",
+    ),
+    "no text": (lambda f: (f / "README.md").unlink(), "it is not the text of card.json"),
+    "made before the games": (
+        lambda f: edit_card(f, lambda card: card.update(created="2020-01-01T00:00:00Z")),
+        "it was made before two was begun",
+    ),
+    "made in the future": (
+        lambda f: edit_card(f, lambda card: card.update(created="2999-01-01T00:00:00Z")),
+        "in the future",
+    ),
+    "another version": (
+        lambda f: edit_card(f, lambda card: card.update(arena="99.0")),
+        "was begun with arena",
+    ),
+    "game of another time": (
+        lambda f: forge_replays(f, lambda line: _set(line, "header", created="2020-01-01T00:00Z")),
+        "not between the run's begin and its card",
+    ),
+    "game of another version": (
+        lambda f: forge_replays(f, lambda line: _set(line, "header", arena="99.0")),
+        "arena '99.0' instead of",
+    ),
+}
+
+
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forged_folder_gives_one_clear_error(
     forgery: str, home: Path, copy: Path, capsys: pytest.CaptureFixture[str]
@@ -298,6 +348,178 @@ def test_a_forged_folder_gives_one_clear_error(
     assert verify(copy, home) == 1
     message = capsys.readouterr().err
     assert words in message and message.count("\n") == 1
+
+
+# Forgeries of models' games: the forger adapts hashes, measures and card to what it changes.
+
+
+def _set(line: dict[str, Any], kind: str, **fields: Any) -> None:
+    if line["type"] == kind:
+        line.update(fields)
+
+
+def forge_replays(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change lines of all replays, and make results and card agree with them."""
+    suite = read_suite(folder / "suite.json")
+    for each in suite.tasks:
+        path = folder / each.id / "results.sqlite"
+        with Results.read(path) as results:
+            games = list(results.games())
+        for game in games:
+            replay = folder / each.id / (game.replay or "")
+            lines = [json.loads(line) for line in replay.read_text().splitlines()]
+            for line in lines:
+                change(line)
+            replay.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            number, digest = game.slot.number, sha256(replay)
+            statement = f"UPDATE games SET sha256 = '{digest}' WHERE number = {number}"
+            edit_results(folder, statement, name=each.id)
+            episode = episode_of(read_replay(replay))
+            measured = measure_game(game.slot, each.make_game(), episode, game.scored, 0.0)
+            with Results.open(path) as results:
+                results.rescore(measured)
+    write_forged_card(folder, suite)
+
+
+def write_forged_card(folder: Path, suite: Suite, **fields: Any) -> None:
+    old = read_model(folder / "card.json", SubmissionCard, "model card")
+    old = old.model_copy(update=fields)
+    tasks = [read_task(folder, suite, each, old.player) for each in suite.tasks]
+    card = make_card(suite, tasks, old.player, old.name, old.text_level)
+    (folder / "card.json").write_text(card.model_dump_json())
+    (folder / "README.md").write_text(card_markdown(card))
+
+
+def _in_attempts(change: Callable[[list[dict[str, Any]]], object]) -> Callable[[Path], None]:
+    """Return a forgery of the attempts of all decisions."""
+
+    def change_line(line: dict[str, Any]) -> None:
+        if line.get("details", {}).get("attempts"):
+            change(line["details"]["attempts"])
+
+    return lambda folder: forge_replays(folder, change_line)
+
+
+def _other_prompt(attempts: list[dict[str, Any]]) -> None:
+    attempts[-1]["messages"][-1]["content"] += " Hint: it was Plum."
+
+
+def _other_level(folder: Path) -> None:
+    for name in ("two", "three"):
+        level = "json_replace(settings, '$.text_level', 'events')"
+        edit_results(folder, f"UPDATE experiment SET settings = {level}", name=name)
+    edit_card(folder, lambda card: card.update(text_level="events"))
+    forge_replays(folder, lambda line: _set(line, "header", text_level="events"))
+
+
+def _other_spec(folder: Path) -> None:
+    suite, spec = read_suite(folder / "suite.json"), "openai:gpt-5"
+    old = json.loads((folder / "card.json").read_text())["player"]
+
+    def rename(line: dict[str, Any]) -> None:
+        if line["type"] == "header":
+            line["players"] = [spec if each == old else each for each in line["players"]]
+
+    for name in ("two", "three"):
+        edit_results(
+            folder,
+            f"UPDATE players SET spec = '{spec}' WHERE spec = '{old}'",
+            f"UPDATE experiment SET settings = json_replace(settings, '$.player', '{spec}')",
+            name=name,
+        )
+    edit_card(folder, lambda card: card.update(player=spec, name=spec))
+    forge_replays(folder, rename)
+    write_forged_card(folder, suite, player=spec, name=spec)
+
+
+def _fewer_tokens(folder: Path) -> None:
+    suite = read_suite(folder / "suite.json")
+    for name in ("two", "three"):
+        statement = "UPDATE shares SET total = 1 WHERE measure = 'prompt_tokens'"
+        edit_results(folder, statement, name=name)
+    write_forged_card(folder, suite)
+
+
+MODEL_FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "more attempts": (
+        _in_attempts(lambda attempts: attempts.extend([attempts[-1]] * 17)),
+        "attempts is ",
+    ),
+    "help that the level does not give": (_other_level, "attempts.0.messages.1.content is"),
+    "another prompt": (_in_attempts(_other_prompt), "messages"),
+    "deleted prompts and replies": (
+        _in_attempts(lambda attempts: attempts.clear()),
+        "whether this move was a fallback",
+    ),
+    "another reply": (
+        _in_attempts(lambda attempts: attempts[-1].update(reply="I accuse Plum.")),
+        "game 0: ",
+    ),
+    "a failure that was none": (
+        _in_attempts(lambda attempts: attempts[0].pop("failure", None)),
+        "attempts.0",
+    ),
+    "other sampling": (
+        _in_attempts(lambda attempts: attempts[0].update(sampling={"temperature": 0.1})),
+        "attempts.0.sampling",
+    ),
+    "another model": (_other_spec, "openai:gpt-5 did not give these replies"),
+    "fewer tokens": (_fewer_tokens, "stored measure 'prompt_tokens'"),
+}
+
+
+@pytest.fixture(scope="module")
+def model_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite and the submission of a model, with legal and other replies."""
+    folder = tmp_path_factory.mktemp("model")
+    suite = write_suite(
+        folder / "small.json", task("two", 2, 2, max_turns=4), task("three", 3, 2, max_turns=4)
+    )
+    script = folder / "replies.json"
+    script.write_text(json.dumps(["end turn", "nonsense", "nothing", "end turn"] * 60))
+    words = ("--set", "max_fallbacks=0", "--text-level", "deductions")
+    submit(suite, f"scripted:{script}", folder / "model", *words)
+    return folder
+
+
+def test_the_games_of_a_model_are_verified(
+    model_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(model_home / "model", model_home) == 0
+    assert "Not proven: " in capsys.readouterr().out
+    card = read_model(model_home / "model" / "card.json", SubmissionCard, "model card")
+    assert card.usage.answered == (card.player,)
+
+
+@pytest.mark.parametrize("forgery", MODEL_FORGERIES)
+def test_a_forged_game_of_a_model_is_refused(
+    forgery: str, model_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(model_home / "model", tmp_path / "copy"))
+    forge, words = MODEL_FORGERIES[forgery]
+    forge(copy)
+    assert verify(copy, model_home) == 1
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "answered", "refused"),
+    [
+        ("openai:gpt-4o-mini", "gpt-4o-mini-2024-07-18", False),
+        ("openai:gpt-5", "gpt-4o-mini", True),
+        ("anthropic:claude-sonnet-4-latest", "claude-sonnet-4-20250514", False),
+        ("gemini:gemini-flash-latest", "gemini-2.5-flash", False),
+        ("openrouter:openai/gpt-4o-mini:free", "openai/gpt-4o-mini", False),
+        ("openrouter:openrouter/auto", "mistralai/mistral-large", False),
+        ("azure:my-deployment", "gpt-4o", False),
+        ("http://localhost:8000/v1#tuned", "qwen3-8b", False),
+        ("embedded:clue-tiny", "clue-tiny", False),
+        ("embedded:other", "clue-tiny", True),
+    ],
+)
+def test_the_name_in_the_replies_fits_the_spec(spec: str, answered: str, refused: bool) -> None:
+    assert contradicts(spec, answered) is refused
 
 
 def test_a_folder_of_an_unknown_suite_is_refused(

@@ -226,6 +226,13 @@ def published(suite: Suite) -> Suite | None:
 CARD_FILE, CARD_TEXT = "card.json", "README.md"
 
 
+UNPROVEN = (
+    "Not proven: which model gave the replies and that it had no help, the tokens, cost and times "
+    "that its provider states, and that this was its only run."
+)
+"""What no check of a folder can show."""
+
+
 class TaskResult(FrozenModel):
     """The result of one task."""
 
@@ -262,6 +269,8 @@ class CardUsage(FrozenModel):
     """Moves that were played for the player."""
     fallback_games: int = Field(ge=0)
     """Games in which a move of any player was a fallback."""
+    answered: tuple[Line, ...] = ()
+    """Names of the models in the replies."""
 
     @property
     def tokens(self) -> int:
@@ -345,5 +354,5 @@ def _check(card: SubmissionCard) -> Iterator[str]:
     yield "\n## Check\n"
     yield (
         f"`arena bench verify FOLDER` plays every game of this folder again and compares "
-        f"`{CARD_FILE}` with the replays; this text is generated from that file."
+        f"`{CARD_FILE}` with the replays; this text is generated from that file.\n\n{UNPROVEN}"
     )

@@ -25,7 +25,7 @@ from arena.evaluation.benchmark import (
     read_model,
     read_suite,
 )
-from arena.evaluation.records import RESULTS, GameResult
+from arena.evaluation.records import ANSWERED, RESULTS, GameResult
 from arena.evaluation.report import Report
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import check_returns
@@ -183,6 +183,7 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
                 f"{path}: its games are not those of task {task.id} of {suite.label} with "
                 f"player {player}"
             )
+        results.check_tables()
         counted = list(_counted(results.games(), aggregator, path))
     if len(counted) < len(found) and not aggregator.enough:
         raise ArenaError(
@@ -248,6 +249,7 @@ def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
         return sum(seat.measurements[name].total for seat in seats if name in seat.measurements)
 
     replies = (seat.measurements.get("legal_rate") for seat in seats)
+    names = {name for seat in seats for name in seat.measurements if name.startswith(ANSWERED)}
     has_cost = any("cost" in seat.measurements for seat in seats)
     return CardUsage(
         games=len(games),
@@ -258,4 +260,5 @@ def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
         legal=round(total("legal_rate")),
         fallbacks=sum(seat.fallbacks for seat in seats),
         fallback_games=sum(not game.no_fallback for game in games),
+        answered=tuple(sorted(name.removeprefix(ANSWERED) for name in names)),
     )

@@ -1,44 +1,50 @@
-"""Verification of a submission: everything that is stored follows from suite and decisions.
+"""Verification of a submission: everything that is stored follows from suite and replies.
 
-Each stored game is checked: its replay by the rules, its bots by their decisions, its numbers.
+Each stored game is checked: its replay by the rules, its bots by their decisions, the prompts and
+the reading of each reply by the chat's options, its numbers by the replay.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import deque
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from arena.agents.agent import Agent
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
-from arena.core.event import Decision
 from arena.core.game import Game
-from arena.core.observation import Observation
 from arena.core.spec import Spec
 from arena.core.text import shorten
 from arena.episodes.executors import Executor
 from arena.episodes.job import cached_game, run_jobs, sha256
-from arena.episodes.match import Match, play
-from arena.episodes.record import DecisionLine, Episode, Header
-from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.record import Header
+from arena.episodes.replay import read_replay, verify
+from arena.episodes.verify_agents import json_difference, verify_agents
 from arena.evaluation.analysis import episode_of
-from arena.evaluation.benchmark import CARD_FILE, SubmissionCard, Suite, SuiteTask
+from arena.evaluation.benchmark import (
+    CARD_FILE,
+    CARD_TEXT,
+    SUITE_FILE,
+    SubmissionCard,
+    Suite,
+    SuiteTask,
+    card_markdown,
+)
 from arena.evaluation.benchmark.submission import (
     PlayedTask,
     Submission,
     chat_options,
     make_card,
 )
-from arena.evaluation.records import GameResult, SeatResult
+from arena.evaluation.records import RESULTS, GameResult, SeatResult
 from arena.evaluation.scoring import measure_game
 
 if TYPE_CHECKING:
@@ -78,7 +84,15 @@ def _stored(submission: Submission) -> Iterator[tuple[CheckSetup, GameResult]]:
     for played in submission.tasks:
         chat = played.experiment.settings.get("models")
         options = chat if isinstance(chat, dict) else None
-        setup = CheckSetup(played.folder, played.task, card.text_level, options)
+        setup = CheckSetup(
+            played.folder,
+            played.task,
+            card.text_level,
+            options,
+            card.arena,
+            played.experiment.created,
+            card.created,
+        )
         for result in played.results:
             yield setup, result
 
@@ -89,15 +103,73 @@ def check_records(submission: Submission) -> None:
         fault = next(_setting_faults(submission.suite, submission.card, played), None)
         if fault:
             raise ArenaError(f"{played.folder}: {fault}")
+    if fault := next(_card_faults(submission), None):
+        raise ArenaError(f"{submission.folder / CARD_FILE}: {fault}")
+    text = submission.folder / CARD_TEXT
+    if not text.is_file() or text.read_text("utf-8") != card_markdown(submission.card):
+        raise ArenaError(f"{text}: it is not the text of {CARD_FILE}; {REWRITE}")
+    _check_files(submission)
+
+
+REWRITE = "arena bench run --resume writes the card again"
+CLOCK_DIFFERENCE = timedelta(minutes=5)
+"""Largest difference of two machines' clocks."""
+LEDGER = re.compile(r"run(-\d+)?\.ledger\.json")
+
+
+def _card_faults(submission: Submission) -> Iterator[str]:
+    """Yield each statement of the card that the results contradict."""
     card = submission.card
     right = make_card(submission.suite, submission.tasks, card.player, card.name, card.text_level)
     ignored = {"created", "arena"}
     found, expected = (each.model_dump(mode="json", exclude=ignored) for each in (card, right))
-    if place := _difference(found, expected):
-        raise ArenaError(
-            f"{submission.folder / CARD_FILE}: {place} differs from the results; arena bench run "
-            "--resume writes the card again"
-        )
+    if difference := json_difference(found, expected, CARD_TOLERANCE):
+        yield f"{difference.place} differs from the results; {REWRITE}"
+    for played in submission.tasks:
+        experiment = played.experiment
+        if experiment.arena != card.arena:
+            yield f"{played.task.id} was begun with arena {experiment.arena}, not {card.arena}"
+        if not experiment.created <= card.created + CLOCK_DIFFERENCE:
+            yield f"it was made before {played.task.id} was begun"
+    if card.created > datetime.now(UTC) + CLOCK_DIFFERENCE:
+        yield f"it was made on {card.created.date()}, which is in the future"
+    for name in card.usage.answered:
+        if contradicts(card.player, name):
+            yield f"{card.player} did not give these replies: they name the model {name}"
+
+
+def contradicts(spec: str, answered: str) -> bool:
+    """Return whether a model's name in its replies cannot be that of the model in the SPEC.
+
+    A provider may add words to a name (a date, a size), but not replace one. The owner of an
+    address or of a deployment on Azure gives any name to any model.
+    """
+    parsed = Spec.parse(spec)
+    if parsed.rest.startswith("//") or parsed.prefix.startswith("azure") or spec == answered:
+        return False
+    asked, named = (
+        set(re.findall(r"[a-z]+|\d+", name.casefold().rpartition("/")[2].partition(":")[0]))
+        for name in (parsed.rest, answered)
+    )
+    return bool(named) and not asked - {"latest", "auto", "preview"} <= named
+
+
+def _check_files(submission: Submission) -> None:
+    """Raise ArenaError for a file that no run of the suite writes, and for a link."""
+    folder = submission.folder
+    known = {SUITE_FILE, CARD_FILE, CARD_TEXT}
+    for played in submission.tasks:
+        known |= {f"{played.task.id}/{name}" for name in (RESULTS, f"{RESULTS}.lock")}
+        # Games that were played at the same time as the last one that counts may follow.
+        games = len(submission.suite.schedule(played.task, submission.card.player))
+        known |= {f"{played.task.id}/{replay_name(number)}" for number in range(games)}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        is_ledger = LEDGER.fullmatch(path.name) and len(path.relative_to(folder).parts) == 2
+        if path.is_symlink() or not (path.is_dir() or name in known or is_ledger):
+            raise ArenaError(
+                f"{path}: no run of {submission.suite.label} writes this file; delete it"
+            )
 
 
 def _setting_faults(suite: Suite, card: SubmissionCard, played: PlayedTask) -> Iterator[str]:
@@ -127,22 +199,8 @@ def _setting_faults(suite: Suite, card: SubmissionCard, played: PlayedTask) -> I
             yield f"{name} is {found}, not {shorten(json.dumps(value), 80)}"
 
 
-def _difference(found: JsonValue, expected: JsonValue, place: str = "") -> str | None:
-    """Return the place of the first difference between two JSON values; "" is the whole."""
-    if isinstance(found, dict) and isinstance(expected, dict) and found.keys() == expected.keys():
-        pairs = ((f"{place}.{key}".lstrip("."), found[key], expected[key]) for key in found)
-        return next((f for name, a, b in pairs if (f := _difference(a, b, name))), None)
-    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
-        both = zip(found, expected, strict=True)
-        items = ((f"{place}.{number}", a, b) for number, (a, b) in enumerate(both))
-        return next((f for name, a, b in items if (f := _difference(a, b, name))), None)
-    if isinstance(found, float) and isinstance(expected, int | float):
-        return None if math.isclose(found, expected, rel_tol=1e-4, abs_tol=TOLERANCE) else place
-    return None if found == expected else place or "the whole"
-
-
-TOLERANCE = 1e-6
-"""Relative difference of measures that rounding on another machine may cause."""
+TOLERANCE, CARD_TOLERANCE = 1e-6, 1e-4
+"""Differences of measures, and of the card's intervals, that another machine's rounding causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +212,9 @@ class CheckSetup:
     task: SuiteTask
     text_level: str
     chat: Mapping[str, JsonValue] | None
-
-
-@dataclass(slots=True)
-class RecordedAgent:
-    """Agent that repeats the recorded decisions of a seat, one at each unforced move."""
-
-    decisions: deque[Decision]
-
-    async def act(self, observation: Observation) -> Decision:
-        return self.decisions.popleft()
+    arena: str
+    begun: datetime
+    ended: datetime
 
 
 async def check_game(
@@ -184,7 +235,7 @@ async def check_game(
 async def _fault(setup: CheckSetup, result: GameResult) -> str | None:
     if fault := _file_fault(setup, result):
         return fault
-    replay = read_replay(setup.folder / replay_name(result))
+    replay = read_replay(setup.folder / replay_name(result.slot.number))
     game = cached_game(setup.task.make_game())
     if fault := _header_fault(setup, result, replay.header, game):
         return f"its replay has {fault}"
@@ -192,20 +243,20 @@ async def _fault(setup: CheckSetup, result: GameResult) -> str | None:
         return "its replay is unfinished"
     if fault := verify(replay):
         return f"its replay breaks the rules: {fault}"
-    if fault := await _bot_fault(replay, game):
+    if fault := await verify_agents(replay):
         return fault
     measured = measure_game(result.slot, game, episode_of(replay), result.scored, result.seconds)
     return next(result_faults(result, measured), None)
 
 
-def replay_name(result: GameResult) -> str:
+def replay_name(number: int) -> str:
     """Return the only path, from the folder of its task, that the replay of a game may have."""
-    return f"replays/game{result.slot.number:06}.jsonl"
+    return f"replays/game{number:06}.jsonl"
 
 
 def _file_fault(setup: CheckSetup, result: GameResult) -> str | None:
     """Return what is wrong with the file of the replay, in words."""
-    name = replay_name(result)
+    name = replay_name(result.slot.number)
     # The stored name is compared, never followed: a path from a stranger may lead anywhere.
     if result.replay != name or result.sha256 is None:
         return "it has no replay; a submission keeps all of them"
@@ -229,52 +280,14 @@ def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: G
         ("turn limit", header.max_turns, limit),
         ("models", header.models, setup.chat),
         ("branches", header.branches, ()),
+        ("seed of agents", header.agents_seed, None),
+        ("arena", header.arena, setup.arena),
     ]
     for name, found, right in expected:
         if found != right:
             return f"{name} {shorten(repr(found), 80)} instead of {shorten(repr(right), 80)}"
-    return None
-
-
-async def _bot_fault(replay: Replay, game: Game) -> str | None:
-    """Play the game again with its bots, and with the recorded decisions of all other players.
-
-    Bots draw from streams of the deal's seed, so the same decisions must come out. A forger can
-    thus choose nothing but the decisions of the player itself.
-    """
-    header = replay.header
-    recorded = {
-        seat: RecordedAgent(deque())
-        for seat, spec in enumerate(header.players)
-        if Spec.parse(spec).prefix != "bot"
-    }
-    moves = [move for move in replay.moves if isinstance(move, DecisionLine)]
-    for walked in replay.walk():
-        seen, player = walked.observation, walked.ply.player
-        # A forced move is played without asking.
-        if player in recorded and seen is not None and not seen.legal_actions.is_forced:
-            recorded[player].decisions.append(walked.ply.decision)
-    match = Match(game, header.players, header.seed, header.text_level, None, header.max_turns)
-    agents: dict[int, Agent] = {**recorded}
-    episode = await play(match, match.seat(given=agents))
-    return _first_other_move(episode, moves)
-
-
-def _first_other_move(episode: Episode, moves: list[DecisionLine]) -> str | None:
-    played = [ply for ply in episode.plies if ply.player >= 0]
-    for ply, move in zip_longest(played, moves):
-        if ply is None or move is None:
-            return "its replay and the game of its players have different lengths"
-        action = str(ply.decision.action)
-        if (move.player, move.action) != (ply.player, action):
-            spec = episode.header.players[move.player]
-            return (
-                f"ply {move.ply + 1}: {spec} in seat {move.player} plays "
-                f"'{shorten(action, 60)}' in this version of arena, not "
-                f"'{shorten(move.action, 60)}'"
-            )
-        if (move.failure is None) != (ply.decision.failure is None):
-            return f"ply {move.ply + 1}: it is not clear whether this move was a fallback"
+    if not setup.begun - CLOCK_DIFFERENCE <= header.created <= setup.ended + CLOCK_DIFFERENCE:
+        return f"the time {header.created}, which is not between the run's begin and its card"
     return None
 
 

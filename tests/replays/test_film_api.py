@@ -144,7 +144,14 @@ def test_ctrl_c_does_not_wait_for_a_film(tmp_path: Path) -> None:
 
         asking = threading.Thread(target=ask)
         asking.start()
-        while not psutil.Process(viewer.process.pid).children():  # The driver of the browser.
+        # The process of `viewer` passes signals on to the server that listens.
+        server = next(
+            psutil.Process(connection.pid)
+            for connection in psutil.net_connections("tcp")
+            if connection.laddr.port == viewer.port and connection.status == psutil.CONN_LISTEN
+        )
+        while not server.children():  # The driver of the browser.
+            assert asking.is_alive(), answers
             time.sleep(0.01)
         viewer.process.send_signal(signal.SIGINT)
         assert viewer.process.wait(60) == 0

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class Agent(Protocol):
-    """Player of one seat of one game."""
+    """Player of one seat of one game.
+
+    An agent that waits for a person has the attribute `decision_seconds`: its own limit instead of
+    that of the match, None for no limit.
+    """
 
     async def act(self, observation: Observation) -> Decision:
         """Choose one of `observation.legal_actions`."""

@@ -39,6 +39,8 @@ YES = ("y", "yes")
 class HumanAgent:
     """Asks a person. Only the seat's own observation is shown."""
 
+    decision_seconds = None
+
     def __init__(self, rest: str, seat: Seat) -> None:
         if rest:
             raise UsageError(f"seat {seat.player}: 'human' takes no name, not 'human:{rest}'")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from arena.agents.agent import Agent, Seat
 from arena.agents.chat_agent import ChatAgent
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted
 from arena.plugins.loader import catalog
@@ -49,7 +51,10 @@ def default_bot(game: Game) -> str:
 
 
 def make_agent(spec: str, seat: Seat) -> Agent:
-    """Make the agent that a SPEC names. Raises UsageError if there is none."""
+    """Make the agent that a SPEC names.
+
+    Raises UsageError if there is none, and ArenaError if its code fails.
+    """
     parsed = Spec.parse(spec)
     # A SPEC of a backend is a model, and a chat agent plays for it.
     if parsed.prefix in catalog().names("backend"):
@@ -61,5 +66,12 @@ def make_agent(spec: str, seat: Seat) -> Agent:
             f"{known} "
             f"(for example bot:{bot_names(seat.game.name)[-1]}); 'arena agents' lists them"
         )
-    agent: Agent = catalog().load("agent", parsed.prefix)(parsed.rest, seat)
-    return agent
+    make: Callable[[str, Seat], Agent] = catalog().load("agent", parsed.prefix)
+    try:
+        return make(parsed.rest, seat)
+    except ArenaError:
+        raise
+    except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
+        raise ArenaError(
+            f"seat {seat.player}: '{redacted(spec)}' cannot be made: {error!r}"
+        ) from error

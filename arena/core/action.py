@@ -47,7 +47,8 @@ class Speech(Action):
     @classmethod
     def fault(cls, text: str) -> str | None:
         """Return why a text cannot be spoken, in one line; None if it can."""
-        if not text:
+        # `type`: what a subclass of str shows may change after the check.
+        if type(text) is not str or not text:
             return f"'{cls.verb}' needs a text: {cls.notation()}"
         if len(text) > cls.max_length:
             return f"'{cls.verb}' takes at most {cls.max_length} characters, not {len(text):,}"

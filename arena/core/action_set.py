@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
@@ -144,8 +145,8 @@ class ActionSet(Sequence[Action]):
         return iter(self.actions)
 
     @cached_property
-    def _members(self) -> frozenset[Action]:
-        return frozenset(self.actions)
+    def _members(self) -> Mapping[Action, Action]:
+        return {action: action for action in self.actions}
 
     @cached_property
     def _by_type(self) -> dict[type[Action], tuple[Action, ...]]:
@@ -158,9 +159,17 @@ class ActionSet(Sequence[Action]):
     def __contains__(self, action: object) -> bool:
         if isinstance(action, Speech):
             return self.speech_fault(action) is None
-        if len(self.actions) <= FEW:  # Faster than to build the set of members first.
-            return action in self.actions
-        return action in self._members
+        return self._own(action) is not None
+
+    def _own(self, action: Any) -> Action | None:
+        """Return the action of the set that equals `action` and is of the same class."""
+        if len(self.actions) > FEW:
+            member = self._members.get(action)
+            return member if type(member) is type(action) else None
+        for own in self.actions:  # Faster than to build the members first.
+            if own is action or (type(own) is type(action) and own == action):
+                return own
+        return None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -180,14 +189,28 @@ class ActionSet(Sequence[Action]):
         """True if there is only one legal action and nothing to say."""
         return len(self.actions) == 1 and not self.speech
 
-    def check(self, action: Action) -> None:
-        """Raise IllegalAction, with the reason, unless the action is legal."""
+    def check(self, action: Action) -> Action:
+        """Return the action of the set that equals `action`, or a copy of legal speech.
+
+        An agent may change the object that it has given, or have made one that equals every other.
+
+        Raises:
+            IllegalAction: The action is not legal now. It gives the reason.
+            InvalidAction: Speech whose text was changed to one that cannot be spoken.
+        """
         if isinstance(action, Speech):
             fault = self.speech_fault(action)
-        else:
-            fault = None if action in self else f"'{action}' is not allowed now"
-        if fault:
+            if fault is None:
+                return dataclasses.replace(action)  # Checks the text again.
             raise IllegalAction(fault)
+        own = self._own(action)
+        if own is None:
+            raise IllegalAction(f"'{action}' is not allowed now")
+        return own
+
+    def copy(self) -> ActionSet:
+        """Return an equal set without caches, for a user that is not trusted."""
+        return ActionSet(self.table, self.actions, self.speech)
 
     def speech_fault(self, speech: Speech) -> str | None:
         """Return why speech is not legal now, in one line; None if it is legal."""

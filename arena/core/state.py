@@ -103,7 +103,7 @@ class State(ABC):
             raise IllegalAction(f"player {player} is not to act; {list(self.to_act)} are")
         # All checks come before `_apply`, so that a refused action leaves no partial change.
         if player != CHANCE:
-            self.legal_actions(player).check(action)
+            action = self.legal_actions(player).check(action)
         elif not self._is_possible(action):
             raise IllegalAction(f"'{action}' is not allowed now")
         self._apply(player, action)

@@ -168,8 +168,7 @@ class MultiAgentEnv:
         Raises IllegalAction if there is no such action, or if `player` may not play it now.
         """
         if isinstance(number, Speech):
-            self.state.legal_actions(player).check(number)
-            return number
+            return self.state.legal_actions(player).check(number)
         # Looked up by the mask: one index instead of a search in the set.
         seen = self.seen.get(player)
         legal = self.state.legal_actions(player) if seen is None else seen.legal_actions

@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, get_args
 
 from arena.agents.agent import Agent, Seat, ask
 from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
-from arena.core.errors import IllegalAction, StopPlaying, UsageError
+from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
@@ -55,9 +55,24 @@ class Match:
     """Turns after which the game is truncated; None for the game's own limit."""
     agents_seed: int | None = None
     """Seeds the agents' own draws instead of `seed`: games of one deal that differ in play."""
+    decision_seconds: float | None = 3600.0
+    """Time for one decision, after which a fallback move is played; None for no limit. An agent may
+    have a limit of its own, see `Agent`."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a seed or a limit of a wrong type or out of range."""
+        """Raises UsageError for a field of a wrong type or out of range."""
+        if not isinstance(self.game, Game):
+            raise UsageError(f"game={self.game!r}: give a Game, for example make_game('cluedo')")
+        if isinstance(self.specs, str) or not all(isinstance(spec, str) for spec in self.specs):
+            raise UsageError(f"specs={self.specs!r}: give a sequence of SPECs, one for each seat")
+        if self.text_level not in get_args(TextLevel):
+            levels = ", ".join(get_args(TextLevel))
+            raise UsageError(f"text_level={self.text_level!r}: choose {levels}")
+        if not isinstance(self.chat, ChatOptions | None):
+            raise UsageError(f"chat={self.chat!r}: give ChatOptions, or None")
+        seconds = self.decision_seconds
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+            raise UsageError(f"decision_seconds={seconds!r}: give a number above 0, or None")
         check_seed(self.seed)
         if self.agents_seed is not None:
             check_seed(self.agents_seed, "agents_seed")
@@ -220,7 +235,8 @@ async def _play_on(
             continue
         # All answers are in before the first is applied: simultaneous moves cannot react to
         # each other.
-        for player, answer in (await _ask_all(agents, state, fallbacks)).items():
+        answers = await _ask_all(agents, state, fallbacks, match.decision_seconds)
+        for player, answer in answers.items():
             apply(player, answer)
         await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
 
@@ -256,22 +272,27 @@ class Answer:
 
 
 async def _ask_all(
-    agents: Sequence[Agent], state: State, fallbacks: Sequence[random.Random]
+    agents: Sequence[Agent],
+    state: State,
+    fallbacks: Sequence[random.Random],
+    seconds: float | None,
 ) -> dict[int, Answer]:
     """Ask all players who must act, at the same time; return their answers by player."""
     observations = {player: state.observe(player) for player in state.to_act}
-    legal = {player: seen.legal_actions for player, seen in observations.items()}
     answers = await asyncio.gather(
-        *(decide(agents[player], seen, fallbacks[player]) for player, seen in observations.items()),
+        *(
+            decide(agents[player], seen, fallbacks[player], seconds)
+            for player, seen in observations.items()
+        ),
         # All agents finish, even if one fails: otherwise their calls would go on unobserved.
         return_exceptions=True,
     )
     settled: dict[int, Answer] = {}
     for (player, seen), answer in zip(observations.items(), answers, strict=True):
-        if isinstance(answer, asyncio.CancelledError):
-            # The agent has cancelled itself. If the game is cancelled, `gather` has raised that.
-            move = _fall_back(seen, legal[player], fallbacks[player], "the agent was cancelled")
-            settled[player] = Answer(move, 0.0)
+        if isinstance(answer, asyncio.CancelledError | GeneratorExit):
+            # The agent has ended itself. If the game is cancelled, `gather` has raised that.
+            failure = f"the agent has ended itself: {type(answer).__name__}"
+            settled[player] = Answer(_fall_back(seen, fallbacks[player], failure), 0.0)
         # StopPlaying, for example; `decide` turns ordinary errors into moves.
         elif isinstance(answer, BaseException):
             raise answer
@@ -280,55 +301,68 @@ async def _ask_all(
     return settled
 
 
-async def decide(agent: Agent, observation: Observation, fallback: random.Random) -> Answer:
+async def decide(
+    agent: Agent, observation: Observation, fallback: random.Random, seconds: float | None = None
+) -> Answer:
     """Return one player's decision; a failure of its agent becomes a fallback move.
 
     The fallback is drawn with the generator of this name. StopPlaying and MemoryError are passed
     on: a game must not depend on the memory of the machine that plays it.
     """
-    legal = observation.legal_actions  # Kept here: an agent may do anything to its observation.
+    # A copy, with a set of actions of its own: an agent may do anything to its observation.
+    seen = replace(observation, legal_actions=observation.legal_actions.copy())
     start = time.perf_counter()
     try:
-        decision = _checked(await ask(agent, observation), legal)
-    except (StopPlaying, MemoryError):
+        answer = await _ask_in_time(agent, seen, getattr(agent, "decision_seconds", seconds))
+        decision = _checked(answer, observation.legal_actions)
+    except (StopPlaying, MemoryError, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
         raise
-    except Exception as error:  # The edge of one player's turn: the others' game goes on.
+    # The edge of one player's turn: the others' game goes on, also after SystemExit.
+    except BaseException as error:
         failure = f"{type(agent).__name__}: {_describe(error)}"
-        decision = _fall_back(observation, legal, fallback, failure)
+        decision = _fall_back(observation, fallback, failure)
     return Answer(decision, time.perf_counter() - start)
+
+
+async def _ask_in_time(agent: Agent, seen: Observation, seconds: float | None) -> Decision:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await ask(agent, seen)
+    except TimeoutError:
+        if limit.expired():
+            raise ArenaError(f"no decision within {seconds:g} seconds") from None
+        raise
 
 
 def _checked(decision: Decision, legal: ActionSet) -> Decision:
     """Return a copy of the decision. Raises an error if it cannot be played or recorded."""
     if not isinstance(decision, Decision):
         raise TypeError(f"{decision!r} is not a Decision")
-    if decision.action not in legal:
-        raise IllegalAction(f"'{decision.action}' is not allowed now")
-    if not isinstance(decision.failure, str | None):
-        raise TypeError(f"failure={decision.failure!r} is not a text")
-    failure = decision.failure if decision.failure is None else printable(decision.failure)
-    if decision.details == {}:  # Bots give none.
-        return Decision(decision.action, failure)
+    # Each field is read once: a subclass may answer otherwise the next time.
+    action, failure, details = legal.check(decision.action), decision.failure, decision.details
+    if not isinstance(failure, str | None):
+        raise TypeError(f"failure={failure!r} is not a text")
+    failure = failure if failure is None else printable(failure)
+    if details == {}:  # Bots give none.
+        return Decision(action, failure)
     # A copy, as the replay will hold it: the agent may go on changing its own.
-    details = json.dumps(dict(decision.details), allow_nan=False, ensure_ascii=False)
-    return Decision(decision.action, failure, json.loads(encodable(details)))
+    text = json.dumps(dict(details), allow_nan=False, ensure_ascii=False)
+    return Decision(action, failure, json.loads(encodable(text)))
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     try:
         return printable(f"{type(error).__name__}: {error}")
     except Exception:  # The error's own text may be what fails.
         return type(error).__name__
 
 
-def _fall_back(
-    observation: Observation, legal: ActionSet, rng: random.Random, failure: str
-) -> Decision:
+def _fall_back(observation: Observation, rng: random.Random, failure: str) -> Decision:
+    legal = observation.legal_actions
     try:
         harmless = observation.game.fallback_actions(observation)
-        # The observation may have been changed by the agent, so `legal`, kept before, decides.
-        allowed = [action for action in harmless if action in legal]
-    except Exception:  # The agent may have damaged its observation.
+        allowed = [legal.check(action) for action in harmless if action in legal]
+    except Exception:  # The agent may have damaged its notes, which all its observations share.
         allowed = []
     # Also if the game excludes all legal actions: some move must be played.
     return Decision(rng.choice(allowed or legal), failure)

@@ -41,7 +41,14 @@ class Catalog:
         """Name of the plugin that registers now; set by the loader."""
 
     def add(self, kind: str, name: str, target: str, summary: str = "") -> None:
-        """Register `name`. Raises NameTaken if it is registered already."""
+        """Register `name`.
+
+        Raises:
+            UsageError: The target is no `"module:attribute"`.
+            NameTaken: The name is registered already.
+        """
+        if not isinstance(target, str) or ":" not in target:
+            raise UsageError(f"{kind} '{name}': {target!r} is not a text \"module:attribute\"")
         taken = self._entries.setdefault(kind, {}).get(name)
         if taken:
             raise NameTaken(
@@ -93,9 +100,12 @@ class Catalog:
                 "which is not installed; 'arena doctor' says how to get it"
             ) from error
         except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
-            raise ArenaError(
-                f"{kind} '{name}' of {entry.plugin} ({entry.target}) cannot be loaded: {error!r}"
-            ) from error
+            raise ArenaError(f"{self.source(kind, name)} cannot be loaded: {error!r}") from error
+
+    def source(self, kind: str, name: str) -> str:
+        """Return a registered name with its origin, for errors: `game 'go' of NAME (TARGET)`."""
+        entry = self._entries[kind][name]
+        return f"{kind} '{name}' of {entry.plugin} ({entry.target})"
 
     def entries_by_kind(self) -> dict[str, dict[str, CatalogEntry]]:
         """Return a copy of all entries."""

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 
 from pydantic import JsonValue
 
-from arena.core.errors import PluginWarning, UsageError
+from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.game import Game
 from arena.core.text import read_value
 from arena.plugins.catalog import Catalog
@@ -85,13 +85,17 @@ def game_class(name: str) -> type[Game]:
     if name in families:
         raise UsageError(f"'{name}' is a family of games: 'arena games {name}' lists them")
     found: type[Game] = catalog().load("game", name)
+    if not (isinstance(found, type) and issubclass(found, Game)):
+        raise ArenaError(f"{catalog().source('game', name)} is {found!r}, not a subclass of Game")
     return found
 
 
 def make_game(name: str, /, **options: JsonValue) -> Game:
     """Make a game by its name, to which options may be added: `open_spiel/go:board_size=9`.
 
-    Raises UsageError for an unknown name, a wrong option or an option that is given twice.
+    Raises:
+        UsageError: An unknown name, a wrong option or an option that is given twice.
+        ArenaError: The class of the game cannot be loaded, or its code fails.
     """
     name, _, inline = name.partition(":")
     # No value has a comma here; `options` can hold any value.
@@ -102,4 +106,10 @@ def make_game(name: str, /, **options: JsonValue) -> Game:
         if option in options:
             raise UsageError(f"{name}:{inline}: the option '{option}' is given twice")
         options[option] = read_value(value)
-    return game_class(name)(**options)
+    kind = game_class(name)
+    try:
+        return kind(**options)
+    except ArenaError:
+        raise
+    except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
+        raise ArenaError(f"game '{name}' ({kind.__module__}) cannot be made: {error!r}") from error

@@ -110,13 +110,24 @@ def check_clone(game: Game, seed: int) -> None:
     for position in sampled_positions(game, seed):
         state = position.state
         # The snapshot comes first: a clone that shares values would change both.
-        before, twin = snapshot(state), state.clone()
+        before, fields, twin = snapshot(state), _pickled_fields(state), state.clone()
         player = rng.randrange(game.num_players)
         assert public_facts(twin) == public_facts(state) and (
             fingerprint(twin.observe(player)) == fingerprint(state.observe(player))
         ), f"seed {seed}: a clone differs from its original"
         act_out(twin, rng, plies=5)
+        after = _pickled_fields(state)
+        shared = [name for name, value in fields.items() if after.get(name) != value]
+        assert not shared, (
+            f"seed {seed}: moves on a clone changed {', '.join(shared)} of its original: a state "
+            "that holds mutable values copies them in clone()"
+        )
         assert snapshot(state) == before, f"seed {seed}: playing a clone changed its original"
+
+
+def _pickled_fields(state: State) -> dict[str, bytes]:
+    fields = state.__getstate__()
+    return {name: pickle.dumps(value) for name, value in fields.items() if name != "game"}
 
 
 def check_pickle(game: Game, seed: int) -> None:

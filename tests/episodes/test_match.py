@@ -78,6 +78,25 @@ def test_a_limit_of_a_wrong_type_or_size(turns: Any) -> None:
         Match(KUHN, BOTS, max_turns=turns)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"game": "liars_dice"}, "game='liars_dice': give a Game, for example make_game"),
+        ({"text_level": "x"}, "text_level='x': choose events, notes, deductions"),
+        ({"text_level": []}, "text_level="),
+        ({"specs": "bot:random"}, "specs='bot:random': give a sequence of SPECs"),
+        ({"specs": [None, "bot:random"]}, "specs="),
+        ({"chat": "cot"}, "chat='cot': give ChatOptions"),
+        ({"decision_seconds": 0}, "decision_seconds=0: give a number above 0"),
+        ({"decision_seconds": "5"}, "decision_seconds='5'"),
+        ({"decision_seconds": float("nan")}, "decision_seconds=nan"),
+    ],
+)
+def test_a_field_of_a_wrong_type(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Match(**{"game": KUHN, "specs": BOTS, **fields})
+
+
 def test_a_wrong_number_of_agents() -> None:
     with pytest.raises(UsageError, match="needs 2 agents, not 1"):
         asyncio.run(play(Match(KUHN, ["bot:random"])))

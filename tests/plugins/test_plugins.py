@@ -8,11 +8,13 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arena.cli import run
 from arena.core.errors import ArenaError, MissingDependency, PluginWarning, UsageError
+from arena.episodes.match import Match
 from arena.plugins import loader as plugins
 from arena.plugins.catalog import Catalog
 from arena.plugins.loader import catalog
@@ -185,6 +187,61 @@ def test_a_game_that_cannot_be_imported_is_an_error_of_arena(
     found.add("game", "broken", "broken_game:Game")
     with pytest.raises(ArenaError, match=r"game 'broken' of arena \(broken_game:Game\) cannot be"):
         found.load("game", "broken")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("Game = 3", r"game 'broken' of odd \(odd_game:Game\) is 3, not a subclass of Game"),
+        ("class Game: pass", "is <class 'odd_game.Game'>, not a subclass of Game"),
+        ("from arena.core.game import Game", "cannot be made: TypeError.*abstract"),
+        (
+            "from games.tictactoe.game import TicTacToe\n"
+            "class Game(TicTacToe):\n    def __init__(self): raise SystemExit(3)",
+            r"cannot be made: SystemExit\(3\)",
+        ),
+    ],
+)
+def test_what_is_no_game_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    message: str,
+) -> None:
+    (tmp_path / "odd_game.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_game", raising=False)
+    found = filled_with(monkeypatch, odd=lambda c: c.add("game", "broken", "odd_game:Game"))
+    monkeypatch.setattr(plugins, "catalog", lambda: found)
+    with pytest.raises(ArenaError, match=message):
+        plugins.make_game("broken")
+    assert run(["play", "broken"]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", [None, 3, dict, "no_colon"])
+def test_a_target_that_is_none_leaves_the_plugin_out(
+    monkeypatch: pytest.MonkeyPatch, target: Any
+) -> None:
+    with pytest.warns(PluginWarning, match="'odd' .* is not a text .module:attribute."):
+        filled_with(monkeypatch, odd=lambda catalog: catalog.add("game", "broken", target))
+
+
+@pytest.mark.parametrize("source", ["Bot = 3", "def Bot(seat): raise SystemExit(3)"])
+def test_an_agent_that_cannot_be_made_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    (tmp_path / "odd_bot.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_bot", raising=False)
+    before = catalog().entries_by_kind()
+    catalog().add("bot", "tictactoe/odd", "odd_bot:Bot")
+    try:
+        with pytest.raises(ArenaError, match="seat 0: 'bot:odd' cannot be made"):
+            Match(plugins.make_game("tictactoe"), ["bot:odd"] * 2).seat()
+    finally:
+        catalog().restore(before)
 
 
 def test_games_are_listed_beside_one_that_cannot_be_loaded(

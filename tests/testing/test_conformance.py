@@ -189,8 +189,33 @@ def test_the_kit_finds_clones_that_share() -> None:
         def initial_state(self) -> KuhnPokerState:
             return Counting(self)
 
-    with pytest.raises(AssertionError, match="changed its original"):
+    with pytest.raises(AssertionError, match="moves on a clone changed shared of its original"):
         for seed in range(5):
+            check_clone(Game(), seed)
+
+
+def test_the_kit_names_a_shared_list_that_nothing_shows() -> None:
+    class Noting(KuhnPokerState):
+        def __init__(self, game: KuhnPoker) -> None:
+            super().__init__(game)
+            self.notes: list[list[int]] = [[], []]
+
+        def clone(self) -> Noting:
+            twin = super().clone()
+            twin.notes = list(self.notes)  # The lists in it are the same ones.
+            return twin
+
+        def _apply(self, player: int, action: Action) -> None:
+            super()._apply(player, action)
+            if player != CHANCE:
+                self.notes[player].append(self.turn)
+
+    class Game(KuhnPoker):
+        def initial_state(self) -> KuhnPokerState:
+            return Noting(self)
+
+    with pytest.raises(AssertionError, match="changed notes of its original: .* clone"):
+        for seed in range(3):
             check_clone(Game(), seed)
 
 

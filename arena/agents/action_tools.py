@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from pydantic import JsonValue
@@ -71,10 +71,13 @@ def function_call(action: Action) -> tuple[str, dict[str, str]]:
     return type(action).__name__, {f: str(getattr(action, f)) for f in field_names(action)}
 
 
-def called_action(game: Game, name: str, arguments: Mapping[str, JsonValue]) -> Action:
+def called_action(
+    game: Game, name: str, arguments: Mapping[str, JsonValue], others: Sequence[str] = ()
+) -> Action:
     """Return the action that a call of one of the functions means; `thoughts` do not count.
 
     The action need not be legal now. Case does not matter, neither in the name nor in the values.
+    `others` are functions that the caller has beside those of the game, for the error.
 
     Raises:
         InvalidAction: There is no such function, or its arguments make no action of the game.
@@ -87,7 +90,7 @@ def called_action(game: Game, name: str, arguments: Mapping[str, JsonValue]) -> 
     calls = _calls(game)
     kind_name = next((kind for kind in calls if kind.casefold() == name.casefold()), None)
     if kind_name is None:
-        known = ", ".join(tool.name for tool in action_tools(game))
+        known = ", ".join([*(tool.name for tool in action_tools(game)), *others])
         raise InvalidAction(f"there is no function {_quoted(name)}; the functions are: {known}")
     fields, actions = calls[kind_name]
     _check_names(kind_name, values, fields)

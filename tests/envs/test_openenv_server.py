@@ -73,7 +73,7 @@ def clients(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return asyncio.run(asyncio.wait_for(work(), 60))
 
 
-async def played(url: str, seed: int, choices: int = 0, **reset: Any) -> list[str]:
+async def played(url: str, seed: int | None, choices: int = 0, **reset: Any) -> list[str]:
     """Play one game at random; return all that was served, as text."""
     rng, served = random.Random(choices), []
     async with GameClient(url) as env:
@@ -120,6 +120,9 @@ def test_tools_of_each_kind_over_mcp(cluedo: Hosted) -> None:
     assert refused["error"]["message"] == "there is no episode: call reset first"
     unknown = rpc("tools/call", session_id="nobody", name="EndTurn", arguments={})
     assert unknown["error"]["message"] == "Unknown session_id: nobody"
+    with connect(f"ws://127.0.0.1:{cluedo.port}/mcp") as socket:
+        socket.send("[]")
+        assert json.loads(socket.recv())["error"]["code"] == -32600
     with connect(f"ws://127.0.0.1:{cluedo.port}/ws?session_id={session}") as socket:
         socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
         first = json.loads(socket.recv())["data"]["observation"]
@@ -146,7 +149,11 @@ def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: Hosted) -> N
     with GameClient(cluedo.url).sync() as env:
         first = env.reset(seed=3).observation
         for action, kind, reason in (
-            (call("Fly"), "tool_not_found", "there is no function 'Fly'"),
+            (
+                call("Fly"),
+                "tool_not_found",
+                "Suggest, Accuse, Show, EndTurn, reply",
+            ),
             (call("Suggest", weapon="Rope"), "invalid_args", "lacks suspect, room"),
             (call("Show", card="Rope"), "execution_error", "'show Rope' is not allowed now"),
             (call("reply", text="hm"), "invalid_args", "No action was found in your reply"),
@@ -163,7 +170,7 @@ def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: Hosted) -> N
 
 def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
     def error(message: Any) -> str:
-        socket.send(message if isinstance(message, str) else json.dumps(message))
+        socket.send(message if isinstance(message, str | bytes) else json.dumps(message))
         answer = json.loads(socket.recv())
         assert answer["type"] == "error"
         assert "\n" not in answer["data"]["message"]
@@ -177,16 +184,20 @@ def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
             ({"seed": True}, "seed=True: give a whole number"),
             ({"seed": 2**63}, "give a whole number from -2"),
             ({"seed": 1.0}, "seed=1.0: give a whole number"),
-            ({"sed": 1}, "reset takes seed, episode_id, seat, seats, and no 'sed'"),
+            ({"sed": 1}, "reset takes seed, episode_id, seat, token, and no 'sed'"),
             ({"seat": 2}, "seat=2: give a seat from 0 to 1"),
             ({"seat": "0"}, "seat='0': give a seat from 0 to 1"),
-            ({"seats": 3}, "seats=3: give the number of sessions, from 1 to 2"),
-            ({"seats": 2}, "sessions that share an episode need its episode_id"),
+            ({"seats": 2}, "reset takes seed, episode_id, seat, token, and no 'seats'"),
+            ({"token": "guess"}, "no seat waits for this token: it is unknown"),
+            ({"token": 7}, "token: give a text"),
+            ({"token": "guess", "seat": 1}, "token: its episode has a name, a seed and seats"),
             ({"episode_id": "x" * 300}, "episode_id: give a text of at most 255"),
             ({"episode_id": 5}, "episode_id: give a text"),
         ):
             assert reason in error({"type": "reset", "data": data})
         assert "Invalid JSON" in error("{")
+        for message in ("[]", "7", "null", '"reset"', "", "hello", b"{}", b"\xff"):
+            assert "the text of a JSON object, for example" in error(message)
         socket.send(json.dumps({"type": "reset", "data": {"seed": 0}}))
         assert json.loads(socket.recv())["data"]["observation"]["turn"] == 0
         assert "turn 1 of seat 0 is to come; the turn now is 0" in error(
@@ -293,20 +304,46 @@ def test_many_sessions_at_once(cluedo: Hosted) -> None:
     clients(work)
 
 
+def opened(server: Hosted, **wanted: Any) -> tuple[str, list[str]]:
+    """Open an episode of several sessions; return its name, and the tokens of its seats."""
+    answer = post(f"{server.url}/episodes", json=wanted).json()
+    return answer["episode_id"], [*answer["tokens"].values()]
+
+
 def test_sessions_share_an_episode(kuhn: Hosted) -> None:
     async def work() -> None:
-        for number in range(3):
-            name = f"pair {number}"
+        for seats in ([0, 1], [1, 0]):
+            _, tokens = opened(kuhn, seats=seats, seed=5)
+            assert len(set(tokens)) == 2
             both = [
-                played(kuhn.url, 5, 1, episode_id=name, seats=2, seat=0),
-                played(kuhn.url, 5, 2, episode_id=name, seats=2, seat=1),
+                played(kuhn.url, None, number, token=token) for number, token in enumerate(tokens)
             ]
-            first, second = await asyncio.gather(*both)
-            rewards = [json.loads(served[-2])["reward"] for served in (first, second)]
+            served = await asyncio.gather(*both)
+            rewards = [json.loads(each[-2])["reward"] for each in served]
             assert sum(rewards) == 0 and rewards[0]
-            assert [json.loads(s[0])["seat"] for s in (first, second)] == [0, 1]
+            assert [json.loads(each[0])["seat"] for each in served] == seats
 
     clients(work)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ({"seats": [0, 2]}, 400, "seats=[0, 2]: give different seats from 0 to 1"),
+        ({"seats": [0, 0]}, 400, "give different seats"),
+        ({"seats": []}, 400, "give different seats"),
+        ({"seats": [0], "seed": 2**63}, 400, "give a whole number"),
+        ({"seats": 2}, 422, "list"),
+        ({"seats": [True, 0]}, 422, "integer"),
+        ({"seats": [0], "seed": "7"}, 422, "integer"),
+        ({"seats": [0], "sed": 7}, 422, "extra"),
+    ],
+)
+def test_a_wrong_request_for_an_episode(
+    kuhn: Hosted, body: dict[str, Any], status: int, detail: str
+) -> None:
+    answer = post(f"{kuhn.url}/episodes", json=body)
+    assert answer.status_code == status and detail in str(answer.json()["detail"])
 
 
 def test_joining_has_clear_errors(kuhn: Hosted) -> None:
@@ -316,20 +353,25 @@ def test_joining_has_clear_errors(kuhn: Hosted) -> None:
                 await env.reset(**reset)
 
     async def work() -> None:
-        await refused("only 1 of 2 sessions joined 'a' within 1 seconds", episode_id="a", seats=2)
+        _, tokens = opened(kuhn, seats=[0, 1])
+        late = "only 1 of 2 sessions have joined 1 seconds after the episode was opened"
+        await refused(late, token=tokens[0])
+        await refused("was opened more than 1 seconds ago", token=tokens[1])
         async with GameClient(kuhn.url) as one, GameClient(kuhn.url) as two:
-            first = asyncio.ensure_future(one.reset(seed=1, episode_id="b", seats=2, seat=0))
+            name, tokens = opened(kuhn, seats=[0, 1], seed=1)
+            first = asyncio.ensure_future(one.reset(token=tokens[0]))
             await asyncio.sleep(0.2)
-            same = {"episode_id": "b", "seats": 2}
-            await refused("seed=2: the episode 'b' has another seed", seed=2, **same)
-            await refused(r"seat 0 is taken by another session; free: \[1\]", seat=0, **same)
+            await refused("seat 0 is taken by another session", token=tokens[0])
+            await refused("no seat waits for this token", token=name)
             # The second seat must not decide before the first one has.
-            second = asyncio.ensure_future(two.reset(episode_id="b", seats=2))
+            second = asyncio.ensure_future(two.reset(token=tokens[1]))
             result = await first
-            await refused("the episode has all of its 2 sessions", **same)
-            # The one that goes on plays against fallback moves.
+            assert (await one.state()).episode_id == name
+            # The one that goes on plays against fallback moves, and no other session takes a seat.
             second.cancel()
             await two.close()
+            for token in tokens:
+                await refused("or the episode has begun", token=token)
             while not result.done:
                 result = await one.step(call("Bet"))
 
@@ -360,10 +402,13 @@ def test_without_the_token_nothing_is_served() -> None:
 def test_concurrent_calls_of_one_session_are_refused() -> None:
     async def work() -> None:
         host = hosted(join_seconds=0.5)
-        tables = SharedEpisodes(host)
-        env, other = GameEnvironment(host, tables), GameEnvironment(host, tables)
-        reset: dict[str, Any] = {"seed": 1, "episode_id": "a", "seats": 2}
-        joined = [asyncio.ensure_future(each.reset_async(**reset)) for each in (env, other)]
+        episodes = SharedEpisodes(host)
+        env, other = GameEnvironment(host, episodes), GameEnvironment(host, episodes)
+        tokens = episodes.open([0, 1], 1).tokens
+        joined = [
+            asyncio.ensure_future(each.reset_async(token=tokens[seat]))
+            for seat, each in enumerate((env, other))
+        ]
         first = await joined[0]
         step = asyncio.ensure_future(env.step_async(call("Bet")))
         await asyncio.sleep(0)
@@ -426,20 +471,25 @@ def served_in(game: Game, history: Sequence[Step], seat: int) -> list[str]:
     draws = iter([move.action for move in history if move.player == CHANCE])
     served: list[str] = []
 
-    async def play_seat(env: GameEnvironment, player: int) -> None:
+    async def play_seat(env: GameEnvironment, player: int, token: str) -> None:
         def keep(seen: GameObservation) -> None:
             if player == seat:
                 served.extend((seen.model_dump_json(), env.state.model_dump_json()))
 
-        keep(await env.reset_async(0, "episode", seat=player, seats=game.num_players))
+        keep(await env.reset_async(token=token))
         for action in choices[player]:
             keep(await env.step_async(call("reply", text=str(action))))
 
     async def work() -> None:
         host = HostedGame(game)
-        tables = SharedEpisodes(host)
-        envs = [GameEnvironment(host, tables) for _ in range(game.num_players)]
-        tasks = [asyncio.ensure_future(play_seat(env, i)) for i, env in enumerate(envs)]
+        episodes = SharedEpisodes(host)
+        envs = [GameEnvironment(host, episodes) for _ in range(game.num_players)]
+        episode = episodes.open(range(game.num_players), 0)
+        episode.id = "episode"
+        tasks = [
+            asyncio.ensure_future(play_seat(env, seat, episode.tokens[seat]))
+            for seat, env in enumerate(envs)
+        ]
         # Nothing waits for anything but the sessions, so at some time all of them are idle.
         for _ in range(100 + 20 * len(history)):
             await asyncio.sleep(0)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_fastapi_app
-from openenv.core.env_server.mcp_types import CallToolAction
-from openenv.core.env_server.types import ConcurrencyConfig
+from openenv.core.env_server.mcp_types import CallToolAction, JsonRpcErrorCode
+from openenv.core.env_server.types import ConcurrencyConfig, WSErrorCode
 
 from arena.core.errors import ArenaError, UsageError
 from arena.envs.openenv.environment import GameEnvironment
 from arena.envs.openenv.host import HostedGame, SharedEpisodes
-from arena.envs.openenv.protocol import GameObservation, GameState
+from arena.envs.openenv.protocol import (
+    EpisodeRequest,
+    GameObservation,
+    GameState,
+    OpenEpisode,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
@@ -45,8 +51,9 @@ def make_app(
             f"{host.turn_seconds:g} seconds for a decision: give less than the {session_timeout:g} "
             "after which a silent session ends"
         )
+    episodes = SharedEpisodes(host)
     app = create_fastapi_app(
-        partial(GameEnvironment, host, SharedEpisodes(host)),
+        partial(GameEnvironment, host, episodes),
         CallToolAction,
         GameObservation,
         concurrency_config=ConcurrencyConfig(
@@ -57,15 +64,26 @@ def make_app(
     )
     # The WebSocket reports errors itself; over HTTP they would be a status 500 with a traceback.
     app.add_exception_handler(ArenaError, _answer_error)
-    app.add_middleware(QuietGoodbye)
+    app.add_middleware(CheckedSocket)
+
+    @app.post("/episodes")
+    async def open_episode(wanted: EpisodeRequest) -> OpenEpisode:
+        """Open an episode for several sessions; each joins with the token of its seat."""
+        episode = episodes.open(wanted.seats, wanted.seed)
+        return OpenEpisode(episode_id=episode.id, tokens=episode.tokens)
+
     return app
 
 
-class QuietGoodbye:
-    """ASGI middleware that ends a WebSocket without an error after its client has gone.
+NO_OBJECT = 'a message is the text of a JSON object, for example {"type": "reset", "data": {}}'
 
-    OpenEnv's endpoint reports every failure to the client. If that is gone, the report fails, and
-    the log would get a traceback for each client that vanishes.
+
+class CheckedSocket:
+    """ASGI middleware for two cases in which OpenEnv's endpoints of a WebSocket fail.
+
+    A message that is no JSON object (`[]`, bytes) would end the connection with an error of Python;
+    it is answered here. After a client has gone, the report of the failure fails too, and the log
+    would get a traceback for each client that vanishes; the connection ends without one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -76,9 +94,13 @@ class QuietGoodbye:
 
         async def watched_receive() -> Message:
             nonlocal is_gone
-            message = await receive()
-            is_gone = is_gone or message["type"] == "websocket.disconnect"
-            return message
+            while True:
+                message = await receive()
+                is_gone = is_gone or message["type"] == "websocket.disconnect"
+                text = message.get("text") or ""
+                if message["type"] != "websocket.receive" or text.lstrip().startswith("{"):
+                    return message
+                await watched_send({"type": "websocket.send", "text": _no_object(scope)})
 
         async def watched_send(message: Message) -> None:
             nonlocal is_gone
@@ -93,6 +115,15 @@ class QuietGoodbye:
         except Exception:
             if scope["type"] != "websocket" or not is_gone:
                 raise
+
+
+def _no_object(scope: Scope) -> str:
+    """Return the error of a message that is no JSON object, as the endpoint reports errors."""
+    if scope["path"].endswith("/mcp"):
+        error = {"code": JsonRpcErrorCode.INVALID_REQUEST.value, "message": NO_OBJECT}
+        return json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    data = {"message": NO_OBJECT, "code": WSErrorCode.INVALID_JSON.value}
+    return json.dumps({"type": "error", "data": data})
 
 
 async def _answer_error(_request: Request, error: Exception) -> JSONResponse:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from openenv.core.env_server.interfaces import Environment
@@ -21,7 +20,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from arena.agents.chat import DETAILS, rule_details
 from arena.core.errors import ActionError, InvalidAction, UsageError
 from arena.core.version import __version__
-from arena.envs.openenv.host import HostedGame, SharedEpisode, SharedEpisodes
+from arena.envs.openenv.host import HostedGame, SeatHandle, SharedEpisodes
 from arena.envs.openenv.protocol import (
     EpisodeRubric,
     GameObservation,
@@ -31,25 +30,11 @@ from arena.envs.openenv.protocol import (
     turn_number,
 )
 from arena.episodes.measurement import SeatEpisode
-from arena.episodes.session import SeatTurn
 
 MAX_EPISODE_ID = 255
 """Characters, as in OpenEnv's requests."""
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class SeatHandle:
-    """The seat of a session in an episode."""
-
-    episode_id: str | None
-    shared_episode: SharedEpisode
-    seat: int
-    turn: SeatTurn
-    read: int = 0
-    """Events that the session has read."""
-    steps: int = 0
 
 
 class GameEnvironment(Environment):
@@ -78,16 +63,16 @@ class GameEnvironment(Environment):
         seed: int | None = None,
         episode_id: str | None = None,
         seat: int | None = None,
-        seats: int = 1,
+        token: str | None = None,
         **unknown: Any,
     ) -> GameObservation:
-        """Start an episode, or join one, and wait until the seat must decide.
+        """Start an episode, or join a shared one, and wait until the seat must decide.
 
         Args:
             seed: Seed of the game. None: a random one, which is not served.
-            episode_id: Name of the episode; with `seats` above 1 other sessions join by it.
-            seat: Seat of this session. None: the first free one.
-            seats: Number of sessions that play the episode.
+            episode_id: Name of the episode, which opens nothing.
+            seat: Seat of this session. None: the first one.
+            token: Token of a seat of a shared episode, which has its own name, seed and seats.
             unknown: Refused.
 
         Raises:
@@ -96,21 +81,25 @@ class GameEnvironment(Environment):
         """
         with self._one_call():
             if unknown:
-                names = "seed, episode_id, seat, seats"
+                names = "seed, episode_id, seat, token"
                 raise UsageError(f"reset takes {names}, and no '{next(iter(unknown))}'")
             if not isinstance(episode_id, str | None) or len(episode_id or "") > MAX_EPISODE_ID:
                 raise UsageError(f"episode_id: give a text of at most {MAX_EPISODE_ID} characters")
+            if not isinstance(token, str | None):
+                raise UsageError("token: give a text")
+            if token is not None and (seed, seat, episode_id) != (None, None, None):
+                raise UsageError("token: its episode has a name, a seed and seats: leave them out")
             self._loop = asyncio.get_running_loop()
             self._leave()
-            shared_episode, taken = await self._shared_episodes.join(episode_id, seed, seat, seats)
-            try:
-                turn = await shared_episode.session.turn(taken)
-                self._check_open()  # It may have been closed while it waited for the others.
-            except BaseException:
-                self._shared_episodes.leave(episode_id or "", shared_episode, taken)
-                raise
+            if token is None:
+                handle = await self._host.play_alone(episode_id, seed, seat)
+            else:
+                handle = await self._shared_episodes.join(token)
+            self._handle = handle
+            if self._closed:  # While it waited for the others.
+                self._leave()
+            self._check_open()
             self._reset_rubric()
-            self._handle = handle = SeatHandle(episode_id, shared_episode, taken, turn)
             return self._observe(handle, CallToolAction(tool_name=""), rules=self._rules())
 
     async def step_async(
@@ -128,7 +117,7 @@ class GameEnvironment(Environment):
             if isinstance(action, ListToolsAction):
                 return ListToolsObservation(tools=served_tools(self._host.game))
             handle = self._present()
-            session = handle.shared_episode.session
+            session = handle.session
             try:
                 move = read_call(self._host.game, action)
                 session.act(handle.seat, move, turn_number(action))
@@ -173,7 +162,7 @@ class GameEnvironment(Environment):
         return EnvironmentMetadata(name=game.name, description=game.summary, version=__version__)
 
     def close(self) -> None:
-        """End the session: its seat is free, and its game ends unless other sessions play it.
+        """End the session: fallback moves play its seat; its game ends if it has no other session.
 
         May be called from another thread than that of the event loop.
         """
@@ -188,14 +177,14 @@ class GameEnvironment(Environment):
     def _leave(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
-            self._shared_episodes.leave(handle.episode_id or "", handle.shared_episode, handle.seat)
+            handle.session.leave(handle.seat)
 
     async def _leave_now(self) -> None:
         """Leave, and wait until the game has stopped."""
         handle = self._handle
         self._leave()
         if handle is not None:
-            await handle.shared_episode.session.close()
+            await handle.session.close()
 
     @contextmanager
     def _one_call(self) -> Iterator[None]:
@@ -234,7 +223,7 @@ class GameEnvironment(Environment):
         )
         handle.read = seen.num_events
         if over:
-            episode = handle.shared_episode.session.episode
+            episode = handle.session.episode
             observation.outcome = episode.outcome.reason
             self.rubric.finished = SeatEpisode(self._host.game, episode, handle.seat)
         # A game may end before the seat has decided, so a reset can bring the reward too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,10 +13,10 @@ from arena.agents.seating import default_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.core.seeds import check_seed
+from arena.core.seeds import SECRET_SEED_BITS, check_seed
 from arena.episodes.match import Match, Watcher
 from arena.episodes.measurement import SeatEpisode
-from arena.episodes.session import EXTERNAL, GameSession
+from arena.episodes.session import EXTERNAL, GameSession, SeatTurn
 from arena.llm.backend import ModelService
 
 
@@ -76,7 +76,7 @@ class HostedGame:
     turn_seconds: float | None = None
     """Time for one decision of a session, after which a fallback move is played."""
     join_seconds: float = 30.0
-    """Time for all sessions of an episode to join it."""
+    """Time for all sessions of an episode to join it, from its opening."""
     specs: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,146 +100,149 @@ class HostedGame:
                 free += 1
         return Match(self.game, specs, seed, self.text_level, self.chat, self.max_turns)
 
+    def start(self, seed: int, seats: Collection[int]) -> GameSession:
+        """Start the game of an episode in which sessions have these seats."""
+        match = self.match(seed, seats)
+        return GameSession(
+            match,
+            sorted(seats),
+            llm=self.llm,
+            watchers=self.watchers(match),
+            turn_seconds=self.turn_seconds,
+        )
+
+    async def play_alone(self, name: str | None, seed: object, seat: object) -> SeatHandle:
+        """Start an episode of one session, by default with a random seed and in seat 0.
+
+        Raises UsageError.
+        """
+        last, taken = self.game.num_players - 1, 0 if seat is None else seat
+        if type(taken) is not int or not 0 <= taken <= last:
+            raise UsageError(f"seat={seat!r}: give a seat from 0 to {last}")
+        return await SeatHandle.take(name, self.start(_checked_seed(seed), {taken}), taken)
+
 
 # Episodes, and the sessions that take seats in them
 
 
+MOST_OPEN = 1_000
+"""Seats of a server that may wait for their sessions at the same time."""
+
+
+@dataclass(slots=True)
+class SeatHandle:
+    """The seat of a session in the game of an episode."""
+
+    episode_id: str | None
+    session: GameSession
+    seat: int
+    turn: SeatTurn
+    read: int = 0
+    """Events that the session has read."""
+    steps: int = 0
+
+    @classmethod
+    async def take(cls, episode_id: str | None, session: GameSession, seat: int) -> SeatHandle:
+        """Wait until the seat must decide; a session that stops waiting leaves the game."""
+        try:
+            return cls(episode_id, session, seat, await session.turn(seat))
+        except BaseException:
+            session.leave(seat)
+            raise
+
+
 class SharedEpisode:
-    """One episode: the seats that sessions have taken, and its game once all of them have joined.
+    """An episode of several sessions. Its game begins once, when all of its seats are taken.
 
     Args:
         host: What is played.
         seed: The seed of the game.
-        size: The number of sessions.
+        seats: The seats of the sessions.
     """
 
-    def __init__(self, host: HostedGame, seed: int, size: int) -> None:
+    def __init__(self, host: HostedGame, seed: int, seats: Sequence[int]) -> None:
         self._host = host
-        self.seed = seed
-        self.size = size
-        self.seats: set[int] = set()
-        self.started = asyncio.Event()
-        self._session: GameSession | None = None
+        self._seed = seed
+        self.tokens = {seat: secrets.token_urlsafe(16) for seat in seats}
+        """The token of each seat: the only key to it."""
+        self.id = secrets.token_hex(8)
+        self.deadline = asyncio.get_running_loop().time() + host.join_seconds
+        """Time of the event loop until which sessions can join."""
+        self._taken: set[int] = set()
+        self._begun: asyncio.Future[GameSession] = asyncio.get_running_loop().create_future()
 
     @property
-    def session(self) -> GameSession:
-        """The game. Raises UsageError until all sessions have joined."""
-        if self._session is None:
-            raise UsageError(f"{len(self.seats)} of {self.size} sessions have joined the episode")
-        return self._session
+    def is_open(self) -> bool:
+        """True while sessions can join."""
+        in_time = asyncio.get_running_loop().time() < self.deadline
+        return in_time and not self._begun.done()
 
-    @property
-    def is_over(self) -> bool:
-        """True if the game has ended."""
-        return self._session is not None and self._session.is_over
+    async def join(self, seat: int) -> SeatHandle:
+        """Take a seat and wait for the other sessions; one that stops waiting frees its seat.
 
-    def take(self, seat: int | None) -> int:
-        """Take a seat, by default the first free one, and start the game with the last one.
-
-        Raises UsageError.
+        Raises:
+            UsageError: The seat is taken.
+            ArenaError: The others have not joined in time.
         """
-        players = self._host.game.num_players
-        free = [each for each in range(players) if each not in self.seats]
-        if len(self.seats) == self.size:
-            raise UsageError(f"the episode has all of its {self.size} sessions already")
-        if seat is not None and (type(seat) is not int or not 0 <= seat < players):
-            raise UsageError(f"seat={seat!r}: give a seat from 0 to {players - 1}")
-        if seat is not None and seat not in free:
-            raise UsageError(f"seat {seat} is taken by another session; free: {free}")
-        taken = free[0] if seat is None else seat
-        self.seats.add(taken)
-        if len(self.seats) == self.size:
-            self._start()
-        return taken
-
-    def leave(self, seat: int) -> None:
-        """Give a seat up; in a game that goes on, fallback moves play it."""
-        self.seats.discard(seat)
-        if self._session is not None and not self._session.is_over:
-            self._session.leave(seat)
-
-    def _start(self) -> None:
-        host, match = self._host, self._host.match(self.seed, self.seats)
-        self._session = GameSession(
-            match,
-            sorted(self.seats),
-            llm=host.llm,
-            watchers=host.watchers(match),
-            turn_seconds=host.turn_seconds,
-        )
-        self.started.set()
+        if seat in self._taken:
+            raise UsageError(f"seat {seat} is taken by another session")
+        self._taken.add(seat)
+        try:
+            if len(self._taken) == len(self.tokens):
+                self._begun.set_result(self._host.start(self._seed, self._taken))
+            async with asyncio.timeout_at(self.deadline):
+                # Shielded: a session that stops waiting must not cancel what the others wait for.
+                session = await asyncio.shield(self._begun)
+        except BaseException as error:
+            if self._begun.done():
+                self._begun.result().leave(seat)
+            elif isinstance(error, TimeoutError):
+                present = f"{len(self._taken)} of {len(self.tokens)}"
+                limit = f"{self._host.join_seconds:g} seconds after the episode was opened"
+                raise ArenaError(f"only {present} sessions have joined {limit}") from None
+            self._taken.discard(seat)
+            raise
+        return await SeatHandle.take(self.id, session, seat)
 
 
 class SharedEpisodes:
-    """The episodes of a server that several sessions share, by their id."""
+    """The episodes of a server whose sessions have not all joined, by the tokens of their seats."""
 
     def __init__(self, host: HostedGame) -> None:
         self._host = host
-        self._shared: dict[str, SharedEpisode] = {}
+        self._open: dict[str, tuple[SharedEpisode, int]] = {}
 
-    def __len__(self) -> int:
-        return len(self._shared)
+    def open(self, seats: Sequence[int], seed: object = None) -> SharedEpisode:
+        """Open an episode for several sessions, one for each of these seats.
 
-    async def join(
-        self, episode_id: str | None, seed: object, seat: int | None, size: object
-    ) -> tuple[SharedEpisode, int]:
-        """Take a seat in a new episode, or in one that other sessions of this id share.
+        Raises UsageError for seats that do not exist, a wrong seed, or too many open episodes.
+        """
+        players = self._host.game.num_players
+        if not seats or len(set(seats)) < len(seats) or not set(seats) <= set(range(players)):
+            raise UsageError(f"seats={list(seats)}: give different seats from 0 to {players - 1}")
+        self._open = {token: entry for token, entry in self._open.items() if entry[0].is_open}
+        if len(self._open) + len(seats) > MOST_OPEN:
+            raise UsageError(f"{len(self._open)} seats wait for their sessions already")
+        episode = SharedEpisode(self._host, _checked_seed(seed), seats)
+        self._open |= {token: (episode, seat) for seat, token in episode.tokens.items()}
+        return episode
 
-        Waits until `size` sessions have joined.
+    async def join(self, token: str) -> SeatHandle:
+        """Take the seat of a token, and wait until all sessions of its episode have joined.
 
         Raises:
-            UsageError: A wrong seed, seat or size, or one that differs from that of the others.
+            UsageError: No seat waits for this token.
             ArenaError: The others have not joined in time.
         """
-        checked = None if seed is None else check_seed(seed)
-        players = self._host.game.num_players
-        if type(size) is not int or not 1 <= size <= players:
-            raise UsageError(f"seats={size!r}: give the number of sessions, from 1 to {players}")
-        if size == 1:
-            alone = SharedEpisode(self._host, _seed(checked), 1)
-            return alone, alone.take(seat)
-        if not episode_id:
-            raise UsageError(f"seats={size}: sessions that share an episode need its episode_id")
-        shared_episode = self._find(episode_id, checked, size)
-        taken = shared_episode.take(seat)
-        await self._wait(episode_id, shared_episode, taken)
-        return shared_episode, taken
-
-    def leave(self, episode_id: str, shared_episode: SharedEpisode, seat: int) -> None:
-        """Give a seat up. The last one to leave frees the id."""
-        shared_episode.leave(seat)
-        if not shared_episode.seats and self._shared.get(episode_id) is shared_episode:
-            del self._shared[episode_id]
-
-    def _find(self, episode_id: str, seed: int | None, size: int) -> SharedEpisode:
-        """Return the episode of this id, which is made for the first session."""
-        shared_episode = self._shared.get(episode_id)
-        # After the end the id is free: the sessions of a group reset one after the other.
-        if shared_episode is None or shared_episode.is_over:
-            shared_episode = self._shared[episode_id] = SharedEpisode(self._host, _seed(seed), size)
-        elif shared_episode.size != size:
+        episode, seat = self._open.get(token, (None, 0))
+        if episode is None or not episode.is_open:
             raise UsageError(
-                f"seats={size}: the episode '{episode_id}' is for {shared_episode.size}"
+                "no seat waits for this token: it is unknown, or the episode has begun, or was "
+                f"opened more than {self._host.join_seconds:g} seconds ago"
             )
-        elif seed is not None and seed != shared_episode.seed:
-            raise UsageError(f"seed={seed}: the episode '{episode_id}' has another seed")
-        return shared_episode
-
-    async def _wait(self, episode_id: str, shared_episode: SharedEpisode, seat: int) -> None:
-        """Wait for the other sessions; a session that stops waiting leaves."""
-        try:
-            async with asyncio.timeout(self._host.join_seconds):
-                await shared_episode.started.wait()
-        except BaseException as error:
-            present = f"{len(shared_episode.seats)} of {shared_episode.size}"
-            self.leave(episode_id, shared_episode, seat)
-            if isinstance(error, TimeoutError):
-                seconds = f"{self._host.join_seconds:g} seconds"
-                message = f"only {present} sessions joined '{episode_id}' within {seconds}"
-                raise ArenaError(message) from None
-            raise
+        return await episode.join(seat)
 
 
-def _seed(seed: int | None) -> int:
+def _checked_seed(seed: object) -> int:
     """Return the seed, or one that nothing reveals: the seed of a game gives its deal."""
-    return random.SystemRandom().getrandbits(31) if seed is None else seed
+    return secrets.randbits(SECRET_SEED_BITS) if seed is None else check_seed(seed)

@@ -18,7 +18,7 @@ from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservatio
 from openenv.core.env_server.types import Action as AnyAction
 from openenv.core.env_server.types import Observation, State
 from openenv.core.rubrics import Rubric
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from arena.agents.action_tools import action_tools, called_action
 from arena.core.action import Action
@@ -54,6 +54,24 @@ class GameState(State):
     seat: int | None = Field(default=None, description="Seat of this session")
     turn: int = Field(default=0, description="Number of the decision that is awaited, from 0")
     done: bool = Field(default=False, description="Whether the episode is over")
+
+
+# Episodes of several sessions
+
+
+class EpisodeRequest(BaseModel):
+    """Body of `POST /episodes`: the seats that sessions will play, and the seed of the game."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    seats: list[int] = Field(description="Seats of the sessions; opponents play the others")
+    seed: int | None = Field(default=None, description="Null: a random one, which is not served")
+
+
+class OpenEpisode(BaseModel):
+    """Its answer: a session plays a seat by `reset(token=…)`; the id alone opens nothing."""
+
+    episode_id: str
+    tokens: dict[int, str] = Field(description="The token of each seat, which is used once")
 
 
 # Calls
@@ -99,7 +117,7 @@ def read_call(game: Game, action: CallToolAction) -> Action | str:
             f"the call has {length:,} characters; at most {MAX_ARGUMENTS:,} are read"
         )
     if action.tool_name != REPLY:
-        return called_action(game, action.tool_name, arguments)
+        return called_action(game, action.tool_name, arguments, [REPLY])
     text = arguments.get("text")
     if not isinstance(text, str) or len(arguments) != 1:
         raise InvalidAction("the call of reply takes one argument, text, a string")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import Ply
 from arena.core.outcome import Outcome
-from arena.core.ply import Ply
 from arena.core.state import State
 from arena.envs.openenv import host as host_module
 from arena.envs.openenv.host import HostedGame, SeatHandle, SharedEpisode, SharedEpisodes

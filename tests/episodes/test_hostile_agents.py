@@ -10,10 +10,9 @@ import pytest
 
 from arena.agents.agent import Agent
 from arena.core.action import Action, Say
-from arena.core.event import Spoken
+from arena.core.event import Decision, Spoken
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.ply import Decision
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.plugins.loader import make_game

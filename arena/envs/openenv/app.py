@@ -66,12 +66,12 @@ def make_app(
     app.add_exception_handler(ArenaError, _answer_error)
     app.add_middleware(CheckedSocket)
 
-    @app.post("/episodes")
     async def open_episode(wanted: EpisodeRequest) -> OpenEpisode:
         """Open an episode for several sessions; each joins with the token of its seat."""
         episode = episodes.open(wanted.seats, wanted.seed)
         return OpenEpisode(episode_id=episode.id, tokens=episode.tokens)
 
+    app.add_api_route("/episodes", open_episode, methods=["POST"])
     return app
 
 

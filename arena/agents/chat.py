@@ -21,6 +21,7 @@ from arena.core.action import Action
 from arena.core.errors import BackendError, ContextOverflow, FailureCause
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
+from arena.core.text import neutralise
 from arena.llm.backend import (
     Choice,
     Completion,
@@ -162,12 +163,12 @@ class Chat:
         self._read = observation.num_events
 
     def add_reply(self, reply: str) -> None:
-        """Record the reply of the model."""
-        self.messages.append(Message("assistant", reply))
+        """Record the reply of the model, which may repeat a control token that it was asked to."""
+        self.messages.append(Message("assistant", neutralise(reply, is_answer=True)))
 
     def correct(self, text: str) -> None:
-        """Answer a reply with a correction."""
-        self._add(text)
+        """Answer a reply with a correction, which may quote it."""
+        self._add(neutralise(text))
 
     @property
     def repeated(self) -> int:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action
+from arena.core.text import quote
 
 
 class Event:
@@ -60,8 +61,8 @@ class Spoken(Event):
         return None if self.to is None else tuple(sorted({self.player, *self.to}))
 
     def sentence(self, names: tuple[str, ...]) -> str:
-        """Return it as a sentence: the text cannot contain a double quote, so it ends there."""
-        return f'{names[self.player]}: "{self.text}"'
+        """Return it as a sentence. Every game quotes speech by it."""
+        return f"{names[self.player]}: {quote(self.text)}"
 
 
 class EventLog:

@@ -17,6 +17,7 @@ from arena.core.action import Action, SpeechOffer
 from arena.core.action_set import ActionSet, ActionTable
 from arena.core.event import Event
 from arena.core.tabletop import TableView
+from arena.core.text import neutralise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,7 +148,7 @@ class Observation:
         return self._witnessed.notes(self.num_events)
 
     def text(self, level: TextLevel = "notes", since: int = 0, forget: int = 0) -> str:
-        """Return the situation in words.
+        """Return the situation in words, without the control tokens of chat templates.
 
         Args:
             level: Amount of help, see `TextLevel`.
@@ -157,8 +158,8 @@ class Observation:
         # Omitted events are summarised, so the text starts from the beginning and `since` has no
         # meaning.
         if forget:
-            return self.game.text.summarise(self, level, forget)
-        return self.game.text.describe(self, level, since)
+            return neutralise(self.game.text.summarise(self, level, forget))
+        return neutralise(self.game.text.describe(self, level, since))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the situation as arrays, with the shapes of `game.arrays.specs`."""

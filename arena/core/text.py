@@ -5,20 +5,56 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, JsonValue, ValidationError
 
 LONGEST_QUOTE = 200
 """Characters of a quotation of external text in a message."""
-_BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-    "\u180b-\u180d\u180f\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+# Tables instead of Unicode's properties: those of characters that were added later depend on the
+# version of Python, and a replay must read the same in all of them.
+_INVISIBLE = re.compile(
+    "[\0-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\uf8ff\ufdd0-\ufdef\ufeff\ufff0-\ufffc"
+    "\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
+    # Letters and marks that show nothing: fillers, blanks, joiners and variation selectors.
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u2d7f\u3164\ufe00-\ufe0f\uffa0"
+    "\U00013441\U00013442\U0001107f\U00016fe4\U0001d159]"
+    # But for the two that choose how an emoji looks.
+    "(?<![#*0-9\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u275a\u2763-\u2b55\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001faff][\ufe0e\ufe0f])"
 )
-"""Letters and marks that show nothing, although Unicode counts them as visible: fillers, the blank
-Braille pattern and variation selectors, but for the two that choose how an emoji looks."""
+"""Control and format characters, surrogates, private use, and whatever else shows nothing."""
+_DOUBLE = (
+    '"\xab\xbb\u02ba\u02dd\u02ee\u02f5\u02f6\u030b\u030e\u030f\u0348\u05f2\u05f4\u1cd3\u201c-\u201f'
+    "\u2033\u2034\u2036\u2037\u2039\u203a\u2057\u275d\u275e\u2760\u276e\u276f\u2e42\u3003\u300c-\u300f"
+    "\u301d-\u301f\ufe41-\ufe44\uff02\uff62\uff63\U0001f676-\U0001f678"
+)
+"""Quotation marks, and what looks like a double one."""
+_SINGLE = (
+    "'`\xb4\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb\u02f4\u0384\u055a\u055b\u055d\u05f3\u07f4\u07f5\u2018-\u201b"
+    "\u2032\u2035\u275b\u275c\u275f\ua78c\uff07\uff40"
+)
+"""What looks like a single quotation mark, two of which look like a double one."""
+_QUOTE = re.compile(f"[{_SINGLE}{_DOUBLE}]{{2,}}|[{_DOUBLE}]")
+_ENCLOSED = re.compile(f"[{_DOUBLE}](.+)[{_DOUBLE}]|'([^']+)'")
+_ACCENTED = re.compile("[A-Za-z\xc0-\u1fff][\u0300-\u036f]+")
+"""Letters that compose in the same way in all versions of Unicode."""
+_OPENING, _CLOSING, _BAR = "<＜﹤", ">＞﹥", "|｜"
+"""Characters of control tokens; some tokenizers normalize the full-width ones."""
+_TURN = (
+    # <|im_start|>, <turn|>, DeepSeek's <｜User｜>; <s>; [|user|], [INST], [TOOL_CALLS].
+    rf"(?<=[{_OPENING}])(?=[{_BAR}])|(?<=[{_BAR}])(?=[{_CLOSING}])"
+    rf"|(?<=[{_OPENING}])(?=/?(?:s|[be]os|pad|unk|(?:start|end)_of_turn)[{_CLOSING}])"
+    r"|(?<=\[)(?=\|[^|\s]{1,40}\|\]|/?(?:INST|THINK|IMG|[BE]OS|[gs]?MASK|[A-Z]+_[A-Z_]+)\])"
+)
+_TAG = rf"{_TURN}|(?<=[{_OPENING}])(?=/?[^\s/{_OPENING}{_CLOSING}]{{2,60}}[{_CLOSING}])"
+# The set of first characters lets the search skip all others.
+_TURN_TOKENS, _TAGS = (re.compile(rf"[{_OPENING}{_BAR}\[](?:{each})") for each in (_TURN, _TAG))
 
 
 def encodable(text: str) -> str:
@@ -32,18 +68,17 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in encodable(text))
 
 
+@lru_cache(maxsize=1024)  # A prompt quotes all that was said before.
 def one_line(text: str) -> str:
     """Return free text as players may exchange it: one line, without invisible characters.
 
-    Control and format characters (Unicode categories C*) could move a cursor, reverse the direction
-    of writing or hide words, and so could letters that show nothing. Double quotes become single
-    ones, so that a quotation of the text between double quotes ends where it seems to end. Quotes
-    around the whole text are left out.
+    Those could move a cursor, reverse the direction of writing or hide words. Quotation marks of
+    any form become a single one, so that a quotation of the text between double quotes ends where
+    it seems to end. Quotes around the whole text are left out.
     """
-    words = _BLANK.sub("", " ".join(text.split()))
-    visible = "".join(c for c in words if unicodedata.category(c)[0] != "C")
+    visible = " ".join(_INVISIBLE.sub("", " ".join(text.split())).split())
     # Composed last: an invisible character may have parted a letter from its accent.
-    line = " ".join(unicodedata.normalize("NFC", visible).split())
+    line = _ACCENTED.sub(lambda letter: normalize("NFC", letter[0]), visible)
     # Repeated, so that the result is its own form: there may be quotes within quotes.
     while (inner := _without_quotes(line)) != line:
         line = inner
@@ -51,13 +86,26 @@ def one_line(text: str) -> str:
 
 
 def _without_quotes(line: str) -> str:
-    """Return a line without one pair of quotes around it, and with single quotes for double."""
-    if len(line) > 1 and line[0] in '"“' and line[-1] in '"”':
-        return line[1:-1].strip()
-    line = line.replace('"', "'")
-    if len(line) > 1 and line[0] == line[-1] == "'" and line.count("'") == 2:
-        return line[1:-1].strip()
-    return line
+    """Return a line without one pair of quotes around it, or with single quotes for double."""
+    if enclosed := _ENCLOSED.fullmatch(line):
+        return (enclosed[1] or enclosed[2]).strip()
+    return _INVISIBLE.sub("", _QUOTE.sub("'", line))
+
+
+def quote(text: str) -> str:
+    """Return free text between double quotes, none of which is within the text."""
+    return f'"{one_line(text)}"'
+
+
+def neutralise(text: str, *, is_answer: bool = False) -> str:
+    """Return text for a chat, in which no control token of a known chat template is spelled out.
+
+    A space parts the first character of such a spelling from the others, `< |im_end|>`: a server
+    that tokenizes a rendered chat would read the whole spelling as the end of a turn. All tags of
+    at least two characters are parted, `< think>`. In the answer of a model only the tokens that
+    separate turns are: tags belong to its format.
+    """
+    return (_TURN_TOKENS if is_answer else _TAGS).sub(r"\g<0> ", text)
 
 
 def shorten(text: str, most: int = LONGEST_QUOTE) -> str:

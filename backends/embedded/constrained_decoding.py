@@ -129,7 +129,7 @@ class ConstraintFactory:
         cached = self._choices.get(choices)
         if cached is not None:
             return cached
-        encoded = self._tokenizer.encode_batch(choices)
+        encoded = self._tokenizer.encode_plain(choices)
         if not all(encoded):
             raise UsageError("guided_choice: a choice is empty")
         # The end token closes a choice, so that a choice may be a prefix of another one.

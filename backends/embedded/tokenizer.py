@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,8 +23,11 @@ from pydantic import JsonValue
 from tokenizers import Tokenizer
 
 from arena.core.errors import UsageError
-from arena.llm.backend import Message
+from arena.llm.backend import Message, Role
 from backends.embedded.architecture import read_json_object
+
+_CONTROL_SHAPE = re.compile(r"[<\[]\S+[>\]]")
+"""Added tokens with such a spelling are control tokens, although their file may not say so."""
 
 
 class CheckpointTokenizer:
@@ -52,6 +55,12 @@ class CheckpointTokenizer:
         self.eos_token_id: int | None = None if eos is None else self.raw.token_to_id(eos)
         added = self.raw.get_added_tokens_decoder().values()
         self.special_tokens = tuple(token.content for token in added if token.special)
+        shaped = (token.content for token in added if _CONTROL_SHAPE.fullmatch(token.content))
+        control = {*self.special_tokens, *self._names.values(), *_listed_tokens(config), *shaped}
+        self.control_ids = frozenset(map(self.raw.token_to_id, control)) - {None}
+        """Ids that only the chat template may write: the tokens that separate turns, and others."""
+        # Letters that the vocabulary lacks become this token too, without its spelling.
+        self._unknown = self._names.get("unk_token") or getattr(self.raw.model, "unk_token", None)
         self.chat_template = _read_chat_template(folder, config)
         self._compiled: Template | None = None
         self._size: int = self.raw.get_vocab_size(with_added_tokens=True)
@@ -66,10 +75,38 @@ class CheckpointTokenizer:
         ids: list[int] = encoding.ids
         return ids
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text, without special tokens around it."""
-        encodings = self.raw.encode_batch(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in encodings]
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text, in which the spelling of a control token is plain text."""
+        found = [e.ids for e in self.raw.encode_batch(list(texts), add_special_tokens=False)]
+        for number, ids in enumerate(found):
+            if not self.control_ids.isdisjoint(ids):
+                pieces = self.plain_pieces(texts[number])
+                found[number] = [token for piece in pieces for token in self.encode(piece, False)]
+        return found
+
+    def plain_pieces(self, text: str, allowed: Collection[str] = ()) -> Iterator[str]:
+        """Yield the text in pieces, cut within each spelling of a control token.
+
+        The tokenizer itself finds them, as it may normalize the text before. A control token of a
+        single character is left out. `allowed` are the spellings that are not cut.
+        """
+        (encoding,) = self.raw.encode_batch([text], add_special_tokens=False)
+        start = 0
+        if not self.control_ids.isdisjoint(encoding.ids):
+            for token, (first, end) in zip(encoding.ids, encoding.offsets, strict=True):
+                name = self.raw.id_to_token(token)
+                is_unknown = name == self._unknown and name not in text[first:end]
+                if token not in self.control_ids or name in allowed or is_unknown:
+                    continue
+                # In the middle, since the token may include any number of spaces around it. The
+                # pieces may hold other spellings, which overlapped with this one.
+                middle = (first + end) // 2 if end - first > 1 else first
+                yield from self.plain_pieces(text[start:middle], allowed)
+                start = middle if end - first > 1 else first + 1
+            if start:
+                yield from self.plain_pieces(text[start:], allowed)
+                return
+        yield text
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         return str(self.raw.decode(list(ids), skip_special_tokens=skip_special_tokens))
@@ -140,6 +177,16 @@ def _special_token_names(config: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def _listed_tokens(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the further special tokens that a configuration lists."""
+    added = config.get("added_tokens_decoder") or {}
+    listed = [token for token in added.values() if token.get("special")]
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        more = config.get(name) or ()
+        listed += more.values() if isinstance(more, dict) else more
+    yield from (token["content"] if isinstance(token, dict) else token for token in listed)
+
+
 def _read_chat_template(folder: Path, config: Mapping[str, Any]) -> str:
     """Return the template of chats, "" without one; a list of named ones has a default."""
     path = folder / "chat_template.jinja"
@@ -152,6 +199,10 @@ def _read_chat_template(folder: Path, config: Mapping[str, Any]) -> str:
     return str(template)
 
 
+BREAK = "\ufdd0"
+"""Noncharacter that marks the cuts in the spelling of a control token until the text is encoded."""
+ANSWER_TAGS = frozenset({"<think>", "</think>", "<tool_call>", "</tool_call>"})
+"""Tokens that an assistant writes within its own answer, and that templates look for there."""
 MAX_CACHED_SEGMENTS = 65_536
 """Text segments (usually messages) whose tokens are cached."""
 PROBE_CHAT = (Message("user", " a  b.\n\nC "), Message("assistant", "d"), Message("user", "\n e"))
@@ -169,6 +220,7 @@ class ChatTokenizer:
         self.tokenizer = tokenizer
         self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
         self._encode_segment = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._encode_whole)
+        self.guard = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._guard)
         self._token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
         self._separators = _special_token_pattern(tokenizer)
         if not tokenizer.chat_template:
@@ -185,15 +237,31 @@ class ChatTokenizer:
         """Return whether messages are tokenized one by one, so that their tokens are cached."""
         return self._separators is not None
 
-    def encode(self, messages: Sequence[Message], **template: bool) -> list[int]:
+    def encode(
+        self, messages: Sequence[Message], *, is_guarded: bool = False, **template: bool
+    ) -> list[int]:
         """Return the ids of the rendered chat, including the start of the assistant's answer.
+
+        Only the template writes control tokens: in a content their spelling is plain text.
 
         Args:
             messages: The chat.
+            is_guarded: The contents were made by `guard`, with control tokens added by the caller.
             template: Variables of the chat template, for example `add_generation_prompt=False`,
                 or `enable_thinking=False` for Qwen3.
         """
+        if not is_guarded:
+            messages = [Message(m.role, self.guard(m.content, m.role)) for m in messages]
         return self._encode_segments(self._render(messages, **template))
+
+    def encode_answer(self, text: str) -> list[int]:
+        """Return the ids of an assistant's answer, without the token that ends it."""
+        return self._encode_segments(self.guard(text, "assistant"))
+
+    def _guard(self, text: str, role: Role) -> str:
+        """Return a content of this role, with a `BREAK` in each spelling of a control token."""
+        allowed = ANSWER_TAGS if role == "assistant" else ()
+        return BREAK.join(self.tokenizer.plain_pieces(text.replace(BREAK, ""), allowed))
 
     def _render(self, messages: Sequence[Message], **template: bool) -> str:
         chat = [{"role": message.role, "content": message.content} for message in messages]
@@ -201,16 +269,19 @@ class ChatTokenizer:
         return self.tokenizer.render(chat, **variables)
 
     def _encode_segments(self, text: str) -> list[int]:
-        """Return the same ids as `_encode_whole`, tokenizing only segments that are new.
+        """Return the ids of a text with breaks, tokenizing only segments that are new.
 
         A tokenizer splits a text at special tokens before anything else, so the segments between
         them can be tokenized one by one. For a tokenizer that fails the probe, `_separators` is
-        None and the whole text is tokenized.
+        None and the text between breaks is tokenized as a whole.
         """
-        if self._separators is None:
-            return self._encode_whole(text)
-        segments = self._separators.split(text)
-        return [token for part in segments if part for token in self._encode_segment(part)]
+        segments = [
+            part
+            for piece in text.split(BREAK)
+            for part in (self._separators.split(piece) if self._separators else [piece])
+        ]
+        encode = self._encode_segment if self._separators else self._encode_whole
+        return [token for part in segments if part for token in encode(part)]
 
     def _encode_whole(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False)

@@ -21,7 +21,7 @@ from backends.server.generation import (
     event_response,
     format_event,
 )
-from backends.server.messages import parse_calls, render_chat
+from backends.server.messages import parse_calls
 from backends.server.responses import (
     ChatResponseBuilder,
     ResponseBuilder,
@@ -65,7 +65,7 @@ class CompletionEndpoints:
         tools = body.usable_tools
         # Templates without a variable for thinking ignore it: their models do not think.
         template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
-        prompt = await self.tokenizing.encode_chat(render_chat(body.messages, tools), **template)
+        prompt = await self.tokenizing.encode_chat(body.messages, tools, **template)
         _check_scores(len(prompt), body.prompt_logprobs)
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens

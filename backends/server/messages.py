@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import (
@@ -71,6 +71,8 @@ class RequestBody(BaseModel):
 
 
 NeutralValues = Mapping[str, tuple[JsonValue, ...]]
+Guard = Callable[[str, "Role"], str]
+"""Marks the control tokens that a text of this role spells, so that they stay plain text."""
 
 
 class EndpointBody(RequestBody):
@@ -120,8 +122,7 @@ class ToolCall(RequestBody):
     @property
     def text(self) -> str:
         name = json.dumps(self.function.name, ensure_ascii=False)
-        arguments = self.function.arguments
-        return f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>'
+        return f'{{"name": {name}, "arguments": {self.function.arguments}}}'
 
 
 class ChatMessage(RequestBody):
@@ -132,13 +133,22 @@ class ChatMessage(RequestBody):
     tool_calls: tuple[ToolCall, ...] = ()
 
     @property
-    def message(self) -> Message:
+    def length(self) -> int:
+        """Return the number of characters that the client sent."""
+        return len(self.content) + sum(len(call.function.arguments) for call in self.tool_calls)
+
+    def render(self, guard: Guard) -> Message:
+        """Return the plain message. Only the tags may be control tokens."""
         if self.role == "tool":
-            return Message("user", f"<tool_response>\n{self.content}\n</tool_response>")
+            content = guard(self.content, "user")
+            return Message("user", f"<tool_response>\n{content}\n</tool_response>")
         # The newer name of OpenAI for the role "system".
         role: Role = "system" if self.role == "developer" else self.role
-        parts = [self.content] if self.content else []
-        return Message(role, "\n".join([*parts, *(call.text for call in self.tool_calls)]))
+        parts = [guard(self.content, role)] if self.content else []
+        # Arguments of a call are data, in which no tag has a meaning.
+        calls = (guard(call.text, "user") for call in self.tool_calls)
+        parts += (f"<tool_call>\n{call}\n</tool_call>" for call in calls)
+        return Message(role, "\n".join(parts))
 
 
 class Function(RequestBody):
@@ -180,16 +190,18 @@ class ParsedCall(BaseModel):
     arguments: dict[str, JsonValue] = {}
 
 
-def render_chat(messages: Sequence[ChatMessage], tools: Sequence[ToolDefinition]) -> list[Message]:
+def render_chat(
+    messages: Sequence[ChatMessage], tools: Sequence[ToolDefinition], guard: Guard
+) -> list[Message]:
     """Return plain messages: tools in the system message, neighbouring results in one message."""
     chat: list[Message] = []
     for number, message in enumerate(messages):
-        plain = message.message
+        plain = message.render(guard)
         if message.role == "tool" and number and messages[number - 1].role == "tool":
             plain = Message("user", f"{chat.pop().content}\n{plain.content}")
         chat.append(plain)
     if tools:
-        text = _TOOLS_PROMPT.format("\n".join(tool.text for tool in tools))
+        text = _TOOLS_PROMPT.format("\n".join(guard(tool.text, "system") for tool in tools))
         has_system = bool(chat) and chat[0].role == "system"
         system = f"{chat.pop(0).content}\n\n{text}" if has_system else text
         chat.insert(0, Message("system", system))

@@ -23,7 +23,6 @@ from pydantic import (
 )
 
 from arena.http.access import ApiError, invalid_value, validation_error
-from arena.llm.backend import Message
 from backends.server.messages import (
     ChatMessage,
     EndpointBody,
@@ -279,11 +278,11 @@ class LegacyBody(RequestBody):
     seed: int | None = Field(None, ge=-_INT64, lt=_INT64)
 
     @property
-    def chat(self) -> list[Message]:
+    def chat(self) -> list[ChatMessage]:
         """Return the chat. Raises ApiError if it has no question."""
-        system = [Message("system", self.system)] if self.system else []
-        user = [Message("user", self.prompt)] if self.prompt else []
-        chat = [*system, *(message.message for message in self.messages), *user]
+        system = [ChatMessage(role="system", content=self.system)] if self.system else []
+        user = [ChatMessage(role="user", content=self.prompt)] if self.prompt else []
+        chat = [*system, *self.messages, *user]
         # Neither a prompt nor messages were sent.
         if chat == system:
             raise invalid_value("prompt", "prompt: send 'prompt', 'user_prompt' or 'messages'")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
 from jinja2 import TemplateError
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from starlette.requests import Request
 
-    from arena.llm.backend import Message
     from backends.embedded.sampler import Sampler
     from backends.server.generation import Generation
 
@@ -83,12 +81,21 @@ class Tokenizing:
     sampler: Sampler
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def encode_chat(self, messages: Sequence[Message], **template: bool) -> list[int]:
+    async def encode_chat(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[ToolDefinition] = (),
+        **template: bool,
+    ) -> list[int]:
         """Return the prompt tokens. Raises ApiError if the chat template refuses the chat."""
-        length = sum(len(message.content) for message in messages)
-        encode = partial(self.sampler.chat_tokenizer.encode, messages, **template)
+        tokenizer = self.sampler.chat_tokenizer
+
+        def encode() -> list[int]:
+            chat = render_chat(messages, tools, tokenizer.guard)
+            return tokenizer.encode(chat, is_guarded=True, **template)
+
         try:
-            return await self._run(length, encode)
+            return await self._run(sum(message.length for message in messages), encode)
         except TemplateError as error:
             message = f"messages: the model's chat template refuses them: {error}"
             raise invalid_value("messages", message) from error
@@ -168,7 +175,6 @@ class TokenizerEndpoints:
                 "add_special_tokens",
                 "add_special_tokens: a chat has those of its template; omit it",
             )
-        chat = render_chat(body.messages, body.tools)
         return await self.tokenizing.encode_chat(
-            chat, add_generation_prompt=body.add_generation_prompt
+            body.messages, body.tools, add_generation_prompt=body.add_generation_prompt
         )

@@ -19,7 +19,7 @@ from arena import Action, ActionSet, Decision, Event, Observation, Seat, Speech,
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
 from arena.core.observation import TextLevel
-from arena.core.text import one_line, shorten
+from arena.core.text import one_line, quote, shorten
 from arena.plugins.families import FamilyGame, unknown_game
 from games.adapters import textarena_library as library
 from games.adapters.library_game import LibraryGame, LibraryMove, LibraryText, clean_lines
@@ -140,7 +140,7 @@ class TextArenaText(LibraryText):
             return super().narrate(event)
         if event.sender < 0:
             return event.text
-        return f"{self.game.seat_names[event.sender]}: {event.text}"
+        return f"{self.game.seat_names[event.sender]}: {quote(event.text)}"
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]

@@ -454,8 +454,11 @@ def test_a_chat_tokenised_by_parts_is_the_chat_tokenised(
     chat = [Message("user", content) for content in contents]
     as_json = [{"role": message.role, "content": message.content} for message in chat]
     whole = sampler.tokenizer.render(as_json, add_generation_prompt=True)
-    assert sampler.encode(chat) == sampler.tokenizer.encode(whole)
     assert sampler.chat_tokenizer.encodes_by_segments
+    ids = sampler.encode(chat)
+    assert sampler.tokenizer.decode(ids) == whole
+    if not any("<|im_end|>" in content for content in contents):
+        assert ids == sampler.tokenizer.encode(whole)
 
 
 # Limits

@@ -165,7 +165,9 @@ _COLUMNS = (
     _column("attempt", _COUNT, "Number of the request at this decision, from 1."),
     _column("last", _FLAG, "True for the last request at this decision."),
     _column("done", _FLAG, "True for the last request of this seat in the game."),
-    _column("prompt", pa.list_(_MESSAGE), "All messages of the request, as they were sent."),
+    _column(
+        "prompt", pa.list_(_MESSAGE), "All messages of the request; no text spells a control token."
+    ),
     _column("reply", _TEXT, "Answer of the model."),
     _column("reasoning", _TEXT, "Reasoning of the model, if the provider separates it."),
     _column("refusal", _TEXT, "Refusal of the model, if the provider separates it."),

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 
 from pydantic import JsonValue, ValidationError
@@ -22,7 +23,7 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.text import shorten
+from arena.core.text import neutralise, shorten
 from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.record import Episode, Header
 from arena.episodes.replay import Replay, verify
@@ -230,7 +231,16 @@ def _attempts(ply: Ply) -> list[Attempt]:
         raise ReplayError(f"{where}: {counted} at one decision, where {MAX_ATTEMPTS} is the most")
     for attempt in attempts:
         _check_numbers(attempt, where)
-    return attempts
+    return [_without_control_tokens(attempt) for attempt in attempts]
+
+
+def _without_control_tokens(attempt: Attempt) -> Attempt:
+    """Return an attempt whose texts a chat template can render: they forge no turn."""
+    plain = partial(neutralise, is_answer=True)
+    messages = tuple(replace(each, content=plain(each.content)) for each in attempt.messages)
+    names = ("reply", "reasoning", "refusal", "excerpt")
+    texts = {name: plain(getattr(attempt, name)) for name in names}
+    return attempt.model_copy(update={"messages": messages, **texts})
 
 
 def _check_numbers(attempt: Attempt, where: str) -> None:

@@ -282,7 +282,7 @@ class DemonstrationEncoder:
             if message.role != "assistant" or number in chat.mistakes:
                 continue
             prompt = self._tokenizer.encode(chat.messages[:number])
-            text = self._tokenizer.tokenizer.encode(message.content, add_special_tokens=False)
+            text = self._tokenizer.encode_answer(message.content)
             # The bot was certain: log p_old = 0. The loss of imitation does not use it.
             reply = [SampledToken(token, 0.0, 0.0) for token in [*text, self._end]]
             if len(prompt) + len(reply) > self._limit:

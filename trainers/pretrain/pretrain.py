@@ -256,7 +256,8 @@ def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> 
     is_target: list[bool] = []
     end = tokenizer.eos_token_id
     for number, message in enumerate(demonstration.messages):
-        text = tokenizer.encode(message.content)
+        # Speech in it may spell a control token, which it is not.
+        text = tokenizer.encode(message.content, split_special_tokens=True)
         # A mistake is context: the model reads it with its correction, but does not learn to write
         # it.
         learned = message.role == "assistant" and number not in demonstration.mistakes

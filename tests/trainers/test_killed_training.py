@@ -23,6 +23,8 @@ if find_spec("torch") is None:
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
 from trainers.runs.run_files import plan_run
+from trainers.runs.sentences import headline
+from trainers.runs.training_run import TrainingRun
 
 ZYGOTE = Path(__file__).parents[1] / "support" / "train_zygote.py"
 STEPS = 2
@@ -226,8 +228,12 @@ def test_a_run_may_be_killed_at_any_moment(
 def test_a_run_that_is_killed_while_its_model_is_made_goes_on(
     zygote: Zygote, tmp_path: Path
 ) -> None:
-    ended = zygote.run(tmp_path / "x", "-1: say making a small model.*", base_model="scratch")
+    ended = zygote.run(tmp_path / "x", "-1: phase model: games 44", base_model="scratch")
     assert ended.code == -signal.SIGKILL
+    run = TrainingRun.read(tmp_path / "x")
+    # One percent of the games: the viewers show what the run does before its first step.
+    assert re.fullmatch(r"making the base model \(games: 43 of 4\d{3}\)", run.state.phase)
+    assert headline(run)[0] == f"Now {run.state.phase}; the first step follows."
     config = zygote.config(base_model="scratch", log_dir=str(tmp_path))
     assert plan_run(config).start == "continue" and not (tmp_path / "x" / "base").exists()
 

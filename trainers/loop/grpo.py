@@ -160,7 +160,8 @@ class OwnGames:
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         if self.config.starts_from_scratch:
-            make_base(self.config, self.game, self.log.files.folder, self.view.notify)
+            folder = self.log.files.folder
+            make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -235,6 +236,13 @@ class OwnGames:
         """Evaluate the newest and the best checkpoint on the final deals."""
         await self.ahead.close()
         return {"final": await self.checkpoints.evaluate_final()}
+
+    def _show_base(self, part: str, done: int, total: int) -> None:
+        """Show the progress of the base model, in run.json at each percent."""
+        self.view.phase(f"model: {part}", done, total)
+        if 100 * done // total > 100 * (done - 1) // total:
+            phase = f"making the base model ({part}: {done} of {total})"
+            self.log.commit(self.log.state.model_copy(update={"phase": phase}))
 
     # Parts of a step
 

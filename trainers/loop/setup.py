@@ -22,7 +22,7 @@ from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
-from trainers.pretrain.random_init import make_random_init
+from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
 from trainers.rollouts.opponents import OpponentMix, check_spec
 from trainers.rollouts.rollouts import RolloutSetting, training_chat
@@ -129,7 +129,13 @@ def make_host(config: TrainConfig, folder: Path, settings: Settings) -> Training
     return host
 
 
-def make_base(config: TrainConfig, game: Game, folder: Path, notify: Callable[[str], None]) -> None:
+def make_base(
+    config: TrainConfig,
+    game: Game,
+    folder: Path,
+    notify: Callable[[str], None],
+    progress: Progress,
+) -> None:
     """Make the base model in the run's folder if it does not exist. The folder appears complete."""
     base = folder / BASE
     if base.exists():
@@ -139,7 +145,7 @@ def make_base(config: TrainConfig, game: Game, folder: Path, notify: Callable[[s
     # which is removed here.
     part = base.with_name(f".{base.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    make_random_init(game, part, config.seed, config.text_level, notify)
+    make_random_init(game, part, config.seed, config.text_level, notify, progress)
     part.rename(base)
 
 

@@ -104,6 +104,8 @@ class TrainingLoop:
         """Load the weights, restore the state and record the starting policy."""
         # Unfinished files are removed before the host looks at its checkpoints.
         self.log.start(self.config)
+        # Before the slow parts: making a base model and loading weights take up to minutes.
+        self.view.start(self.config, self.log.state.step, self.source.about)
         stack.push_async_callback(self.host.close)
         await self.source.prepare(stack)
         # The host saves checkpoint k before run.json names step k, so it may be one step ahead.
@@ -119,9 +121,8 @@ class TrainingLoop:
             self._commit(step=step)
         # A run that was stopped early continues only if the limits of this command allow it.
         reason = collapse_reason(self.config, self.log.records) if self.log.state.reason else ""
-        self._commit(status="stopped" if reason else "running", reason=reason)
+        self._commit(status="stopped" if reason else "running", reason=reason, phase="")
         # A resumed run shows the records of its earlier sessions first.
-        self.view.start(self.config, step, self.source.about)
         for record in self.log.records:
             self.view.step(record)
         first = await self.source.start(stack)

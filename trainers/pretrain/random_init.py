@@ -27,7 +27,7 @@ from trainers.pretrain.corpus import (
     demonstrations,
 )
 from trainers.pretrain.pretrain import pretrain
-from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.recipe import CurvePoint, Recipe
 from trainers.rollouts.opponents import first_deal
 
 DECISIONS = 6_000
@@ -36,6 +36,10 @@ PROBED_GAMES = 10
 """Games played to estimate the number of decisions per game."""
 FAVOURITE_ODDS = 10
 """Odds of the favourite action against each other action."""
+
+
+Progress = Callable[[str, int, int], None]
+"""Called with the part of the work, its finished units and all of them."""
 
 
 class HabitBot:
@@ -61,6 +65,7 @@ def make_random_init(
     seed: int = 0,
     text_level: TextLevel = "notes",
     notify: Callable[[str], None] = print,
+    progress: Progress = lambda part, done, total: None,
 ) -> Path:
     """Write a new model of this game to `folder`, and return it: play it as `embedded:FOLDER`.
 
@@ -73,16 +78,30 @@ def make_random_init(
         seed: decides the games and the first weights.
         text_level: the only level of texts that the model can read.
         notify: called with lines of progress.
+        progress: called after each game and each step.
 
     Raises:
         MissingDependency: the extra is not installed.
     """
     recipe = random_init_recipe(game, seed, text_level)
-    # All these bots have the same habits; they ignore the SPEC.
-    habits = _play(recipe, lambda _, seat: HabitBot(recipe.seed, seat), 0, recipe.games)
     # Deals after those of the first games, half as many.
-    even = _play(recipe, make_agent, recipe.games, recipe.games // 2)
-    pretrain(recipe, folder, notify, habits, finish=even)
+    games, more = recipe.games, recipe.games // 2
+
+    def play(make_bot: MakeAgent, deals: range) -> list[Demonstration]:
+        chats: list[Demonstration] = []
+        for deal in deals:
+            chats += _play(recipe, make_bot, deal, 1)
+            progress("games", deal + 1, games + more)
+        return chats
+
+    # All these bots have the same habits; they ignore the SPEC.
+    habits = play(lambda _, seat: HabitBot(recipe.seed, seat), range(games))
+    even = play(make_agent, range(games, games + more))
+
+    def show(point: CurvePoint) -> None:
+        progress("training", point.step, point.of)
+
+    pretrain(recipe, folder, notify, habits, finish=even, progress=show)
     return folder
 
 

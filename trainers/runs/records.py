@@ -136,6 +136,8 @@ class RunState(Record):
     """running, finished, stopped or interrupted."""
     reason: str = ""
     """Reason of an early stop."""
+    phase: str = ""
+    """What is done before the first step, with its progress; empty from the first step on."""
     final: dict[str, HeldOutResult] = {}
     """Results of `newest` and `best` on the final deals."""
 

@@ -71,7 +71,7 @@ def facts(run: TrainingRun) -> list[str]:
         words.append(duration_in_words(run.seconds))
     if run.games:
         words.append(pluralize(run.games, "game"))
-    return [*words, run.state.status]
+    return [*words, *([run.state.phase] if run.state.phase else []), run.state.status]
 
 
 def headline(run: TrainingRun) -> list[str]:
@@ -85,6 +85,8 @@ def headline(run: TrainingRun) -> list[str]:
         results = results[:1]
     if not results:
         results = [one for one in run.learning_curve() if one.step][-1:]
+    if not results and run.state.phase:
+        return [f"Now {printable(run.state.phase)}; the first step follows.", setup(run)]
     if not results:
         return ["No checkpoint has been evaluated yet, so no gain is known.", setup(run)]
     deals = pluralize(results[0].games, "deal")

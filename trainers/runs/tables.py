@@ -30,7 +30,7 @@ def overview(runs: Sequence[TrainingRun], log_dir: Path) -> Grid:
     rows = []
     for run in runs:
         summary = run.summary()
-        reason = summary.fault or summary.reason
+        reason = summary.fault or summary.reason or run.state.phase
         rows.append(
             (
                 run.name,

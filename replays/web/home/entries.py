@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -147,7 +148,7 @@ class EntryList:
             known, self._entries = self._entries, {}
             for file in newest[:MAX_ENTRIES]:
                 self._add(file, known)
-            entries = [cached.entry for cached in self._entries.values()]
+            entries = distinct([cached.entry for cached in self._entries.values()])
         entries.sort(key=lambda entry: entry["path"])
         entries.sort(key=lambda entry: entry["changed"], reverse=True)
         return entries, len(newest[MAX_ENTRIES:])
@@ -219,12 +220,26 @@ class EntryList:
             return _broken(
                 "train", files, public_message(ArenaError(run.fault), self._directory, files)
             )
-        steps = f"step {run.state.step} of {run.total_steps}"
+        steps = run.state.phase or f"step {run.state.step} of {run.total_steps}"
         facts = [run.config.game if run.config else "", steps, pluralize(run.games, "game")]
         if run.delta.value is not None:
             name = "delta" if run.delta_selected else "delta held out"
             facts.append(f"{name} {amount(run.delta, run.scale, signed=True)}")
         return _entry("train", files, run.name, facts, run.status)
+
+
+def distinct(entries: Sequence[EntryJson]) -> list[EntryJson]:
+    """Return the entries with different titles: equal ones get the name of their folder or file."""
+    counts = Counter((entry["kind"], entry["title"]) for entry in entries)
+    named: list[EntryJson] = []
+    for entry in entries:
+        folder = entry["path"].removesuffix(f"/{RESULTS}")
+        same = counts[entry["kind"], entry["title"]] > 1 and folder != entry["title"]
+        # A copy: the entries are cached.
+        named.append(entry.copy())
+        if same:
+            named[-1]["title"] += f" ({printable(folder)})"
+    return named
 
 
 def _report(files: FileSet) -> EntryJson:

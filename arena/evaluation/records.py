@@ -25,6 +25,8 @@ RESULTS = "results.sqlite"
 LEGAL_RATE = "legal_rate"
 LUCK = ("luck:own", "luck:others")
 """Names of the luck of the seat under test (`arena.evaluation.scoring`), which is in no table."""
+AS_ROLE = "as "
+"""Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
 ANSWERED = "answered:"
 """Beginning of the measures that count the replies by the name of the model that gave them."""
 TEAM = "team:number"

@@ -45,7 +45,16 @@ from arena.core.state import State
 from arena.core.text import shorten
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
-from arena.evaluation.records import ANSWERED, LEGAL_RATE, LUCK, TEAM, GameResult, SeatResult, Slot
+from arena.evaluation.records import (
+    ANSWERED,
+    AS_ROLE,
+    LEGAL_RATE,
+    LUCK,
+    TEAM,
+    GameResult,
+    SeatResult,
+    Slot,
+)
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -97,10 +106,6 @@ def measure_game(
         # No players and no kinds: this only asks whether the game has an assessor.
         scored=scored and game.analysis.assessor((), ()) is not None,
     )
-
-
-AS_ROLE = "as "
-"""Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
 
 
 def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:

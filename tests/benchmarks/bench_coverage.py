@@ -18,6 +18,7 @@ import pytest
 from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
 from numpy.typing import NDArray
 from slot_games import play_by_bots
+from test_ratings import uneven_games
 
 from arena.core.outcome import ReturnScale
 from arena.episodes.executors import available_cores
@@ -353,6 +354,33 @@ def test_ratings_around_the_mean_and_an_anchor_are_covered(
         for name, found in hits.items():
             print(f"{name:24} {np.mean(found):6.1%}  ±{np.mean(widths[name]):.0f}")
     assert all(0.92 <= np.mean(found) <= 0.98 for found in hits.values())
+
+
+UNEVEN_GAMES, UNEVEN_REPETITIONS = 150, 60
+
+
+def test_ratings_of_uneven_teams_are_covered(
+    benchmark: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evil wins four of five games: differences of ratings with the effect of the side, without."""
+    strengths = np.linspace(-1.5, 1.5, 6)
+    names = [f"p{i}" for i in range(6)]
+
+    def shares() -> float:
+        rng, hits = np.random.default_rng(1), list[bool]()
+        for seed in range(UNEVEN_REPETITIONS):
+            games = uneven_games(rng, strengths, UNEVEN_GAMES, 1.5)
+            for pair in rate_players(games, names, draws=100, seed=seed).meetings:
+                true = strengths[names.index(pair.first)] - strengths[names.index(pair.second)]
+                hits.append(pair.difference.low <= ELO_PER_UNIT * true <= pair.difference.high)
+        return float(np.mean(hits))
+
+    with_sides = benchmark.pedantic(shares, rounds=1)
+    monkeypatch.setattr("arena.evaluation.statistics.ratings._sides", lambda games, shape: None)
+    without = shares()
+    with capsys.disabled():
+        print(f"\nuneven teams: {with_sides:.1%} covered, {without:.1%} without sides")
+    assert 0.91 <= with_sides <= 0.98 and without < 0.9
 
 
 def game_of(players: list[str], winner: int, number: int) -> GameResult:

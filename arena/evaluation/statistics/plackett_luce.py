@@ -1,10 +1,14 @@
-"""Plackett-Luce model with seat effects: the order in which the players of a table finish.
+"""Plackett-Luce model: the order in which players finish, with effects of seats, sides and roles.
 
 The first place is a choice among all seats, the second a choice among the others, and so on (Luce
 1959, Plackett 1975; with two players Bradley-Terry 1952). Each choice is a softmax over utilities:
 
     P(seat s is chosen) = exp(u[s]) / sum over the remaining seats r of exp(u[r]),
-    u[s] = strength of the player in s + effect of seat s.
+    u[s] = strength of the player in s + effect of seat s + effects of the side and the role in s.
+
+Sides and roles (good and evil, Merlin) are drawn anew in each deal. Without their effects the model
+would explain the results of an uneven game by chance and shrink all strengths, and its intervals
+would be too narrow and in the wrong place.
 
 The outcome of a game is the returns of its seats. If one player wins and the others lose equally,
 only the first choice is known. If k seats share the best return, each counts as 1/k of the choice:
@@ -42,6 +46,8 @@ class Prior:
     of a Beta(0.5, 0.5) variable: its standard deviation is pi, or 546 Elo points."""
     seat: float = 0.5
     """Standard deviation of the Gaussian seat effects: 87 Elo points."""
+    side: float = 1.0
+    """The same of the effects of sides and roles: 174 Elo points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class FitWeights:
     losses: Floats
     """(players,) losses of the prior."""
     centre: Floats
-    """(seats,) mean of the prior of the seat effects."""
+    """(effects,) mean of the prior of the effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class Outcomes:
     """Equal within a team."""
     teams: Ints | None = None
     """Index of the first seat of each seat's team; None if each seat plays for itself."""
+    sides: Ints | None = None
+    """(games, seats, kinds): number of the side and of the role of each seat; None without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ class Choices:
     """Index of the player in each remaining seat; -1 elsewhere."""
     teams: Ints
     """Index of the first seat of each seat's team."""
+    sides: Ints
+    """(choices, seats, kinds)"""
     targets: Floats
     """Part of the choice that fell on each seat's team. Over teams, rows add up to 1."""
     kind: Ints
@@ -95,6 +105,9 @@ def choices(outcomes: Outcomes) -> Choices:
     here = outcomes.players >= 0  # (games, seats) seats that are not placed yet
     alone = np.arange(here.shape[1])
     teams = np.broadcast_to(alone if outcomes.teams is None else outcomes.teams, here.shape)
+    size = here.shape
+    sides = np.zeros((*size, 0), np.int64) if outcomes.sides is None else outcomes.sides
+    flat_sides = sides.reshape(size[0], size[1] * sides.shape[2])
     is_first = teams == alone  # One seat of each team, by which teams are counted.
     informative = here.any(axis=1)  # (games,) games whose present stage is a choice
     rows: list[Floats] = []
@@ -107,9 +120,11 @@ def choices(outcomes: Outcomes) -> Choices:
         # k tied teams have 1/k each; shape (informative games, seats).
         tied = (best & is_first)[informative].sum(axis=1, keepdims=True)
         targets = best[informative] / tied
-        # A row describes a choice completely: players of the remaining seats, teams and targets.
+        # A row describes a choice completely: players of the remaining seats, teams, targets and
+        # sides.
         players = np.where(here, outcomes.players, -1)
-        rows.append(np.hstack([players[informative], teams[informative], targets]))
+        parts = [players[informative], teams[informative], targets, flat_sides[informative]]
+        rows.append(np.hstack(parts))
         games.append(np.flatnonzero(informative))
         # Tied seats leave together, since their order is unknown.
         here = here & ~best
@@ -118,8 +133,9 @@ def choices(outcomes: Outcomes) -> Choices:
     # Games with few distinct line-ups have few distinct choices: a fit costs one row for each.
     kinds, kind = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
     # The indices went through floats with the targets; small integers are exact there.
-    seated, by_team, targets = np.hsplit(kinds, 3)
-    indices = seated.astype(np.int64), by_team.astype(np.int64)
+    seated, by_team, targets, by_side = np.hsplit(kinds, np.arange(1, 4) * size[1])
+    by_side = by_side.reshape(len(kinds), size[1], sides.shape[2])
+    indices = (each.astype(np.int64) for each in (seated, by_team, by_side))
     return Choices(*indices, targets, kind.ravel(), np.concatenate(games))
 
 
@@ -131,30 +147,36 @@ def _highest(returns: Floats, here: NDArray[np.bool_]) -> Floats:
 
 
 class PlackettLuce:
-    """The posterior of strengths and seat effects given choices, maximized by Newton's method.
+    """The posterior of strengths and effects given choices, maximized by Newton's method.
 
-    The parameters are one vector x: the players' strengths, then the seats' effects.
+    The parameters are one vector x: the players' strengths, the seats' effects, then those of sides
+    and roles.
     """
 
     def __init__(self, choices: Choices, num_players: int, prior: Prior | None = None) -> None:
         self._prior = prior or Prior()
         self._choices = choices
-        count, self._seats = choices.players.shape
+        count, self.num_seats = choices.players.shape
         self._num_players = num_players
         self._here = choices.players >= 0
         # Absent seats point to player 0, a valid index; as p = y = 0 there, they add 0 to sums.
         self._player = np.where(self._here, choices.players, 0)
-        parameters, seat = num_players + self._seats, np.arange(self._seats)
+        sides, seat = int(choices.sides.max(initial=-1)) + 1, np.arange(self.num_seats)
+        self._spread = np.repeat([self._prior.seat, self._prior.side], [self.num_seats, sides])
+        parameters = num_players + len(self._spread)
         row = np.arange(count)[:, None]
         # The weight of a seat in the utility of its team: 1 / number of seats, 0 for absent seats.
-        self._team = row * self._seats + choices.teams
-        size = _sums(self._team, self._here, count * self._seats)
+        self._team = row * self.num_seats + choices.teams
+        size = _sums(self._team, self._here, count * self.num_seats)
         self._share = self._here / np.maximum(size, 1)[self._team]
-        # `_cells`: flat indices of (choice, parameter), for the strength and the effect of a seat.
-        of_seat = np.stack([self._player, np.broadcast_to(num_players + seat, self._here.shape)])
+        # (terms, choices, seats): the parameters whose sum is the utility of a seat; `_cells` are
+        # their flat indices of (choice, parameter).
+        own = np.broadcast_to(num_players + seat, self._here.shape)
+        by_side = num_players + self.num_seats + np.moveaxis(choices.sides, 2, 0)
+        self._terms = of_seat = np.stack([self._player, own, *by_side])
         self._cells = row * parameters + of_seat
         # Pairs of seats of one team, a seat with itself included, and the flat indices of the
-        # elements of the Hessian that they contribute to: (2, 2, pairs).
+        # elements of the Hessian that they contribute to: (terms, terms, pairs).
         same = choices.teams[:, :, None] == choices.teams[:, None, :]
         same &= self._here[:, :, None] & self._here[:, None, :]
         self._pairs = np.nonzero(same)
@@ -166,7 +188,8 @@ class PlackettLuce:
         """Return the weights of a fit to these games with the prior itself."""
         # As many wins as losses against strength 0: the prior is symmetric about 0.
         added = np.full(self._num_players, self._prior.games)
-        return FitWeights(self._choices.weights(games), added, added, np.zeros(self._seats))
+        centre = np.zeros(len(self._spread))
+        return FitWeights(self._choices.weights(games), added, added, centre)
 
     def drawn_weights(self, games: Floats, rng: np.random.Generator) -> FitWeights:
         """Return the weights of a fit to drawn games, with a draw of the prior.
@@ -178,13 +201,13 @@ class PlackettLuce:
         # The 1e-9 keeps a pull towards 0 if the draw is 0; without it a strength could be infinite.
         added = rng.gamma(self._prior.games, size=(2, self._num_players)) + 1e-9
         # Moving the centre draws from a Gaussian prior: without data, the fit is the centre itself.
-        centre = rng.normal(np.zeros(self._seats), self._prior.seat)
+        centre = rng.normal(0.0, self._spread)
         return FitWeights(self._choices.weights(games), added[0], added[1], centre)
 
     def fit(self, weights: FitWeights, start: Floats | None = None) -> Floats:
         """Return the maximum a posteriori; `start` is the first point of the search."""
         # All equal at first. Fits to drawn games start at the fit to all games, close to their end.
-        x = np.zeros(self._num_players + self._seats) if start is None else start
+        x = np.zeros(self._num_players + len(self._spread)) if start is None else start
         # With the prior the log posterior is strictly concave, so it has one maximum. The limit
         # only guards against an endless loop.
         for _ in range(1000):
@@ -203,8 +226,7 @@ class PlackettLuce:
 
     def _chances(self, x: Floats) -> Floats:
         """Return the probability of the team of each seat, (choices, seats); 0 for absent seats."""
-        strengths, effects = np.split(x, [self._num_players])
-        utility = (strengths[self._player] + effects) * self._share
+        utility = x[self._terms].sum(axis=0) * self._share
         # By the first seat of each team; the other seats' entries are 0 and must not count.
         by_team = _sums(self._team, utility, utility.size)
         is_team = _sums(self._team, self._here, utility.size) > 0
@@ -228,30 +250,31 @@ class PlackettLuce:
         # The prior's -wins log(a) - losses log(1 - a) with a = ahead has the gradient
         # losses a - wins (1 - a), because da/dstrength = a (1 - a).
         by_strength = weights.losses * ahead - weights.wins * (1 - ahead)
-        # A utility is strength + effect: each parameter's gradient is the sum of the slopes of its
-        # utilities. The seats' Gaussian prior adds (effect - centre) / sd^2.
-        by_strength += _sums(self._player, slope, n)
-        by_effect = slope.sum(axis=0) + (x[n:] - weights.centre) / self._prior.seat**2
+        # A utility is a sum of parameters: each parameter's gradient is the sum of the slopes of
+        # its utilities. The Gaussian prior of effects adds (effect - centre) / sd^2.
+        gradient = _sums(self._terms, np.broadcast_to(slope, self._terms.shape), len(x))
+        gradient[:n] += by_strength
+        gradient[n:] += (x[n:] - weights.centre) / self._spread**2
         hessian = self._hessian(p, weights)
-        # The prior: a logistic game for each player, a Gaussian for each seat.
+        # The prior: a logistic game for each player, a Gaussian for each effect.
         curvature = (weights.wins + weights.losses) * ahead * (1 - ahead)
-        diagonal = np.concatenate([curvature, np.full(self._seats, self._prior.seat**-2)])
+        diagonal = np.concatenate([curvature, self._spread**-2])
         hessian[np.diag_indices_from(hessian)] += diagonal
         # The prior makes H positive definite, also for players and seats without games.
-        return -np.linalg.solve(hessian, np.concatenate([by_strength, by_effect]))
+        return -np.linalg.solve(hessian, gradient)
 
     def _hessian(self, p: Floats, weights: FitWeights) -> Floats:
-        """Return the Hessian of the choices, (parameters, parameters): players, then seats."""
-        size = self._num_players + self._seats
+        """Return the Hessian of the choices, (parameters, parameters)."""
+        size = self._num_players + len(self._spread)
         choice, one, other = self._pairs
-        # sum w diag(p): for each pair of seats of a team w p share share', in four elements.
+        # sum w diag(p): for each pair of seats of a team w p share share', in terms^2 elements.
         shared = weights.choices[choice] * p[choice, one]
         shared *= self._share[choice, one] * self._share[choice, other]
         elements = np.broadcast_to(shared, self._elements.shape)
         within = _sums(self._elements, elements, size * size).reshape(size, size)
         # Then - sum w p p' = -A'A, where A (choices, parameters) holds sqrt(w) p by parameter.
         rooted = np.sqrt(weights.choices)[:, None] * p * self._share
-        by_parameter = _sums(self._cells, np.stack([rooted, rooted]), len(p) * size)
+        by_parameter = _sums(self._cells, np.broadcast_to(rooted, self._terms.shape), len(p) * size)
         by_parameter = by_parameter.reshape(len(p), size)
         hessian: Floats = within - by_parameter.T @ by_parameter
         return hessian

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
 from arena.core.errors import UsageError
-from arena.evaluation.records import Estimate, GameResult
+from arena.evaluation.records import AS_ROLE, Estimate, GameResult
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
     Ints,
@@ -90,7 +90,7 @@ def rate(
     # deal (games,): index of the deal of each game.
     seeds, deal = np.unique([game.slot.seed for game in games], return_inverse=True)
     rng = np.random.default_rng(seed)
-    # (draws, parameters): strengths of the players, then effects of the seats.
+    # (draws, parameters): strengths of the players, effects of the seats, then of sides and roles.
     drawn = np.empty((draws, len(best)))
     for i in range(draws):
         # All games of one deal have one weight: the deal is the unit that is drawn.
@@ -101,7 +101,9 @@ def rate(
     # Mean of the players that have played: the strength of another is the prior alone. Without any
     # game, of all.
     centre = played | (not played.any()) if anchor is None else np.array(players) == anchor
-    ratings, ranks, effects = _in_elo(np.vstack([best, drawn]), centre)
+    ratings, ranks, effects = _in_elo(
+        np.vstack([best, drawn])[:, : len(players) + model.num_seats], centre
+    )
     # Stable: players with equal ratings keep their given order.
     best_first = np.argsort(-ratings[0], kind="stable").tolist()
     # n of each player: the deals, not the games, in which it sits.
@@ -133,7 +135,21 @@ def _outcomes(games: Sequence[GameResult], players: Sequence[str]) -> Outcomes:
         # A team is numbered by its first seat.
         if game.teams:
             teams[row, : len(game.seats)] = [game.teams.index(team) for team in game.teams]
-    return Outcomes(who, returns, teams)
+    return Outcomes(who, returns, teams, _sides(games, shape))
+
+
+def _sides(games: Sequence[GameResult], shape: tuple[int, int]) -> Ints | None:
+    """Return the numbers of side and role by seat, (games, seats, 2); None if all are alike."""
+    numbers: dict[tuple[int, str], int] = {}
+    sides = np.zeros((*shape, 2), np.int64)
+    for row, game in enumerate(games):
+        for seat, result in enumerate(game.seats):
+            roles = sorted(name for name in result.measurements if name.startswith(AS_ROLE))
+            side = str(game.teams[seat]) if game.teams else ""
+            for kind, name in enumerate((side, "/".join(roles))):
+                sides[row, seat, kind] = numbers.setdefault((kind, name), len(numbers))
+    # One side and one role are the same for all seats, so they change no choice.
+    return sides if len(numbers) > 2 else None
 
 
 def _in_elo(parameters: Floats, centre: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:

@@ -58,9 +58,6 @@ class Game(ABC):
     """Called with the game and the viewer's seat; the seat is None for a viewer who sees all."""
     default_max_turns: ClassVar[int | None] = None
     """Turns after which `play` cuts a game off if the caller gives no limit."""
-    default_bots: ClassVar[tuple[str, ...]] = ("random",)
-    """Names of bots: the one that takes seats for which no agent is given, then the one that other
-    players are measured against. Without the second it is the game's first bot."""
     speech: ClassVar[tuple[type[Speech], ...]] = ()
     """Kinds of speech of the game. Players who cannot speak, such as networks, have the other
     actions. No action of the table begins with the verb of a kind of speech."""
@@ -97,6 +94,15 @@ class Game(ABC):
     def seat_names(self) -> tuple[str, ...]:
         """Display names of the players, by seat."""
         return _numbered_names(self.num_players)
+
+    @property
+    def default_bots(self) -> tuple[str, ...]:
+        """Names of bots: for seats without an agent, then as the measure of other players.
+
+        Without the second it is the game's first bot. A game whose options do not change them sets
+        `default_bots = (…)`.
+        """
+        return ("random",)
 
     @property
     def return_scale(self) -> ReturnScale:

@@ -22,7 +22,6 @@ from arena import (
 )
 from arena.core.action import CHANCE
 from arena.core.analysis import Fact
-from arena.core.observation import ObservedGame
 from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
 from games.leduc_poker.game import LeducPoker, LeducState, value_at_random
 from games.leduc_poker.knowledge import LeducKnowledge, equilibrium, own_key, showdown_chances
@@ -40,8 +39,8 @@ MEASURES: tuple[Measure, ...] = (
         "probability of own moves in equilibrium",
         "probability",
         "higher",
-        "Probability that the bundled approximate equilibrium takes the same move; over moves. An "
-        "equilibrium that mixes has less than 1 itself.",
+        "Probability that the bundled approximate equilibrium takes the same move; over moves with "
+        "the default options. An equilibrium that mixes has less than 1 itself.",
     ),
     Measure(
         "calls_paid",
@@ -73,12 +72,12 @@ class LeducAssessor:
 
     def __init__(
         self,
-        game: ObservedGame,
+        game: LeducPoker,
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
         self._kinds = kinds
-        seats = (0, 1) if players is None else sorted(players)
+        seats = range(game.num_players) if players is None else sorted(players)
         self._knowledge = {seat: LeducKnowledge(game, seat) for seat in seats}
         self._entropies: dict[int, list[float]] = {seat: [] for seat in seats}
         """Entropy of each seat after the deal, and at each of its decisions, in bits."""
@@ -125,9 +124,11 @@ class LeducAssessor:
 def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:
     notes, move = knowledge.notes, LETTERS[ply.decision.action]
     betting, share = notes.betting, showdown_chances(notes).share
-    usual = equilibrium()[own_key(notes)].get(move, 0.0)
-    facts: dict[str, JsonValue] = {"move": move, "share": share, "equilibrium": usual}
-    measured = {"equilibrium_probability": WeightedSum(usual)}
+    facts: dict[str, JsonValue] = {"move": move, "share": share}
+    measured = dict[str, WeightedSum]()
+    if notes.game.is_solved:
+        facts["equilibrium"] = usual = equilibrium()[own_key(notes)].get(move, 0.0)
+        measured["equilibrium_probability"] = WeightedSum(usual)
     if betting.price:
         # A call of c chips into a pot of p pays if share * (p + c) >= c.
         facts["price"] = price = betting.price / (betting.pot + betting.price)
@@ -144,11 +145,12 @@ def comment(assessment: Assessment) -> Comment | None:
     facts = assessment.facts
     if assessment.kind != "move":
         return None
-    share, usual = _percent(facts["share"]), _percent(facts["equilibrium"])
+    share = _percent(facts["share"])
     text = f"Expected share of the pot against a random hand: {share:.0f} %."
     if "price" in facts:
         text += f" A call pays above {_percent(facts['price']):.0f} %."
-    text += f" In equilibrium this move has {usual:.0f} %."
+    if "equilibrium" in facts:
+        text += f" In equilibrium this move has {_percent(facts['equilibrium']):.0f} %."
     # Only a hand that cannot lose makes a fold a mistake for certain.
     return Comment(text, mistake=facts["move"] == "f" and share == 100)
 
@@ -166,7 +168,7 @@ class LeducAnalysis(GameAnalysis):
     measures = MEASURES
 
     def knowledge(self, player: int) -> LeducKnowledge:
-        """Return the knowledge of `player`, for whom the other one moves at random."""
+        """Return the knowledge of `player`, for whom the others move at random."""
         return LeducKnowledge(self.game, player)
 
     def assessor(
@@ -180,27 +182,39 @@ class LeducAnalysis(GameAnalysis):
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        """Draw the other player's card again, unless a showdown has revealed it."""
+        """Draw the others' cards again that no showdown has revealed."""
         state, steps = self.game.initial_state(), list(history)
         for step in steps:
             state.apply(step.player, step.action)
-        if steps and not any(isinstance(event, LeducShowdown) for event in state.log.events):
-            # One of the copies that neither the player nor the board has.
-            chances = card_chances((state.cards[player], *filter(None, (state.board,))))
-            (other,) = rng.choices(list(chances), list(chances.values()))
-            # Chance on the board and all moves stay as they were: they were public.
-            cards = (state.cards[0], other) if player == 0 else (other, state.cards[1])
-            steps[0] = Step(CHANCE, DealHoleCards(cards))
+        if not steps:
+            return steps
+        cards, events = list(state.cards), state.log.events
+        shown = next((e.cards for e in events if isinstance(e, LeducShowdown)), ())
+        hidden = [n for n in range(len(cards)) if n != player and not (shown and shown[n])]
+        seen = [card for n, card in enumerate(cards) if n not in hidden]
+        # One of the copies that neither the player nor the board has, one by one.
+        seen += filter(None, (state.board,))
+        for seat in hidden:
+            chances = card_chances(tuple(seen), self.game.deck)
+            (cards[seat],) = rng.choices(list(chances), list(chances.values()))
+            seen.append(cards[seat])
+        # Chance on the board and all moves stay as they were: they were public.
+        steps[0] = Step(CHANCE, DealHoleCards(tuple(cards)))
         return steps
 
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        """Return the exact values of actions if both players decide at random from there on."""
+    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues | None:
+        """Return the exact values of actions if both players decide at random from there on.
+
+        None for three and more players: there are too many ways to go on.
+        """
         assert isinstance(state, LeducState)
+        if self.game.num_players > 2:
+            return None
         values = dict[Action, tuple[float, ...]]()
         for action in actions:
             # Results of chance are actions too, so that the luck of the deal is taken out.
             after = state.clone()
             after.apply(state.to_act[0], action)
-            first = value_at_random(after.betting, after.cards, after.board)
+            first = value_at_random(after.betting, after.cards, after.board, self.game.deck)
             values[action] = (first, -first)
         return values

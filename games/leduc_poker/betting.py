@@ -1,4 +1,4 @@
-"""Cards, betting, actions and events of Leduc hold'em, and what one viewer has read of them.
+"""Cards, options, betting, actions and events of Leduc hold'em.
 
 Moves of the betting are written as letters: f(old), c(all) and r(aise). To call without a raise is
 to check.
@@ -7,45 +7,71 @@ to check.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Self
 
-from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation
-from arena.core.observation import ObservedGame
+from pydantic import Field, model_validator
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from arena import Action, Event, GameOptions
 
-
-CARDS = ("Jack", "Queen", "King")
-"""From the lowest to the highest; the deck has two of each."""
+RANKS = ("Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Jack", "Queen", "King")
+"""From the lowest to the highest; a game of n ranks uses the last n."""
+CARDS = RANKS[-3:]
+"""The cards of the usual game; the deck has two of each."""
+COPIES = 2
 ANTE = 1
 RAISES = (2, 4)
 """Chips that a raise adds to the call, in the first and in the second round."""
 MOST_RAISES = 2
-"""Raises in one round, of both players together."""
-MOST_CHIPS = ANTE + MOST_RAISES * sum(RAISES)
-"""Chips that a player can lose."""
+"""Raises in one round of the usual game, of all players together."""
 
 
-@dataclass(frozen=True, slots=True)
+class LeducOptions(GameOptions):
+    """Options of `leduc_poker`; the defaults are the usual game, for which there is a solution."""
+
+    players: int = Field(2, ge=2, le=4, description="Number of seats.")
+    ranks: int = Field(
+        len(CARDS), ge=2, le=len(RANKS), description="Ranks of the deck, which has two cards each."
+    )
+    raises: int = Field(
+        MOST_RAISES, ge=1, le=4, description="Most raises in a round, of all players together."
+    )
+
+    @model_validator(mode="after")
+    def _deck_suffices(self) -> Self:
+        if COPIES * self.ranks <= self.players:
+            raise ValueError(
+                f"{self.players} players and the board need more than the {COPIES * self.ranks} "
+                "cards of the deck: set more ranks"
+            )
+        return self
+
+
+@dataclass(frozen=True)
 class LeducBetting:
     """All moves so far, and the chips that each player has put into the pot."""
 
     rounds: tuple[str, ...] = ("",)
     """The moves of each round, e.g. `("crc", "r")`."""
-    chips: tuple[int, int] = (ANTE, ANTE)
+    chips: tuple[int, ...] = (ANTE, ANTE)
+    most_raises: int = MOST_RAISES
+    player: int = 0
+    """The player who moves next; the first one who has not folded begins each round."""
+    waiting: int = 2
+    """Players who move before the round ends, unless there is a raise."""
+    folded: frozenset[int] = frozenset()
+
+    @classmethod
+    def start(cls, options: LeducOptions) -> LeducBetting:
+        """Return the betting before the first move."""
+        players = options.players
+        return cls(chips=(ANTE,) * players, most_raises=options.raises, waiting=players)
 
     @property
     def _latest(self) -> str:
         return self.rounds[-1]
-
-    @property
-    def player(self) -> int:
-        """The player who moves next; player 0 begins each round."""
-        return len(self._latest) % 2
 
     @property
     def price(self) -> int:
@@ -57,45 +83,56 @@ class LeducBetting:
         """Chips in the pot."""
         return sum(self.chips)
 
+    @cached_property
+    def left(self) -> tuple[int, ...]:
+        """The players who have not folded."""
+        return tuple(seat for seat in range(len(self.chips)) if seat not in self.folded)
+
     @property
     def legal(self) -> str:
         """The legal moves. Nothing to call means nothing to fold to."""
-        # Two raises per round, of both players together.
-        can_raise = self._latest.count("r") < MOST_RAISES
+        can_raise = self._latest.count("r") < self.most_raises
         return ("f" if self.price else "") + "c" + ("r" if can_raise else "")
-
-    @property
-    def folded(self) -> int | None:
-        """The player who has folded, if one has."""
-        return (len(self._latest) - 1) % 2 if self._latest.endswith("f") else None
 
     @property
     def awaits_board(self) -> bool:
         """True if the first round is over, so that the board card comes next."""
-        return len(self.rounds) == 1 and self._is_called
+        return len(self.rounds) == 1 and not self.waiting and len(self.left) > 1
 
     @property
     def is_over(self) -> bool:
-        """True if no move follows: after a fold, or at the end of the second round."""
-        return self.folded is not None or (len(self.rounds) == 2 and self._is_called)
-
-    @property
-    def _is_called(self) -> bool:
-        # The first call of a round is a check, which leaves the other player to move.
-        return self._latest.endswith("c") and len(self._latest) > 1
+        """True if no move follows: with one player left, or at the end of the second round."""
+        return len(self.left) == 1 or (len(self.rounds) == 2 and not self.waiting)
 
     def after(self, move: str) -> LeducBetting:
         """Return the betting after a legal move."""
-        # A fold adds nothing; a call matches the other player; a raise adds its amount on top.
-        chips = list(self.chips)
-        if move != "f":
+        # A fold adds nothing; a call matches the others; a raise adds its amount on top.
+        chips, folded, waiting = list(self.chips), self.folded, self.waiting - 1
+        if move == "f":
+            folded |= {self.player}
+        else:
             added = RAISES[len(self.rounds) - 1] if move == "r" else 0
             chips[self.player] = max(chips) + added
-        return LeducBetting((*self.rounds[:-1], self._latest + move), (chips[0], chips[1]))
+        if move == "r":
+            # All others who have not folded answer it.
+            waiting = len(self.left) - 1
+        seats = len(chips)
+        order = ((self.player + step) % seats for step in range(1, seats + 1))
+        following = next((seat for seat in order if seat not in folded), self.player)
+        rounds = (*self.rounds[:-1], self._latest + move)
+        return replace(
+            self,
+            rounds=rounds,
+            chips=tuple(chips),
+            folded=folded,
+            waiting=waiting,
+            player=following,
+        )
 
     def next_round(self) -> LeducBetting:
         """Return the betting after the board card."""
-        return LeducBetting((*self.rounds, ""), self.chips)
+        first, waiting = self.left[0], len(self.left)
+        return replace(self, rounds=(*self.rounds, ""), player=first, waiting=waiting)
 
     def __str__(self) -> str:
         return "/".join(self.rounds)
@@ -104,33 +141,35 @@ class LeducBetting:
 def strength(card: str, board: str) -> int:
     """Return a number that is greater for a better hand: a pair, else the higher card."""
     # A pair beats every single card; two players cannot both have one.
-    return len(CARDS) if card == board else CARDS.index(card)
+    return len(RANKS) if card == board else RANKS.index(card)
 
 
-def chips_won(betting: LeducBetting, cards: tuple[str, ...], board: str) -> float:
-    """Return what player 0 wins in a finished hand; equal hands share the pot."""
-    if betting.folded is not None:
-        # Only the folder's own chips change hands.
-        return float(betting.chips[betting.folded] * (1 if betting.folded == 1 else -1))
-    first, second = (strength(card, board) for card in cards)
-    # Before a showdown both have put in the same.
-    return float(betting.chips[1] * ((first > second) - (first < second)))
+def chips_won(betting: LeducBetting, cards: tuple[str, ...], board: str) -> tuple[float, ...]:
+    """Return what each player wins in a finished hand; equal hands share the pot."""
+    won = [-float(chips) for chips in betting.chips]
+    winners = betting.left
+    if len(winners) > 1:
+        best = max(strength(cards[seat], board) for seat in winners)
+        winners = tuple(seat for seat in winners if strength(cards[seat], board) == best)
+    for seat in winners:
+        won[seat] += betting.pot / len(winners)
+    return tuple(won)
 
 
 def copies_left(card: str, seen: tuple[str, ...]) -> int:
     """Return how many of the two copies of a card are not among the seen cards."""
-    return 2 - seen.count(card)
+    return COPIES - seen.count(card)
 
 
 @cache
-def card_chances(seen: tuple[str, ...]) -> Mapping[str, float]:
+def card_chances(seen: tuple[str, ...], deck: tuple[str, ...] = CARDS) -> Mapping[str, float]:
     """Return the probability of each card to be the next one of the deck."""
-    left = {card: copies_left(card, seen) for card in CARDS}
+    left = {card: copies_left(card, seen) for card in deck}
     # Read-only, because all callers share it.
     return MappingProxyType({card: n / sum(left.values()) for card, n in left.items() if n})
 
 
-# Actions, events and notes
+# Actions and events
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +217,7 @@ class Raise(Action):
 
 
 MOVES: dict[str, Action] = {"f": Fold(), "c": CheckCall(), "r": Raise()}
-"""The actions of the players, by the letters of `betting`."""
-MOST_MOVES = 4
-"""Moves in one round: check, raise, raise, call."""
-
+"""The actions of the players, by their letters."""
 LETTERS = {action: letter for letter, action in MOVES.items()}
 
 
@@ -217,77 +253,7 @@ class LeducMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeducShowdown(Event):
-    """Public: both cards, after a hand without a fold."""
+    """Public: the cards of the players left at the end, if there are several."""
 
     cards: tuple[str, ...]
-
-
-class LeducNotes(Notes):
-    """The table as one viewer sees it. Texts, arrays, bots and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
-
-    def __init__(self, game: ObservedGame, player: int) -> None:
-        super().__init__(game, player)
-        self.cards: dict[int, str] = {}
-        """The cards that the viewer has seen, by seat."""
-        self.board = ""
-        """The board card; empty before it is dealt."""
-        self.betting = LeducBetting()
-        self.is_shown = False
-        """Whether both cards were shown at the end."""
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the viewer witnessed."""
-        match event:
-            case HoleCardDealt(player, card):
-                self.cards[player] = card
-            case BoardCardDealt(card):
-                self.board = card
-                self.betting = self.betting.next_round()
-            case LeducMoved(move=move):
-                self.betting = self.betting.after(move[0])
-            case LeducShowdown(cards):
-                self.cards = dict(enumerate(cards))
-                self.is_shown = True
-
-    @property
-    def own(self) -> str:
-        """The viewer's own card; empty before the deal."""
-        return self.cards.get(self.player, "")
-
-
-class LeducArrays(GameArrays):
-    """Observations of Leduc hold'em as arrays."""
-
-    @property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        return {
-            "player": ArraySpec(shape=(2,), low=0, high=1),
-            "cards": ArraySpec(shape=(2, len(CARDS)), low=0, high=1),
-            "board": ArraySpec(shape=(len(CARDS),), low=0, high=1),
-            "moves": ArraySpec(shape=(2, MOST_MOVES, len(MOVES)), low=0, high=1),
-            "chips": ArraySpec(shape=(2,), low=0, high=MOST_CHIPS),
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        notes = observation.notes
-        assert isinstance(notes, LeducNotes)
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
-        arrays["player"][observation.player] = 1
-        # Only cards that the observer has seen; the others stay zeros.
-        for seat, card in notes.cards.items():
-            arrays["cards"][seat, CARDS.index(card)] = 1
-        if notes.board:
-            arrays["board"][CARDS.index(notes.board)] = 1
-        for number, moves in enumerate(notes.betting.rounds):
-            for place, move in enumerate(moves):
-                arrays["moves"][number, place, list(MOVES).index(move)] = 1
-        arrays["chips"][:] = notes.betting.chips
-        return arrays
+    """By seat; empty for a player who has folded."""

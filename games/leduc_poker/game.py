@@ -1,12 +1,14 @@
-"""Leduc hold'em: six cards, two rounds of betting and a board card.
+"""Leduc hold'em: two cards of each rank, two rounds of betting and a board card.
 
 F. Southey, M. Bowling, B. Larson, C. Piccione, N. Burch, D. Billings and C. Rayner, "Bayes' bluff:
 opponent modelling in poker", UAI 2005. Between optimal players it is worth -0.0856 chips to
-player 0. Suits do not matter, so cards are named by their rank and chance counts the copies.
+player 0. Suits do not matter, so cards are named by their rank and chance counts the copies. The
+game of three and more players is that of OpenSpiel's `leduc_poker`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import product
@@ -22,16 +24,18 @@ from arena import (
     State,
 )
 from games.leduc_poker.betting import (
-    CARDS,
+    ANTE,
     LETTERS,
-    MOST_CHIPS,
     MOVES,
+    RAISES,
+    RANKS,
     BoardCardDealt,
     DealBoardCard,
     DealHoleCards,
     HoleCardDealt,
     LeducBetting,
     LeducMoved,
+    LeducOptions,
     LeducShowdown,
     card_chances,
     chips_won,
@@ -43,38 +47,43 @@ if TYPE_CHECKING:
 
 
 @cache
-def value_at_random(betting: LeducBetting, cards: tuple[str, ...], board: str) -> float:
-    """Return the expected chips of player 0 if both players choose evenly from here on."""
+def value_at_random(
+    betting: LeducBetting, cards: tuple[str, ...], board: str, deck: tuple[str, ...]
+) -> float:
+    """Return the expected chips of player 0 of two if both choose evenly from here on."""
     if betting.is_over:
-        return chips_won(betting, cards, board)
+        return chips_won(betting, cards, board)[0]
     if betting.awaits_board:
         following = betting.next_round()
-        chances = card_chances(cards).items()
-        return sum(p * value_at_random(following, cards, card) for card, p in chances)
+        chances = card_chances(cards, deck).items()
+        return sum(p * value_at_random(following, cards, card, deck) for card, p in chances)
     # The mean over legal moves: each is equally likely.
-    values = [value_at_random(betting.after(move), cards, board) for move in betting.legal]
+    values = [value_at_random(betting.after(m), cards, board, deck) for m in betting.legal]
     return sum(values) / len(values)
 
 
 @cache
-def hole_outcomes() -> tuple[ChanceOutcome, ...]:
-    """Return all pairs of hole cards, with their probabilities."""
-    first = card_chances(())
-    return tuple(
-        ChanceOutcome(DealHoleCards((a, b)), first[a] * card_chances((a,))[b])
-        for a, b in product(CARDS, repeat=2)
-    )
+def hole_outcomes(players: int, deck: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
+    """Return all hole cards of the players, with their probabilities."""
+    found = []
+    for cards in product(deck, repeat=players):
+        draws = (card_chances(cards[:n], deck).get(card, 0.0) for n, card in enumerate(cards))
+        if chance := math.prod(draws):
+            found.append(ChanceOutcome(DealHoleCards(cards), chance))
+    return tuple(found)
 
 
 @cache
-def board_outcomes(cards: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
+def board_outcomes(cards: tuple[str, ...], deck: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
     """Return all board cards after these hole cards, with their probabilities."""
-    chances = card_chances(cards).items()
+    chances = card_chances(cards, deck).items()
     return tuple(ChanceOutcome(DealBoardCard(card), p) for card, p in chances)
 
 
 class LeducPoker(Game):
-    """Two players, no options: a hidden card each, and a board card between the rounds.
+    """A hidden card for each player, and a board card between the rounds.
+
+    `LeducOptions` lists the options.
 
     Example:
         >>> from games.leduc_poker.betting import DealHoleCards, Fold, Raise
@@ -88,14 +97,40 @@ class LeducPoker(Game):
 
     Text = "games.leduc_poker.text:LeducText"
     Analysis = "games.leduc_poker.assessor:LeducAnalysis"
-    Arrays = "games.leduc_poker.betting:LeducArrays"
+    Arrays = "games.leduc_poker.notes:LeducArrays"
     View = "games.leduc_poker.text:LeducView"
-    default_bots = ("equilibrium", "odds")
-
     name = "leduc_poker"
     summary = "poker with six cards and two rounds"
-    num_players = 2
-    return_scale = ReturnScale("return", "chips", -float(MOST_CHIPS), float(MOST_CHIPS))
+    Options = LeducOptions
+    options: LeducOptions
+
+    @property
+    def num_players(self) -> int:
+        return self.options.players
+
+    @property
+    def default_bots(self) -> tuple[str, ...]:
+        return ("equilibrium", "odds") if self.is_solved else ("odds", "odds")
+
+    @cached_property
+    def is_solved(self) -> bool:
+        """Whether an equilibrium is bundled: for the default options."""
+        return not self.options.model_dump(exclude_defaults=True)
+
+    @cached_property
+    def deck(self) -> tuple[str, ...]:
+        """The ranks of this game, lowest first."""
+        return RANKS[-self.options.ranks :]
+
+    @property
+    def most_chips(self) -> int:
+        """Chips that a player can lose."""
+        return ANTE + self.options.raises * sum(RAISES)
+
+    @property
+    def return_scale(self) -> ReturnScale:
+        most = float(self.most_chips)
+        return ReturnScale("return", "chips", -most, most * (self.num_players - 1))
 
     def _all_actions(self) -> Iterable[Action]:
         return MOVES.values()
@@ -112,7 +147,10 @@ class LeducPoker(Game):
     def initial_state(self) -> LeducState:
         return LeducState(self)
 
-    def new_batch(self, size: int) -> StateBatch:
+    def new_batch(self, size: int) -> StateBatch | None:
+        # With other options there may be too many positions.
+        if not self.is_solved:
+            return None
         from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
 
         return TabulatedBatch(self, size)
@@ -128,11 +166,14 @@ class LeducState(State):
         self.to_act = (CHANCE,)
         self.cards: tuple[str, ...] = ()
         self.board = ""
-        self.betting = LeducBetting()
+        self.betting = LeducBetting.start(game.options)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return the deals by rank, each with the probability of all its pairs of copies."""
-        return board_outcomes(self.cards) if self.cards else hole_outcomes()
+        deck = self.game.deck
+        if self.cards:
+            return board_outcomes(self.cards, deck)
+        return hole_outcomes(self.game.num_players, deck)
 
     def _legal_actions(self, player: int) -> ActionSet:
         return self.game.legal_sets[self.betting.legal]
@@ -159,12 +200,13 @@ class LeducState(State):
         self._continue()
 
     def _continue(self) -> None:
-        """Set who acts next; at the end show both cards, unless a player has folded."""
-        # After a fold no card is shown.
+        """Set who acts next; at the end show the cards of the players left, if there are two."""
+        # The last player left shows nothing.
         if self.betting.is_over:
-            self.to_act = ()
-            if self.betting.folded is None:
-                self.log.append(LeducShowdown(self.cards))
+            self.to_act, left = (), self.betting.left
+            if len(left) > 1:
+                shown = (card if seat in left else "" for seat, card in enumerate(self.cards))
+                self.log.append(LeducShowdown(tuple(shown)))
         elif self.betting.awaits_board:
             self.to_act = (CHANCE,)
         else:
@@ -172,20 +214,21 @@ class LeducState(State):
             self.turn += 1
 
     def returns(self) -> tuple[float, ...]:
-        """Return the chips won or lost; 0 for both before the end."""
+        """Return the chips won or lost; 0 for all before the end."""
         if not self.is_terminal:
-            return (0.0, 0.0)
-        chips = chips_won(self.betting, self.cards, self.board)
-        # Subtraction from 0.0 gives 0.0 instead of -0.0 for a shared pot.
-        return (chips, 0.0 - chips)
+            return (0.0,) * self.game.num_players
+        return chips_won(self.betting, self.cards, self.board)
 
     def reason(self) -> str:
-        names, folded = self.game.seat_names, self.betting.folded
-        if folded is not None:
-            return f"{names[folded]} folds"
-        first, second = (strength(card, self.board) for card in self.cards)
-        if first == second:
-            return "both hands are equal"
-        winner = 0 if first > second else 1
-        hand = "a pair" if self.cards[winner] == self.board else "the higher card"
-        return f"{names[winner]} has {hand}"
+        names, left = self.game.seat_names, self.betting.left
+        if len(left) == 1:
+            folded = [names[seat] for seat in range(len(names)) if seat not in left]
+            return f"{' and '.join(folded)} fold{'s' if len(folded) == 1 else ''}"
+        best = max(strength(self.cards[seat], self.board) for seat in left)
+        winners = [seat for seat in left if strength(self.cards[seat], self.board) == best]
+        if len(winners) > 1:
+            if len(names) == 2:
+                return "both hands are equal"
+            return f"{' and '.join(names[seat] for seat in winners)} have equal hands"
+        hand = "a pair" if self.cards[winners[0]] == self.board else "the higher card"
+        return f"{names[winners[0]]} has {hand}"

@@ -1,8 +1,8 @@
 """Exact probabilities of a hand of Leduc hold'em, the knowledge of one seat, strategies and bots.
 
-The declared model of play: the other player draws evenly from its legal moves. These do not depend
-on its card, so its moves reveal nothing, and the posterior is that of the unseen copies. This is
-also what logically follows from the events. `hand_probabilities` takes any other model.
+The declared model of play: the others draw evenly from their legal moves. These do not depend on
+their cards, so their moves reveal nothing, and the posterior is that of the unseen copies. This is
+also what logically follows from the events. `hand_probabilities` takes another model for two.
 
 Strategies are tables: a row of probabilities for each information set. A file has one line per
 information set: own card, board card (`-` in the first round), moves so far (rounds parted by `/`),
@@ -13,39 +13,40 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from arena import Action, Decision, Event, Observation, Placement, Seat
-from arena.core.observation import ObservedGame
+from arena.core.errors import UsageError
 from games.leduc_poker.betting import (
     CARDS,
     MOVES,
     LeducBetting,
-    LeducNotes,
     card_chances,
     copies_left,
     strength,
 )
+from games.leduc_poker.game import LeducPoker
+from games.leduc_poker.notes import LeducNotes
 
 
 @dataclass(frozen=True, slots=True)
 class ShowdownChances:
-    """Probabilities of the results if both cards are shown at the end; they add up to 1."""
+    """Probabilities of the results if the cards are shown at the end; they add up to 1."""
 
     win: float
     tie: float
 
     @property
     def lose(self) -> float:
-        """Probability that the other hand is better."""
+        """Probability that another hand is better."""
         return max(0.0, 1 - self.win - self.tie)
 
     @property
     def share(self) -> float:
-        """Expected share of the pot: a tie gives half of it."""
+        """Expected share of the pot: a tie gives half of it, as there are two cards of a rank."""
         return self.win + self.tie / 2
 
 
@@ -54,27 +55,29 @@ def showdown_chances(notes: LeducNotes, strategy: Strategy | None = None) -> Sho
 
     Args:
         notes: Facts of the viewer, whose card has been dealt.
-        strategy: The model of how the other player plays; None: it moves at random.
+        strategy: The model of how the other player of two plays; None: all move at random.
     """
     own, win, tie = notes.own, 0.0, 0.0
-    for other, chance in hand_probabilities(notes, strategy).items():
+    rivals = [seat for seat in notes.betting.left if seat != notes.player]
+    for cards, chance in joint_hands(notes, rivals, strategy):
         # Before the board card, all of its possible values are summed over.
-        boards = {notes.board: 1.0} if notes.board else card_chances((own, other))
+        seen = (own, *cards)
+        boards = {notes.board: 1.0} if notes.board else card_chances(seen, notes.game.deck)
         for board, weight in boards.items():
-            # Joint probability of the other card and the board card.
-            margin = strength(own, board) - strength(other, board)
+            # Joint probability of the other cards and the board card.
+            margin = strength(own, board) - max(strength(card, board) for card in cards)
             win += chance * weight * (margin > 0)
             tie += chance * weight * (margin == 0)
     return ShowdownChances(win, tie)
 
 
 class LeducKnowledge:
-    """Knowledge of one seat about the card of the other one.
+    """Knowledge of one seat about the cards of the others.
 
     Args:
         game: The game that is played.
         player: The seat.
-        strategy: The model of how the other player plays; None: it moves at random.
+        strategy: The model of how the other player of two plays; None: all move at random.
 
     Example:
         >>> from games.leduc_poker.game import LeducPoker
@@ -87,7 +90,7 @@ class LeducKnowledge:
         3
     """
 
-    def __init__(self, game: ObservedGame, player: int, strategy: Strategy | None = None) -> None:
+    def __init__(self, game: LeducPoker, player: int, strategy: Strategy | None = None) -> None:
         self.notes = LeducNotes(game, player)
         """The facts that it rests on."""
         self._strategy = strategy
@@ -96,25 +99,34 @@ class LeducKnowledge:
         """Add one more event that the player witnessed."""
         self.notes.update(event)
 
-    def probabilities(self) -> dict[str, float]:
-        """Return the probability of each card of the other player."""
-        return hand_probabilities(self.notes, self._strategy)
+    @property
+    def _others(self) -> list[int]:
+        seats = range(self.notes.game.num_players)
+        return [seat for seat in seats if seat != self.notes.player]
+
+    def probabilities(self, other: int | None = None) -> dict[str, float]:
+        """Return the probability of each card of another player; of two it needs no number."""
+        return hand_probabilities(self.notes, self._strategy, other)
 
     def placement(self) -> Placement:
-        """Return the probabilities of the other player's card as a table of one row."""
-        chances = self.probabilities()
-        other = self.notes.game.seat_names[1 - self.notes.player]
-        row = tuple(chances.get(card, 0.0) for card in CARDS)
-        return Placement((f"card of {other}",), ("hidden card",), CARDS, (row,))
+        """Return the probabilities of the others' cards as a table, a row for each of them."""
+        game, others = self.notes.game, self._others
+        rows = []
+        for other in others:
+            chances = self.probabilities(other)
+            rows.append(tuple(chances.get(card, 0.0) for card in game.deck))
+        things = tuple(f"card of {game.seat_names[other]}" for other in others)
+        return Placement(things, ("hidden card",) * len(rows), game.deck, tuple(rows))
 
     def entropy(self) -> float:
-        """Return the uncertainty about the card of the other player, in bits."""
+        """Return the uncertainty about the cards of the other players, in bits."""
         # H = -sum p log2 p; cards of probability 0 are not listed.
-        return math.fsum(-p * math.log2(p) for p in self.probabilities().values())
+        hands = joint_hands(self.notes, self._others, self._strategy)
+        return math.fsum(-p * math.log2(p) for _, p in hands)
 
     def world_count(self) -> int:
-        """Return the number of cards that the other player may have; suits do not count."""
-        return len(self.probabilities())
+        """Return the number of cards that the others may have; suits do not count."""
+        return sum(1 for _ in joint_hands(self.notes, self._others, self._strategy))
 
 
 # Strategies
@@ -185,8 +197,10 @@ def probabilities(strategy: Strategy, observation: Observation) -> dict[Action, 
     return {MOVES[move]: p for move, p in strategy[own_key(notes)].items()}
 
 
-def hand_probabilities(notes: LeducNotes, strategy: Strategy | None = None) -> dict[str, float]:
-    """Return the probability of each card of the other player, given all that the viewer saw.
+def hand_probabilities(
+    notes: LeducNotes, strategy: Strategy | None = None, other: int | None = None
+) -> dict[str, float]:
+    """Return the probability of each card of another player, given all that the viewer saw.
 
     With h a card of the other player and a_1, ..., a_k its moves,
 
@@ -194,15 +208,16 @@ def hand_probabilities(notes: LeducNotes, strategy: Strategy | None = None) -> d
 
     Args:
         notes: Facts of the viewer.
-        strategy: The model of how the other player plays. None: it draws evenly from its legal
-            moves, so that the moves reveal nothing.
+        strategy: The model of how the other player of two plays. None: all draw evenly from their
+            legal moves, so that the moves reveal nothing.
+        other: The seat of the other player; None: that of the other one of two.
     """
-    other = 1 - notes.player
+    other = 1 - notes.player if other is None else other
     # After a showdown nothing is left to infer.
     if other in notes.cards:
         return {notes.cards[other]: 1.0}
-    seen = (notes.own, notes.board)
-    weights = {card: float(copies_left(card, seen)) for card in CARDS}
+    seen = _seen(notes)
+    weights = {card: float(copies_left(card, seen)) for card in notes.game.deck}
     if strategy is not None:
         # Bayes: the prior by copies, times the probability of the moves that were made.
         for card in weights:
@@ -212,6 +227,41 @@ def hand_probabilities(notes: LeducNotes, strategy: Strategy | None = None) -> d
         # The model excludes what the other player did: only the cards themselves count.
         return hand_probabilities(notes)
     return {card: weight / total for card, weight in weights.items() if weight}
+
+
+def joint_hands(
+    notes: LeducNotes, seats: Sequence[int], strategy: Strategy | None = None
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield the cards that some other players may have, with their probabilities.
+
+    Args:
+        notes: Facts of the viewer.
+        seats: The other players.
+        strategy: See `hand_probabilities`.
+    """
+    if len(seats) == 1:
+        for card, chance in hand_probabilities(notes, strategy, seats[0]).items():
+            yield (card,), chance
+        return
+
+    def draw(cards: tuple[str, ...], chance: float) -> Iterator[tuple[tuple[str, ...], float]]:
+        if len(cards) == len(seats):
+            yield cards, chance
+            return
+        known = notes.cards.get(seats[len(cards)])
+        # The cards drawn so far are not in the deck any more; those that were shown never are.
+        drawn = (c for seat, c in zip(seats, cards, strict=False) if seat not in notes.cards)
+        chances = {known: 1.0} if known else card_chances((*seen, *drawn), notes.game.deck)
+        for card, probability in chances.items():
+            yield from draw((*cards, card), chance * probability)
+
+    seen = _seen(notes)
+    yield from draw((), 1.0)
+
+
+def _seen(notes: LeducNotes) -> tuple[str, ...]:
+    """Return the cards that the viewer has seen."""
+    return (*notes.cards.values(), *filter(None, (notes.board,)))
 
 
 def _likelihood(notes: LeducNotes, strategy: Strategy, card: str, player: int) -> float:
@@ -274,6 +324,14 @@ class Equilibrium(LeducBot):
     Whatever the other player does, it loses on average at most its exploitability more than the
     value of the game; `tests/games/test_leduc_poker.py` states the figure.
     """
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        assert isinstance(seat.game, LeducPoker)
+        if not seat.game.is_solved:
+            raise UsageError(
+                "bot:equilibrium knows leduc_poker with its default options only; use bot:odds"
+            )
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
         return probabilities(equilibrium(), observation)

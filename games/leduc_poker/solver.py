@@ -111,7 +111,7 @@ class LeducSolver:
                     chance = card_chances(())[first] * card_chances((first,)).get(second, 0.0)
                     if board:
                         chance *= card_chances((first, second)).get(board, 0.0)
-                    matrix[i, j] = chance * chips_won(betting, (first, second), board)
+                    matrix[i, j] = chance * chips_won(betting, (first, second), board)[0]
             self._payoffs[key] = matrix
         matrix = self._payoffs[key]
         # Zero-sum: the values of player 1 are the negative ones, with its own cards as rows.

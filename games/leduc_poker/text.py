@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from arena import Event, GameText, Observation, Tabletop, TextLevel, Tile, TileRow
-from arena.core.observation import ObservedGame
 from arena.core.tabletop import Panel
 from arena.core.text import per_cent
 from games.leduc_poker.betting import (
+    COPIES,
+    RAISES,
     BoardCardDealt,
     HoleCardDealt,
     LeducMoved,
-    LeducNotes,
     strength,
 )
 from games.leduc_poker.betting import LeducShowdown as Shown
+from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.knowledge import hand_probabilities, showdown_chances
+from games.leduc_poker.notes import LeducNotes
 
-RULES = (
-    "Leduc hold'em, two players. The deck has six cards: two Jacks, two Queens and two Kings. Both "
-    "put one chip into the pot and are dealt one card each, face down. A round of betting follows. "
-    "Then one card of the deck is dealt face up to the board, and a second round of betting "
-    "follows. Player 0 begins each round. Fold gives the pot to the other player; it is allowed "
-    "only after a raise. Call matches the chips of the other player; if there is no raise to "
-    "match, it costs nothing (a check). Raise matches them and adds 2 chips in the first round, 4 "
-    "in the second; each round has at most two raises, of both players together. A round ends with "
-    "a call, but the first player's call without a raise leaves the other one to move. After the "
-    "second round both cards are shown: a card of the same rank as the board card, a pair, "
-    "wins; else the higher rank (Jack, Queen, King) wins; equal ranks share the pot. Your return "
-    "is the number of chips that you win or lose.\n"
-    "Your action: fold | call | raise. For example: call"
-)
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _rules(game: LeducPoker) -> str:
+    """Return the rules, with the numbers of this game."""
+    players, deck, two = game.num_players, game.deck, game.num_players == 2
+    size = len(deck) * COPIES
+    cards = _listed([f"two {'Sixes' if card == 'Six' else f'{card}s'}" for card in deck])
+    raises = "one raise" if game.options.raises == 1 else f"{NUMBERS[game.options.raises]} raises"
+    first, second = RAISES
+    begins = "" if two else ", or the next player who has not folded"
+    fold = "gives the pot to the other player" if two else "gives up the hand"
+    last = "" if two else " The last player who has not folded wins the pot."
+    matched = "the other player" if two else "the highest bet"
+    ends = (
+        "A round ends with a call, but the first player's call without a raise leaves the other "
+        "one to move."
+        if two
+        else "A round ends when all players left have called the last raise, or all have checked."
+    )
+    shown = "both cards are shown" if two else "the cards of all players left are shown"
+    return (
+        f"Leduc hold'em, {NUMBERS[players]} players. The deck has "
+        f"{NUMBERS[size] if size < len(NUMBERS) else size} cards: {cards}. "
+        f"{'Both put' if two else 'Each puts'} one chip into the pot and "
+        f"{'are' if two else 'is'} dealt one card{' each' if two else ''}, face down. A round of "
+        "betting follows. Then one card of the deck is dealt face up to the board, and a second "
+        f"round of betting follows. Player 0 begins each round{begins}. Fold {fold}; it is allowed "
+        f"only after a raise.{last} Call matches the chips of {matched}; if there is no raise to "
+        f"match, it costs nothing (a check). Raise matches them and adds {first} chips in the "
+        f"first round, {second} in the second; each round has at most {raises}, of "
+        f"{'both' if two else 'all'} players together. {ends} After the second round {shown}: a "
+        "card of the same rank as the board card, a pair, wins; else the higher rank "
+        f"({', '.join(deck)}) wins; equal ranks share the pot. Your return is the number of chips "
+        "that you win or lose.\n"
+        "Your action: fold | call | raise. For example: call"
+    )
 
 
 def _notes(notes: LeducNotes) -> str:
@@ -48,12 +77,17 @@ def _notes(notes: LeducNotes) -> str:
 
 def _deductions(notes: LeducNotes) -> Iterator[str]:
     """Yield the exact probabilities, which count cards and ignore what moves suggest."""
-    cards = ", ".join(f"{card} {per_cent(p)}" for card, p in hand_probabilities(notes).items())
-    chances = showdown_chances(notes)
-    yield f"By the unseen cards alone, the other player has: {cards}."
+    two = notes.game.num_players == 2
+    # Without a showdown all other cards are equally unknown: one list is that of each player.
+    other = (notes.player + 1) % notes.game.num_players
+    chances = hand_probabilities(notes, other=other)
+    cards = ", ".join(f"{card} {per_cent(p)}" for card, p in chances.items())
+    showdown = showdown_chances(notes)
+    yield f"By the unseen cards alone, {'the' if two else 'each'} other player has: {cards}."
+    rivals = "" if two else " of all players left"
     yield (
-        f"At a showdown you would win with {per_cent(chances.win)}, tie with "
-        f"{per_cent(chances.tie)} and lose with {per_cent(chances.lose)}."
+        f"At a showdown{rivals} you would win with {per_cent(showdown.win)}, tie with "
+        f"{per_cent(showdown.tie)} and lose with {per_cent(showdown.lose)}."
     )
     price = notes.betting.price
     if price:
@@ -61,12 +95,14 @@ def _deductions(notes: LeducNotes) -> Iterator[str]:
         needed = price / (notes.betting.pot + price)
         yield (
             f"If no raise follows, a call pays if your expected share of the pot is above "
-            f"{per_cent(needed)}; it is {per_cent(chances.share)}."
+            f"{per_cent(needed)}; it is {per_cent(showdown.share)}."
         )
 
 
 class LeducText(GameText):
     """Texts of Leduc hold'em."""
+
+    game: LeducPoker
 
     def new_notes(self, player: int) -> LeducNotes:
         return LeducNotes(self.game, player)
@@ -75,7 +111,7 @@ class LeducText(GameText):
         return {"check": "call", "match": "call", "bet": "raise", "reraise": "raise"}
 
     def rules(self) -> str:
-        return RULES
+        return _rules(self.game)
 
     def narrate(self, event: Event) -> str:
         """Return one event as a sentence."""
@@ -92,8 +128,11 @@ class LeducText(GameText):
                 if not chips:
                     return f"{names[player]} checks."
                 return f"{names[player]} {move}s: {chips} chips."
-            case Shown((first, second)):
-                return f"{names[0]} shows the {first}, {names[1]} the {second}."
+            case Shown(cards):
+                shown = [(name, card) for name, card in zip(names, cards, strict=True) if card]
+                (first, card), *rest = shown
+                others = ", ".join(f"{name} the {each}" for name, each in rest)
+                return f"{first} shows the {card}, {others}."
             case _:
                 raise TypeError(f"{event!r} is not an event of Leduc hold'em")
 
@@ -122,7 +161,7 @@ class LeducView:
         seat: The seat of the viewer; None for a viewer who sees everything.
     """
 
-    def __init__(self, game: ObservedGame, seat: int | None) -> None:
+    def __init__(self, game: LeducPoker, seat: int | None) -> None:
         self._game = game
         self._notes = LeducNotes(game, -1 if seat is None else seat)
         self._is_dealt = False
@@ -134,9 +173,9 @@ class LeducView:
         self._notes.update(event)
 
     def tabletop(self) -> Tabletop:
-        """Return the table now: both hands with their chips, the board, and the moves."""
+        """Return the table now: all hands with their chips, the board, and the moves."""
         notes = self._notes
-        rows = [self._hand(seat) for seat in (0, 1)]
+        rows = [self._hand(seat) for seat in range(self._game.num_players)]
         if notes.board:
             rows.append(TileRow((Tile(notes.board, "accent"),), "Board"))
         lines = tuple(
@@ -158,12 +197,15 @@ class LeducView:
 
     def _caption(self) -> str:
         notes, names = self._notes, self._game.seat_names
-        folded = notes.betting.folded
-        if folded is not None:
-            return f"{names[folded]} folds; {names[1 - folded]} takes the pot."
+        left = notes.betting.left
+        if len(left) == 1:
+            folded = [names[seat] for seat in range(len(names)) if seat not in left]
+            verb = "folds" if len(folded) == 1 else "fold"
+            return f"{' and '.join(folded)} {verb}; {names[left[0]]} takes the pot."
         if not notes.is_shown:
             return f"Pot: {notes.betting.pot} chips."
-        first, second = (strength(notes.cards[seat], notes.board) for seat in (0, 1))
-        if first == second:
+        best = max(strength(notes.cards[seat], notes.board) for seat in left)
+        winners = [seat for seat in left if strength(notes.cards[seat], notes.board) == best]
+        if len(winners) > 1:
             return "Equal hands share the pot."
-        return f"{names[0 if first > second else 1]} takes the pot of {notes.betting.pot} chips."
+        return f"{names[winners[0]]} takes the pot of {notes.betting.pot} chips."

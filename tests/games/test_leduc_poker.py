@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from arena.agents.agent import Seat, uniform
 from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import Assessment, sum_measurements
-from arena.core.errors import IllegalAction
+from arena.core.errors import IllegalAction, UsageError
 from arena.core.event import Decision, Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
@@ -27,6 +28,7 @@ from arena.evaluation.exploitability import (
     exploitability,
     information_sets,
 )
+from arena.testing import check_game
 from games.leduc_poker.assessor import LeducAssessor
 from games.leduc_poker.betting import (
     CARDS,
@@ -34,8 +36,8 @@ from games.leduc_poker.betting import (
     DealBoardCard,
     DealHoleCards,
     LeducBetting,
-    LeducNotes,
     LeducShowdown,
+    strength,
 )
 from games.leduc_poker.game import LeducPoker, LeducState
 from games.leduc_poker.knowledge import (
@@ -51,6 +53,7 @@ from games.leduc_poker.knowledge import (
     showdown_chances,
     write_strategy,
 )
+from games.leduc_poker.notes import LeducNotes
 from games.leduc_poker.solver import LeducSolver
 
 GAME = LeducPoker()
@@ -257,6 +260,87 @@ def test_a_showdown_ends_the_uncertainty() -> None:
     assert knowledge.entropy() == 0 and knowledge.world_count() == 1
 
 
+THREE = LeducPoker(players=3, ranks=4)
+
+
+def of_three(cards: list[str], moves: str) -> State:
+    """The position of three players after a deal and moves; upper case deals the board card."""
+    state, names = THREE.initial_state(), {card[0]: card for card in THREE.deck}
+    state.apply(CHANCE, DealHoleCards(tuple(names[card] for card in cards)))
+    for letter in moves:
+        action = DealBoardCard(names[letter]) if letter in names else MOVES[letter]
+        state.apply(state.to_act[0], action)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("moves", "returns", "reason"),
+    [
+        ("rff", (2, -1, -1), "Player 1 and Player 2 fold"),
+        ("crcfTrf", (-1, 4, -3), "Player 0 and Player 2 fold"),
+        ("crcfTrc", (-1, 8, -7), "Player 1 has the higher card"),
+        ("cccQccc", (-1, -1, 2), "Player 2 has a pair"),
+    ],
+)
+def test_hands_of_three(moves: str, returns: tuple[float, ...], reason: str) -> None:
+    state = of_three(["T", "K", "Q"], moves)
+    assert state.returns() == returns and state.reason() == reason
+    shown = state.log.events[-1]
+    if moves == "crcfTrc":
+        # A player who has folded shows nothing.
+        assert shown == LeducShowdown(("", "King", "Queen"))
+        assert "Player 1 shows the King, Player 2 the Queen." in state.observe(0).text("events")
+
+
+@pytest.mark.parametrize("moves", ["", "rcc", "crcc", "ccc", "cccJ", "rccJcr"])
+def test_the_posterior_of_three_equals_brute_force(moves: str) -> None:
+    state = of_three(["T", "K", "Q"], moves)
+    deck = [card for card in THREE.deck for _ in range(2)]
+    for player in range(3):
+        knowledge = LeducKnowledge(THREE, player)
+        for event in state.observe(player).events:
+            knowledge.update(event)
+        notes = knowledge.notes
+        rest = list(deck)
+        for card in filter(None, (notes.own, notes.board)):
+            rest.remove(card)
+        pairs = Counter(permutations(rest, 2))
+        chances = {pair: n / pairs.total() for pair, n in pairs.items()}
+        assert knowledge.world_count() == len(chances)
+        bits = -sum(p * math.log2(p) for p in chances.values())
+        assert knowledge.entropy() == pytest.approx(bits)
+        rows = knowledge.placement().probabilities
+        for seat, row in enumerate(rows):
+            expected = [
+                sum(p for pair, p in chances.items() if pair[seat] == card) for card in THREE.deck
+            ]
+            assert row == pytest.approx(expected)
+        # The showdown over all orders of the deck.
+        win = tie = 0.0
+        for order in permutations(rest, 3):
+            board = notes.board or order[2]
+            strengths = [strength(card, board) for card in (notes.own, *order[:2])]
+            win += strengths[0] > max(strengths[1:])
+            tie += strengths[0] == max(strengths[1:])
+        orders = math.perm(len(rest), 3)
+        found = showdown_chances(notes)
+        assert (found.win, found.tie) == pytest.approx((win / orders, tie / orders))
+
+
+def test_other_options() -> None:
+    with pytest.raises(UsageError, match="set more ranks"):
+        LeducPoker(players=4, ranks=2)
+    with pytest.raises(UsageError, match="default options only; use bot:odds"):
+        Equilibrium(Seat(THREE, 0, random.Random(0)))
+    assert THREE.default_bots == ("odds", "odds")
+    rules = LeducPoker(players=3, ranks=6, raises=1).text.rules()
+    assert "12 cards: two Eights, two Nines, two Tens, two Jacks, two Queens and two Kings" in rules
+    assert "at most one raise, of all players together" in rules
+    assert LeducPoker(raises=3).return_scale.bounds == (-19, 19)
+    check_game(THREE, range(1))
+    check_game(LeducPoker(ranks=5, raises=3), range(1))
+
+
 # The equilibrium
 
 
@@ -360,12 +444,15 @@ def test_a_folded_pair_is_a_mistake() -> None:
 # OpenSpiel
 
 
-def test_equal_to_openspiel() -> None:
-    """Legal actions, players, returns and chances of 1,000 random games."""
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_equal_to_openspiel(players: int) -> None:
+    """Legal actions, players, returns and chances of 1,000 random games each."""
     pyspiel = pytest.importorskip("pyspiel", reason="pip install open_spiel")
-    reference, rng = pyspiel.load_game("leduc_poker"), random.Random(0)
+    reference = pyspiel.load_game("leduc_poker", {"players": players})
+    # Its deck has one rank more than there are players.
+    rng, game = random.Random(0), LeducPoker(players=players, ranks=players + 1)
     for _ in range(1000):
-        state, other = GAME.initial_state(), reference.new_initial_state()
+        state, other = game.initial_state(), reference.new_initial_state()
         assert isinstance(state, LeducState)
         while not state.is_terminal:
             player = state.to_act[0]
@@ -377,7 +464,7 @@ def test_equal_to_openspiel() -> None:
                     copies = [
                         (number, p)
                         for number, p in other.chance_outcomes()
-                        if CARDS[number // 2] == card
+                        if game.deck[number // 2] == card
                     ]
                     other.apply_action(rng.choice(copies)[0])
                 state.apply(CHANCE, action)
@@ -388,7 +475,7 @@ def test_equal_to_openspiel() -> None:
             state.apply(player, MOVES[letter])
             other.apply_action("fcr".index(letter))
         assert other.is_terminal()
-        assert tuple(other.returns()) == state.returns()
+        assert other.returns() == pytest.approx(state.returns())
 
 
 def test_betting_is_written_by_rounds() -> None:

@@ -1,0 +1,100 @@
+"""The table of Leduc hold'em as one viewer sees it, and its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
+from games.leduc_poker.betting import (
+    MOVES,
+    BoardCardDealt,
+    HoleCardDealt,
+    LeducBetting,
+    LeducMoved,
+    LeducShowdown,
+)
+from games.leduc_poker.game import LeducPoker
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class LeducNotes(Notes):
+    """The table as one viewer sees it. Texts, arrays, bots and views read it.
+
+    Args:
+        game: The game that is played.
+        player: The seat of the viewer; -1 for a viewer who sees everything.
+    """
+
+    game: LeducPoker
+
+    def __init__(self, game: LeducPoker, player: int) -> None:
+        super().__init__(game, player)
+        self.cards: dict[int, str] = {}
+        """The cards that the viewer has seen, by seat."""
+        self.board = ""
+        """The board card; empty before it is dealt."""
+        self.betting = LeducBetting.start(game.options)
+        self.is_shown = False
+        """Whether cards were shown at the end."""
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the viewer witnessed."""
+        match event:
+            case HoleCardDealt(player, card):
+                self.cards[player] = card
+            case BoardCardDealt(card):
+                self.board = card
+                self.betting = self.betting.next_round()
+            case LeducMoved(move=move):
+                self.betting = self.betting.after(move[0])
+            case LeducShowdown(cards):
+                self.cards |= {seat: card for seat, card in enumerate(cards) if card}
+                self.is_shown = True
+
+    @property
+    def own(self) -> str:
+        """The viewer's own card; empty before the deal."""
+        return self.cards.get(self.player, "")
+
+
+class LeducArrays(GameArrays):
+    """Observations of Leduc hold'em as arrays."""
+
+    game: LeducPoker
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        players, ranks = self.game.num_players, len(self.game.deck)
+        # All check but the last player, who raises; after each raise the others answer, and the
+        # last of them may raise again: check, raise, raise, call.
+        most_moves = (players - 1) * (self.game.options.raises + 1) + 1
+        return {
+            "player": ArraySpec(shape=(players,), low=0, high=1),
+            "cards": ArraySpec(shape=(players, ranks), low=0, high=1),
+            "board": ArraySpec(shape=(ranks,), low=0, high=1),
+            "moves": ArraySpec(shape=(2, most_moves, len(MOVES)), low=0, high=1),
+            "chips": ArraySpec(shape=(players,), low=0, high=self.game.most_chips),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        notes, deck = observation.notes, self.game.deck
+        assert isinstance(notes, LeducNotes)
+        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays["player"][observation.player] = 1
+        # Only cards that the observer has seen; the others stay zeros.
+        for seat, card in notes.cards.items():
+            arrays["cards"][seat, deck.index(card)] = 1
+        if notes.board:
+            arrays["board"][deck.index(notes.board)] = 1
+        for number, moves in enumerate(notes.betting.rounds):
+            for place, move in enumerate(moves):
+                arrays["moves"][number, place, list(MOVES).index(move)] = 1
+        arrays["chips"][:] = notes.betting.chips
+        return arrays

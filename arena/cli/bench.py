@@ -53,6 +53,7 @@ def list_command(as_json: JsonFlag = False) -> int:
         later = sorted(version for version in suite.commitments if version > suite.version)
         for version in later:
             echo(f"  version {version} is committed: {suite.commitments[version]}")
+            echo(f"  and waits for the {suite.beacons.get(version, 'reveal')}")
         echo()
     echo("arena bench run mini --player bot:detective --out FOLDER")
     return 0
@@ -193,6 +194,43 @@ async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
                     if checked.fault:
                         faults.append(checked.fault)
     return faults
+
+
+@app.command("reveal", cls=ArenaCommand, short_help="Write the next version of a suite.")
+@flag_groups
+def reveal_command(
+    suite: Annotated[str, typer.Argument(help="NAME of a suite, or its newest file (.json).")],
+    secret: Annotated[str, typer.Argument(help="Secret of the next version, 64 hex digits.")],
+    beacon: Annotated[str, typer.Argument(help="Value of its beacon, 64 hex digits.")],
+    next_beacon: Annotated[
+        str, Flag(help="Public random value of the future, for the version after it.")
+    ],
+    out: Annotated[Path, Flag(help="Folder of both files.")] = Path(),
+) -> int:
+    """Write the next version of a suite, and a new secret for the version after it.
+
+    Reveal: arena bench reveal mini SECRET VALUE --next-beacon "hash of Bitcoin block 1060000"
+    """
+    import secrets
+
+    from arena.episodes.files import write_whole
+    from arena.evaluation.benchmark import find_suite, reveal
+
+    new_secret = secrets.token_hex(32)
+    revealed = reveal(find_suite(suite), secret, beacon, new_secret, next_beacon)
+    path = out / f"{revealed.name}-{revealed.version}.json"
+    kept = out / f"{revealed.name}-{revealed.version + 1}.secret"
+    for each in (path, kept):
+        if each.exists():
+            raise UsageError(f"{each} exists; choose another --out")
+    try:
+        kept.touch(mode=0o600)
+        kept.write_text(f"{new_secret}\n", "utf-8")
+        write_whole(path, revealed.model_dump_json(indent=2) + "\n")
+    except OSError as error:
+        raise ArenaError(f"cannot write into {out}: {error.strerror}") from error
+    echo(f"{path}: {revealed.label}; publish it. Keep {kept} outside of every repository.")
+    return 0
 
 
 @app.command("site", cls=ArenaCommand, short_help="Write a leaderboard that opens from disk.")

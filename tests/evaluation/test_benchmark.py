@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 import shutil
@@ -34,6 +35,7 @@ from arena.evaluation.benchmark import (
     find_suite,
     read_model,
     read_suite,
+    reveal,
 )
 from arena.evaluation.benchmark.standings import make_standings, notable_games
 from arena.evaluation.benchmark.submission import make_card, read_submission, read_task
@@ -44,9 +46,9 @@ from arena.evaluation.store import Results
 PLAYER = "bot:detective"
 TABLES = ("shares", "seats", "games")
 PUBLISHED = {
-    "clue-bench 1": "2e9745c1038ea5ee",
-    "hidden-info-8 1": "3bc2c9d61d13029b",
-    "mini 1": "6ef39bbea4bc4e74",
+    "clue-bench 1": "03c3b28a385abe4c",
+    "hidden-info-8 1": "bbf34ff02ad73c80",
+    "mini 1": "66d67ddd00df66bc",
 }
 
 
@@ -80,7 +82,18 @@ def test_bundled_suites_are_complete_and_fix_their_deals() -> None:
         seeds = {slot.seed for each in suite.tasks for slot in suite.schedule(each, "bot:x")}
         # Each deal occurs once, with its two games: those of player and baseline.
         assert len(seeds) == sum(each.deals for each in suite.tasks)
-        assert suite.version + 1 in suite.commitments
+        assert suite.version + 1 in suite.commitments and suite.version + 1 in suite.beacons
+
+
+def test_a_later_version_differs_only_in_its_deals() -> None:
+    versions = {(suite.name, suite.version): suite for suite in bundled_suites()}
+    changed = {"version", "secret", "beacon", "commitments", "beacons"}
+    for suite in versions.values():
+        before = versions.get((suite.name, suite.version - 1))
+        if before is not None:
+            assert suite.model_dump(exclude=changed) == before.model_dump(exclude=changed)
+            assert suite.commitments[suite.version] == before.commitments[suite.version]
+            assert suite.beacons[suite.version] == before.beacons[suite.version]
 
 
 def test_bundled_suites_have_not_changed() -> None:
@@ -107,6 +120,8 @@ def test_the_hash_depends_on_the_content_and_not_on_the_layout(tmp_path: Path) -
         ({"tasks": [task("a", 3, 10**9)]}, "deals"),
         ({"more": 1}, "more"),
         ({"format": 2}, "format"),
+        ({"beacon": "cd" * 32}, "if, and only if, an earlier one has named it"),
+        ({"beacons": {"1": "a lottery"}}, "if, and only if, an earlier one has named it"),
     ],
 )
 def test_a_wrong_suite_is_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -128,6 +143,53 @@ def test_an_unknown_suite_or_version_is_named(name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         find_suite(name)
     assert find_suite("mini@1") == find_suite("mini")
+
+
+BEACON, NEXT_SECRET = "cd" * 32, "ef" * 32
+
+
+def next_version(**more: Any) -> Suite:
+    hashes = {"1": commitment("small", 1, SECRET), "2": commitment("small", 2, NEXT_SECRET)}
+    suite = a_suite(commitments=hashes, beacons={"2": "hash of block 1000"})
+    values = {"secret": NEXT_SECRET, "beacon": BEACON, "next_secret": "12" * 32} | more
+    return reveal(suite, next_beacon="hash of block 2000", **values)
+
+
+def test_the_deals_of_the_next_version_need_secret_and_beacon() -> None:
+    suite, first = next_version(), a_suite()
+    assert (suite.version, suite.tasks) == (2, first.tasks)
+    assert suite.commitments[3] == commitment("small", 3, "12" * 32)
+    assert suite.beacons == {2: "hash of block 1000", 3: "hash of block 2000"}
+    other = next_version(beacon="00" * 32)
+    seeds = [each.seed(each.tasks[0]) for each in (first, suite, other)]
+    assert len(set(seeds)) == 3
+    # As the guide states it.
+    text = f"{NEXT_SECRET}/{BEACON}/small/2/two"
+    assert seeds[1] == int(hashlib.sha256(text.encode()).hexdigest(), 16) % 2**53
+    with pytest.raises(UsageError, match="has committed itself to"):
+        next_version(secret="00" * 32)
+    with pytest.raises(UsageError, match="beacon: "):
+        next_version(beacon="12345")
+
+
+def test_reveal_writes_the_next_version_and_keeps_a_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hashes = {"1": commitment("small", 1, SECRET), "2": commitment("small", 2, NEXT_SECRET)}
+    first = write_suite(
+        tmp_path / "small.json", commitments=hashes, beacons={"2": "hash of block 1000"}
+    )
+    words = (first, NEXT_SECRET, BEACON, "--next-beacon", "hash of block 2000", "--out", tmp_path)
+    assert bench("reveal", *words) == 0
+    suite, kept = read_suite(tmp_path / "small-2.json"), tmp_path / "small-3.secret"
+    secret = kept.read_text().strip()
+    assert suite.commitments[3] == commitment("small", 3, secret)
+    assert (
+        kept.stat().st_mode & 0o077 == 0 and secret not in (tmp_path / "small-2.json").read_text()
+    )
+    # Nothing is written over a secret that is needed later.
+    assert bench("reveal", *words) == 2
+    assert "exists" in capsys.readouterr().err and kept.read_text().strip() == secret
 
 
 VALUES = st.recursive(

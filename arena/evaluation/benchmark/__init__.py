@@ -1,9 +1,10 @@
 """Benchmark suites: versioned files with evaluations; and model cards of submissions to them.
 
 A suite fixes games, options, opponents, baselines, numbers of deals and the deals themselves. All
-deals follow from one secret. Each file publishes the SHA-256 hash of the secret of its own version
-and of the next one, which is revealed when that version appears: so no one, not even the authors,
-can choose the deals of a later version by their results.
+deals follow from a secret and, from the second version on, from a public random value (a beacon).
+Each file publishes the SHA-256 hash of the secret of the next version, and names a beacon that does
+not exist yet. So the holder of the secret knows the deals no earlier than everyone knows the
+beacon, and no one can choose them.
 
 The card of a submission holds who played what, how and with which results, as JSON and Markdown.
 """
@@ -104,6 +105,10 @@ class Suite(FrozenModel):
     """Fixes all deals of this version."""
     commitments: dict[int, Digest]
     """Hash of the secret of this version, and of later ones, by version."""
+    beacons: dict[int, Line] = Field(default_factory=dict)
+    """Public random value that is mixed into the seeds of a version, named before it exists."""
+    beacon: Digest | None = None
+    """The value of this version's; None for a first version, which has no commitment before it."""
     max_attempts: int = Field(ge=1, le=20)
     """Replies of a model per decision until the fallback."""
     tasks: tuple[SuiteTask, ...] = Field(min_length=1, max_length=100)
@@ -115,6 +120,8 @@ class Suite(FrozenModel):
             raise ValueError("two tasks have one id")
         if self.commitments.get(self.version) != commitment(self.name, self.version, self.secret):
             raise ValueError("the secret is not the one that the commitment of its version names")
+        if (self.beacon is None) != (self.version not in self.beacons):
+            raise ValueError("a version has a beacon if, and only if, an earlier one has named it")
         return self
 
     @property
@@ -136,9 +143,11 @@ class Suite(FrozenModel):
     def seed(self, task: SuiteTask) -> int:
         """Return the seed of a task, from which `deal_seed` derives its deals.
 
-        It is SHA-256(secret/name/version/id) mod 2^53, so tasks and versions share no deals.
+        It is SHA-256(secret/name/version/id) mod 2^53, with secret/beacon for a secret if there is
+        a beacon, so tasks and versions share no deals.
         """
-        text = f"{self.secret}/{self.name}/{self.version}/{task.id}"
+        secret = "/".join(filter(None, (self.secret, self.beacon)))
+        text = f"{secret}/{self.name}/{self.version}/{task.id}"
         digest = hashlib.sha256(text.encode()).digest()
         return int.from_bytes(digest, "big") % LARGEST_TASK_SEED
 
@@ -163,6 +172,36 @@ class Suite(FrozenModel):
 def commitment(name: str, version: int, secret: str) -> str:
     """Return the published hash of a secret: SHA-256(name/version/secret)."""
     return hashlib.sha256(f"{name}/{version}/{secret}".encode()).hexdigest()
+
+
+def reveal(suite: Suite, secret: str, beacon: str, next_secret: str, next_beacon: str) -> Suite:
+    """Return the next version of a suite: the same tasks on new deals.
+
+    Args:
+        suite: The newest version, which has the commitment and names the beacon.
+        secret: The secret of the next version.
+        beacon: The value of its beacon, which everyone can look up.
+        next_secret: The secret of the version after it; only its hash is in the suite.
+        next_beacon: Name of a beacon for that version, which must not exist yet.
+
+    Raises:
+        UsageError: If the commitment is not that of the secret, or a value is not of 64 hex digits.
+    """
+    version, after = suite.version + 1, suite.version + 2
+    if suite.commitments.get(version) != commitment(suite.name, version, secret):
+        raise UsageError(f"the secret is not the one that {suite.label} has committed itself to")
+    later = {version: suite.commitments[version], after: commitment(suite.name, after, next_secret)}
+    fields = suite.model_dump() | {
+        "version": version,
+        "secret": secret,
+        "beacon": beacon,
+        "commitments": later,
+        "beacons": {version: suite.beacons.get(version), after: next_beacon},
+    }
+    try:
+        return Suite.model_validate(fields)
+    except ValidationError as error:
+        raise UsageError(f"{suite.name} {version}: {first_fault(error)}") from None
 
 
 def read_suite(path: Path) -> Suite:

@@ -134,9 +134,9 @@ def choices(outcomes: Outcomes) -> Choices:
     kinds, kind = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
     # The indices went through floats with the targets; small integers are exact there.
     seated, by_team, targets, by_side = np.hsplit(kinds, np.arange(1, 4) * size[1])
+    seated, by_team, by_side = (each.astype(np.int64) for each in (seated, by_team, by_side))
     by_side = by_side.reshape(len(kinds), size[1], sides.shape[2])
-    indices = (each.astype(np.int64) for each in (seated, by_team, by_side))
-    return Choices(*indices, targets, kind.ravel(), np.concatenate(games))
+    return Choices(seated, by_team, by_side, targets, kind.ravel(), np.concatenate(games))
 
 
 def _highest(returns: Floats, here: NDArray[np.bool_]) -> Floats:
@@ -261,7 +261,8 @@ class PlackettLuce:
         diagonal = np.concatenate([curvature, self._spread**-2])
         hessian[np.diag_indices_from(hessian)] += diagonal
         # The prior makes H positive definite, also for players and seats without games.
-        return -np.linalg.solve(hessian, gradient)
+        step: Floats = -np.linalg.solve(hessian, gradient)
+        return step
 
     def _hessian(self, p: Floats, weights: FitWeights) -> Floats:
         """Return the Hessian of the choices, (parameters, parameters)."""

@@ -8,7 +8,10 @@ ART := build/venv-art
 TIMEOUT := --timeout=600
 ART_TESTS := $(ART)/bin/python -m pytest $(TIMEOUT) tests/trainers/test_art_*.py
 DEMO := runs/train/cluedo-demo
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Not quiet: an environment takes minutes, and pip shows what it downloads and how far it is.
+INSTALL := -m pip install --disable-pip-version-check
+PIP := @echo 'Filling $(VENV): minutes at the first time, about 2 GB with torch'; \
+  $(BIN)/python $(INSTALL) --constraint constraints.txt
 
 SUITE ?= mini
 REFERENCE := runs/bench/reference/$(SUITE)
@@ -21,8 +24,8 @@ WITHOUT_TORCH := $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/
 UNTIMED := 'not network and not timed and not ray'
 
 VLLM := build/venv-vllm
-ATROPOS_PIP := build/venv-atropos/bin/python -m pip install --quiet --disable-pip-version-check
-VLLM_PIP := $(VLLM)/bin/python -m pip --quiet --disable-pip-version-check
+ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
+VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
 .PHONY: help demo test test-art test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
 
@@ -99,7 +102,7 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 	$(PYTHON) -m venv $(ART)
 	awk -F== '!/^#/ { name = tolower($$1); if (!(name in seen)) print; seen[name] }' \
 	  constraints-art.txt constraints.txt > $(ART)/constraints.txt
-	$(ART)/bin/python -m pip install --quiet --disable-pip-version-check \
+	$(ART)/bin/python $(INSTALL) \
 	  --constraint $(ART)/constraints.txt --editable '.[art]' pytest pytest-timeout hypothesis
 	@touch $@
 
@@ -122,7 +125,7 @@ test-verifiers: build/venv-verifiers/.ready
 
 build/venv-verifiers/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-verifiers
-	build/venv-verifiers/bin/python -m pip install --quiet --disable-pip-version-check \
+	build/venv-verifiers/bin/python $(INSTALL) \
 	  --editable '.[verifiers]' pytest hypothesis
 	@touch $@
 
@@ -133,7 +136,7 @@ test-adapters: build/venv-adapters/.ready
 
 build/venv-adapters/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-adapters
-	build/venv-adapters/bin/python -m pip install --quiet --disable-pip-version-check \
+	build/venv-adapters/bin/python $(INSTALL) \
 	  --editable '.[open_spiel,pettingzoo-classic,textarena]' pytest pytest-benchmark
 	@touch $@
 
@@ -147,7 +150,7 @@ test-sb3: build/venv-sb3/.ready
 
 build/venv-rllib/.ready build/venv-sb3/.ready: build/venv-%/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-$*
-	build/venv-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	build/venv-$*/bin/python $(INSTALL) \
 	  --editable '.[$*]' pytest
 	@touch $@
 
@@ -160,7 +163,7 @@ test-openenv: build/venv-openenv/.ready
 # would take one that needs another huggingface_hub.
 build/venv-openenv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-openenv
-	build/venv-openenv/bin/python -m pip install --quiet --disable-pip-version-check \
+	build/venv-openenv/bin/python $(INSTALL) \
 	  --editable '.[openenv]' pytest hypothesis psutil jmespath \
 	  torch==2.13.0 transformers==5.3.0 trl==1.16.0 datasets==5.2.0
 	@touch $@
@@ -177,7 +180,7 @@ test-ray: build/venv-ray/.ready
 
 build/venv-ray/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-ray
-	build/venv-ray/bin/python -m pip install --quiet --disable-pip-version-check \
+	build/venv-ray/bin/python $(INSTALL) \
 	  --constraint constraints.txt --editable '.[train,ray]' pytest
 	@touch $@
 

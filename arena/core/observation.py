@@ -259,8 +259,13 @@ class GameText:
         self.game = game
 
     def rules(self) -> str:
-        """Return the rules and the notation of actions, for a player who does not know the game."""
-        return f"{self.game.name}, {self.game.num_players} players: {self.game.summary}."
+        """Return the rules and the notation of actions, for a player who does not know the game.
+
+        The default has the game's summary and its first action.
+        """
+        about = f"{self.game.name}, {self.game.num_players} players: {self.game.summary}."
+        example = next(iter(self.game.actions), None)
+        return about if example is None else f"{about}\nYour action, for example: {example}"
 
     def rule_details(self) -> str:
         """Return sentences that make the rules precise, for models; by default none."""

@@ -11,10 +11,11 @@ import pytest
 
 from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
-from arena.core.observation import Observation
+from arena.core.observation import GameText, Observation
 from arena.core.state import State
 from arena.plugins.loader import make_game
 from games.cluedo.rules.events import Accuse, Suggest
+from games.tictactoe.game import TicTacToe
 
 
 def dealt(name: str = "cluedo") -> State:
@@ -112,3 +113,13 @@ def test_caches_of_a_shared_set_are_filled_from_the_start() -> None:
     before = set(vars(shared))
     use(dealt().observe(0))
     assert set(vars(shared)) == before
+
+
+def test_rules_without_words_give_the_notation() -> None:
+    class Wordless(TicTacToe):
+        name = "wordless"
+        summary = "three in a row"
+        Text = GameText
+
+    rules = Wordless().text.rules()
+    assert rules == "wordless, 2 players: three in a row.\nYour action, for example: a1"

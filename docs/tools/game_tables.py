@@ -84,7 +84,7 @@ def _hides(game: Any) -> bool:
 def _features(game: Any) -> str:
     has = {
         "arrays": bool(game.arrays.specs),
-        "exact knowledge": game.analysis.assessor() is not None,
+        "exact knowledge": game.analysis.knowledge(0) is not None,
         "speech": bool(getattr(game, "speech", ())),
         "view": game.new_view(None) is not None,
     }

@@ -22,6 +22,7 @@ from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
     TEAMS,
+    UNLIMITED,
     ClueGiven,
     DealKey,
     DealWords,
@@ -170,4 +171,5 @@ class CodenamesAnalysis(GameAnalysis):
         if assessment.kind != "clue":
             return None
         facts = assessment.facts
-        return Comment(f"The clue brings {facts['found']} of {facts['number']} words.")
+        wanted = "" if facts["number"] == UNLIMITED else f" of {facts['number']}"
+        return Comment(f"The clue brings {facts['found']}{wanted} words.")

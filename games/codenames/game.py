@@ -1,8 +1,9 @@
 """Codenames: two teams find their words by clues of one word.
 
 The rules are those of the board game by Vlaada Chvátil (2015), with these differences: the table
-may be smaller, a clue giver may pass, the number 0 allows one guess, and blue, which has one word
-more, always begins.
+may be smaller, and a clue giver may pass. By default the number 0 allows one guess, blue, which has
+one word more, begins, and a clue must not share its letters with a hidden word; the options
+`unlimited`, `first_team` and `substrings` follow the rule book in this.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from pydantic import Field
 
@@ -32,12 +34,14 @@ from games.codenames.moves import (
     PASS,
     STOP,
     TEAMS,
+    UNLIMITED,
     WORDS,
     Clue,
     ClueGiven,
     ClueOffer,
     DealKey,
     DealWords,
+    FirstTeamDrawn,
     GuessesEnded,
     GuessWord,
     KeyDealt,
@@ -56,6 +60,17 @@ class CodenamesOptions(GameOptions):
     )
     rows: int = Field(5, ge=3, le=5, description="Rows of words on the table.")
     columns: int = Field(5, ge=3, le=5, description="Words in each row.")
+    unlimited: bool = Field(
+        False, description="The numbers 'unlimited' and 0 set no limit to the guesses of a clue."
+    )
+    first_team: Literal["blue", "random"] = Field(
+        "blue", description="The team that begins and has one word more."
+    )
+    substrings: bool = Field(
+        False,
+        description="A clue may contain a hidden word, or be contained in it, as 'ear' in 'heart'; "
+        "forms of the word and parts of a compound stay forbidden.",
+    )
 
 
 class Codenames(Game):
@@ -84,7 +99,7 @@ class Codenames(Game):
     Analysis = "games.codenames.assessor:CodenamesAnalysis"
     Arrays = "games.codenames.table:CodenamesArrays"
     View = "games.codenames.view:CodenamesView"
-    default_bots = ("associative", "associative")
+    default_bots = ("shared_table", "shared_table")
 
     @property
     def num_players(self) -> int:
@@ -97,14 +112,29 @@ class Codenames(Game):
 
     @property
     def owner_counts(self) -> Mapping[str, int]:
-        """Number of words of each owner; in the same proportions as 9, 8, 7 and 1 of 25."""
+        """Number of words of each owner if blue begins."""
+        return self.counts_of(0)
+
+    def counts_of(self, first_team: int) -> Mapping[str, int]:
+        """Return the number of words of each owner; in the same proportions as 9, 8, 7 and 1."""
         first = (9 * self.num_words + 12) // 25  # Rounded to the nearest number.
         neutral = self.num_words - 2 * first
-        return {TEAMS[0]: first, TEAMS[1]: first - 1, NEUTRAL: neutral, ASSASSIN: 1}
+        teams = {TEAMS[0]: first - first_team, TEAMS[1]: first - 1 + first_team}
+        return {**teams, NEUTRAL: neutral, ASSASSIN: 1}
+
+    def most_guesses(self, word: str | None, number: int) -> int:
+        """Return the number of guesses that a clue allows; 99, more than words, is no limit."""
+        # A pass has the number 0, too.
+        free = number == UNLIMITED or (number == 0 and word is not None and self.options.unlimited)
+        return 99 if free else number + 1
 
     def _all_actions(self) -> Iterable[Action]:
         # All words of the list, so that a number means the same action in every game.
         return (PASS, STOP, *map(GuessWord, WORDS))
+
+    def clue_offer(self, hidden: tuple[str, ...]) -> ClueOffer:
+        """Return the offer of a clue while these words are hidden."""
+        return ClueOffer(Clue, hidden, self.options.substrings, self.options.unlimited)
 
     def initial_state(self) -> CodenamesState:
         return CodenamesState(self)
@@ -131,6 +161,8 @@ class CodenamesState(State):
         self.guesses_left = 0
         self.may_stop = False
         """True after the first guess of a turn: each turn reveals a word, so that games end."""
+        self.first_team = 0
+        """The team that begins, known from the key on."""
         self.winner: int | None = None
 
     def roles(self) -> tuple[str, ...]:
@@ -141,8 +173,8 @@ class CodenamesState(State):
 
     @property
     def team(self) -> int:
-        """The team in turn; blue begins."""
-        return (self.turn - 1) % 2
+        """The team in turn."""
+        return (self.turn - 1 + self.first_team) % 2
 
     @property
     def guesser(self) -> int:
@@ -162,7 +194,8 @@ class CodenamesState(State):
         """Draw the words, then their owners."""
         if not self.words:
             return DealWords(tuple(rng.sample(WORDS, self.game.num_words)))
-        owners = list(Counter(self.game.owner_counts).elements())
+        first = rng.randrange(2) if self.game.options.first_team == "random" else 0
+        owners = list(Counter(self.game.counts_of(first)).elements())
         return DealKey(tuple(rng.sample(owners, len(owners))))
 
     def _is_possible(self, action: Action) -> bool:
@@ -172,8 +205,14 @@ class CodenamesState(State):
                 different = set(words) & set(WORDS)
                 return len(words) == len(different) == self.game.num_words
             case DealKey(owners) if self.words:
-                return Counter(owners) == Counter(self.game.owner_counts)
+                return self._first_team(owners) is not None
         return False
+
+    def _first_team(self, owners: Sequence[str]) -> int | None:
+        """Return the team that begins with this key; None if the key is not possible."""
+        teams = range(2 if self.game.options.first_team == "random" else 1)
+        counts = Counter(owners)
+        return next((n for n in teams if counts == Counter(self.game.counts_of(n))), None)
 
     def parse(self, text: str) -> Action:
         """Return the action whose `str()` is `text`; results of chance are included."""
@@ -194,7 +233,7 @@ class CodenamesState(State):
         actions, hidden = self.game.actions, self.hidden
         # A player without speech, such as a network, can still pass.
         if player < 2:
-            return actions.subset((PASS,), speech=(ClueOffer(Clue, hidden),))
+            return actions.subset((PASS,), speech=(self.game.clue_offer(hidden),))
         guesses = map(GuessWord, hidden)
         return actions.subset((*guesses, STOP) if self.may_stop else guesses)
 
@@ -206,6 +245,9 @@ class CodenamesState(State):
             case DealKey(owners):
                 self.key = dict(zip(self.words, owners, strict=True))
                 self.log.append(KeyDealt(self.words, owners))
+                self.first_team = self._first_team(owners) or 0
+                if self.game.options.first_team == "random":
+                    self.log.append(FirstTeamDrawn(self.first_team))
                 self._start_turn()
             case GuessWord(word):
                 self._reveal(player, word)
@@ -224,7 +266,7 @@ class CodenamesState(State):
 
     def _start_guessing(self, player: int, word: str | None, number: int) -> None:
         self.log.append(ClueGiven(player, word, number))
-        self.guesses_left = number + 1
+        self.guesses_left = self.game.most_guesses(word, number)
         self.to_act = (self.guesser,)
 
     def _reveal(self, player: int, word: str) -> None:

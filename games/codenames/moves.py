@@ -30,13 +30,21 @@ WORDS = tuple(ASSOCIATIONS)
 NUMBERS: Mapping[str, int] = {word: number for number, word in enumerate(WORDS)}
 """Number of each word in the list."""
 
+_KNOWN = frozenset(WORDS).union(*ASSOCIATIONS.values())
+"""All words of the table."""
+
 TEAMS = ("blue", "orange")
 """Names of the teams, by number. A word of a team has the team's name as its owner."""
 NEUTRAL, ASSASSIN = "neutral", "assassin"
 OWNERS = (*TEAMS, NEUTRAL, ASSASSIN)
 
+UNLIMITED = 10
+"""The number of a clue that sets no limit to the guesses, `clue animal unlimited`."""
+
 # Ordinary letters only: look-alikes of other alphabets would be a way around the rules.
-_CLUE = re.compile(r"[a-z]+(-[a-z]+)* [0-9]")
+_CLUE = re.compile(r"[a-z]+(-[a-z]+)* ([0-9]|unlimited)")
+ENDINGS = ("s", "es", "y", "ing", "ed", "er", "r", "d", "or", "ry", "ly", "n", "en", "ful", "less")
+"""Endings by which forms of a word differ: `animals`, `sailing`, `rainy`."""
 _PUNCTUATION = str.maketrans(dict.fromkeys("'`´‘’“”\",.:;!()[]{}*_", " "))
 
 
@@ -73,27 +81,63 @@ class Clue(Speech):
 
     @property
     def word(self) -> str:
-        return self.text[:-2]
+        return self.text.partition(" ")[0]
 
     @property
     def number(self) -> int:
-        return int(self.text[-1])
+        number = self.text.partition(" ")[2]
+        return UNLIMITED if number == "unlimited" else int(number)
+
+
+def clue_text(word: str, number: int) -> str:
+    """Return a clue as it is written: `animal 2`."""
+    return f"{word} {'unlimited' if number == UNLIMITED else number}"
+
+
+def is_related(clue: str, word: str) -> bool:
+    """Return whether one word is a form of the other, or a part of it as a compound word.
+
+    The rest of the longer word is an ending (after a doubled letter, too, as in `swimming`), or all
+    of it are words of `associations.txt`. Other forms, such as `broken`, are not recognised.
+    """
+    short, long = sorted((clue, word), key=len)
+    before, found, after = long.partition(short)
+    if not found:
+        return False
+    ending = after[1:] if after[:1] == short[-1] and after not in ENDINGS else after
+    is_form = not before and ending in ("", *ENDINGS)
+    return is_form or all(part in _KNOWN for part in (before, after) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class ClueOffer(SpeechOffer):
-    """The offer of a clue that must not name the hidden words of the table."""
+    """The offer of a clue that must not name the hidden words of the table.
+
+    Args:
+        hidden: The words that a clue must not name.
+        substrings: Whether a clue may contain such a word by chance, or be contained in it.
+        unlimited: Whether the number may be `unlimited`.
+    """
 
     hidden: tuple[str, ...]
+    substrings: bool = False
+    unlimited: bool = False
 
     def fault(self, speech: Speech) -> str | None:
         """Return the rule that a clue breaks, in one line; None if it is legal."""
         assert isinstance(speech, Clue)
+        if speech.number == UNLIMITED and not self.unlimited:
+            return "'unlimited' is not allowed in this game; give a number from 0 to 9"
         # Without hyphens: "ap-ple" would be a way around the rule.
         clue = speech.word.replace("-", "")
         # Revealed words are covered in the board game and may be named.
         for word in self.hidden:
-            if clue in word or word in clue:
+            if self.substrings and is_related(clue, word):
+                return (
+                    f"the clue '{speech.word}' must not be a form or a part of the word '{word}' "
+                    "on the table, or the reverse; choose another word"
+                )
+            if not self.substrings and (clue in word or word in clue):
                 return (
                     f"the clue '{speech.word}' must not contain, or be contained in, the word "
                     f"'{word}' on the table; choose another word"
@@ -173,6 +217,13 @@ class KeyDealt(Event):
     @property
     def audience(self) -> tuple[int, ...]:
         return (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTeamDrawn(Event):
+    """Public: the team that begins, which has one word more; only with the option for it."""
+
+    team: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,14 @@ from games.codenames.moves import (
     NEUTRAL,
     NUMBERS,
     TEAMS,
+    UNLIMITED,
     ClueGiven,
+    FirstTeamDrawn,
     GuessesEnded,
     KeyDealt,
     WordRevealed,
     WordsDealt,
+    clue_text,
 )
 
 if TYPE_CHECKING:
@@ -34,12 +37,14 @@ class ClueRecord:
     found: int = 0
 
     def __str__(self) -> str:
-        clue = "no clue" if self.word is None else f"{self.word} {self.number}"
+        clue = "no clue" if self.word is None else clue_text(self.word, self.number)
         return f"{clue} ({self.found} found)"
 
 
 class CodenamesTable(Notes):
     """Words, known owners and clues. For `Observation.notes`, the views, bots and texts."""
+
+    game: Codenames
 
     def __init__(self, game: Codenames, player: int) -> None:
         super().__init__(game, player)
@@ -59,10 +64,12 @@ class CodenamesTable(Notes):
                 self.words = words
             case KeyDealt(words, owners):
                 self.key = dict(zip(words, owners, strict=True))
+            case FirstTeamDrawn(team):
+                self._counts = self.game.counts_of(team)
             case ClueGiven(player, word, number):
                 # Seats of one team are all even or all odd.
                 self.clues.append(ClueRecord(player % 2, word, number))
-                self.guesses_left = number + 1
+                self.guesses_left = self.game.most_guesses(word, number)
             case WordRevealed(word=word, owner=owner):
                 self._reveal(word, owner)
             case GuessesEnded():
@@ -118,7 +125,7 @@ class CodenamesArrays(GameArrays):
 
         `words` are numbers in the list of words. `owners` are one-hot rows: own team, other team,
         neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
-        that of the own team, its number, the guesses that are left.
+        that of the own team, its number, the guesses that are left; 10 means no limit.
         """
         import numpy as np  # Imported late: listing the games must stay fast.
 
@@ -136,5 +143,6 @@ class CodenamesArrays(GameArrays):
         arrays["turn"][0] = observation.player < 2
         if table.clues:
             clue = table.clues[-1]
-            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, table.guesses_left
+            guesses = min(table.guesses_left, UNLIMITED)
+            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, guesses
         return arrays

@@ -12,13 +12,16 @@ from games.codenames.moves import (
     PASS,
     STOP,
     TEAMS,
+    UNLIMITED,
     Clue,
     ClueGiven,
+    FirstTeamDrawn,
     GuessesEnded,
     GuessWord,
     KeyDealt,
     WordRevealed,
     WordsDealt,
+    clue_text,
 )
 from games.codenames.table import CodenamesTable
 
@@ -74,7 +77,8 @@ def _notebook(observation: Observation) -> Iterator[str]:
     if clues:
         yield f"Clues of your team: {', '.join(clues)}."
     if observation.legal_actions and table.guesses_left:
-        yield f"Guesses left in this turn: {table.guesses_left}."
+        limited = table.guesses_left <= UNLIMITED
+        yield f"Guesses left in this turn: {table.guesses_left if limited else 'no limit'}."
 
 
 def _odds(observation: Observation) -> Iterator[str]:
@@ -122,27 +126,40 @@ class CodenamesText(GameText):
             else ""
         )
         neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
+        if game.options.first_team == "random":
+            teams, begins = ("the team that begins", "the other team"), "which begins is drawn"
+        else:
+            teams, begins = TEAMS, "blue begins"
+        if game.options.substrings:
+            letters = "be a form or a part of a hidden word on the table, or the reverse"
+        else:
+            letters = "contain, or be contained in, a word on the table that is still hidden"
+        zero = (
+            " With the number 0, or `unlimited` in place of the number, guesses have no limit."
+            if game.options.unlimited
+            else ""
+        )
         return (
             f"Codenames, {players} players in two teams. Blue: {blue}. "
             f"Orange: {orange}. On the table are {game.num_words} words. A "
             "key, which only the two clue givers see, gives each word an owner: "
-            f"{counts[TEAMS[0]]} words belong to blue, {counts[TEAMS[1]]} to orange, {neutral} "
-            "neutral, 1 is the assassin. A team wins as soon as all its words are revealed, "
-            "whoever reveals the last one. A team that reveals the assassin loses at once.\n"
-            "The teams take turns; blue begins. First the clue giver gives a clue for words of the "
-            "own team: one English word and a number from 0 to 9, which tells how many words the "
-            "clue is about. The clue consists of letters and hyphens. It must not contain, or be "
-            "contained in, a word on the table that is still hidden. Then the guesser guesses "
-            "hidden words, one by one. After each guess all players see the owner of the word. A "
-            "word of the own team allows another guess, up to number + 1 guesses in a turn; any "
-            "other word ends the turn. The first guess is an obligation; after it the guesser may "
-            "stop. A clue giver may pass instead of giving a clue; then the guesser guesses "
-            f"exactly once.{several} Players say nothing but clues.\n"
+            f"{counts[TEAMS[0]]} words belong to {teams[0]}, {counts[TEAMS[1]]} to {teams[1]}, "
+            f"{neutral} neutral, 1 is the assassin. A team wins as soon as all its words are "
+            "revealed, whoever reveals the last one. A team that reveals the assassin loses at "
+            f"once.\nThe teams take turns; {begins}. First the clue giver gives a clue for words "
+            "of the own team: one English word and a number from 0 to 9, which tells how many "
+            "words the clue is about. The clue consists of letters and hyphens. It must not "
+            f"{letters}. Then the guesser guesses hidden words, one by one. After each guess all "
+            "players see the owner of the word. A word of the own team allows another guess, up to "
+            f"number + 1 guesses in a turn; any other word ends the turn.{zero} The first guess is "
+            "an obligation; after it the guesser may stop. A clue giver may pass instead of giving a "
+            f"clue; then the guesser guesses exactly once.{several} Players say nothing but "
+            "clues.\n"
             "Your action as a clue giver: clue WORD NUMBER | pass. For example: clue animal 2\n"
             "Your action as a guesser: guess WORD | stop. For example: guess horse"
         )
 
-    def narrate(self, event: Event) -> str:
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
         """Return one event as a sentence."""
         names = self.game.seat_names
         match event:
@@ -151,10 +168,12 @@ class CodenamesText(GameText):
             case KeyDealt(words, owners):
                 key = dict(zip(words, owners, strict=True))
                 return f"The key: {_by_owner(key, (*TEAMS, NEUTRAL, ASSASSIN))}"
+            case FirstTeamDrawn(team):
+                return f"{TEAMS[team].capitalize()} begins and has one word more."
             case ClueGiven(player, None, _):
                 return f"{names[player]} passes and gives no clue."
             case ClueGiven(player, word, number):
-                return f"{names[player]} gives the clue: {word} {number}."
+                return f"{names[player]} gives the clue: {clue_text(word, number)}."
             case WordRevealed(player, word, owner):
                 return f"{names[player]} guesses {word}: {_meaning(owner)}."
             case GuessesEnded(player):

@@ -22,6 +22,12 @@ def test_tables_are_up_to_date() -> None:
     assert done.returncode == 0, f"{done.stderr}run `make results`"
 
 
+def test_codenames_is_not_listed_under_exact_knowledge() -> None:
+    table = (ROOT / "docs" / "guides" / "games.md").read_text(encoding="utf-8")
+    rows = [line for line in table.splitlines() if line.startswith(("| `codenames`", "| `avalon`"))]
+    assert ["exact knowledge" in row for row in rows] == [False, True]
+
+
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_each_figure_names_its_origin(path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))

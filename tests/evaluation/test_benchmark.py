@@ -47,7 +47,7 @@ PLAYER = "bot:detective"
 TABLES = ("shares", "seats", "games")
 PUBLISHED = {
     "clue-bench 1": "03c3b28a385abe4c",
-    "hidden-info-8 1": "bbf34ff02ad73c80",
+    "hidden-info-8 1": "698494de86f7dc66",
     "mini 1": "66d67ddd00df66bc",
 }
 

@@ -17,7 +17,7 @@ from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.tabletop import diagram, draw_tabletop
 from arena.testing import check_game
-from games.codenames.bots import AssociativeBot, clue_similarity, similarity_of
+from games.codenames.bots import SharedTableBot, clue_similarity
 from games.codenames.game import Codenames, CodenamesState
 from games.codenames.moves import (
     ASSOCIATIONS,
@@ -26,10 +26,10 @@ from games.codenames.moves import (
     TEAMS,
     WORDS,
     Clue,
-    ClueGiven,
     ClueOffer,
     DealKey,
     DealWords,
+    FirstTeamDrawn,
     GuessWord,
     KeyDealt,
     WordRevealed,
@@ -157,6 +157,58 @@ def test_clue_must_not_name_a_hidden_word(word: str) -> None:
     with pytest.raises(IllegalAction, match="on the table; choose another word"):
         state.apply(0, Clue(f"{word} 1"))
     assert state.to_act == (0,)
+
+
+@pytest.mark.parametrize(
+    ("word", "clue", "legal"),
+    [
+        ("heart", "ear", True),
+        ("ear", "heart", True),
+        ("lion", "stallion", True),
+        ("lion", "lions", False),
+        ("swim", "swimming", False),
+        ("wind", "windy", False),
+        ("horseshoe", "shoe", False),
+        ("shoe", "snowshoe", False),
+        ("apple", "apple", False),
+        ("apple", "fruit", True),
+    ],
+)
+def test_letters_may_be_shared_by_chance(word: str, clue: str, legal: bool) -> None:
+    offer = ClueOffer(Clue, (word,), substrings=True)
+    assert (offer.fault(Clue(f"{clue} 1")) is None) == legal
+
+
+def test_a_clue_without_a_limit() -> None:
+    with pytest.raises(IllegalAction, match="not allowed in this game"):
+        after().apply(0, Clue("animal unlimited"))
+    game = Codenames(rows=3, columns=4, unlimited=True)
+    for clue in ("clue food unlimited", "clue food 0"):
+        state = after(clue, "guess lion", "guess apple", "guess crown", game=game)
+        assert state.to_act == (2,) and "no limit" in state.observe(2).text("notes")
+    assert "food unlimited" in after("clue Food: UNLIMITED", game=game).observe(2).text()
+    after("pass", "guess lion", game=game).apply(1, PASS)  # A pass still allows one guess.
+
+
+def test_the_first_team_may_be_drawn() -> None:
+    game = Codenames(rows=3, columns=4, first_team="random")
+    swapped = ("orange",) * 4 + ("blue",) * 3 + KEY[7:]
+    state = game.initial_state()
+    state.apply(CHANCE, DealWords(TABLE))
+    with pytest.raises(IllegalAction):
+        after().clone().apply(CHANCE, DealKey(swapped))
+    state.apply(CHANCE, DealKey(swapped))
+    assert state.to_act == (1,) and FirstTeamDrawn(1) in state.log.witnessed[3]
+    assert "Hidden words: orange 4, blue 3" in state.observe(3).text("notes")
+    state.apply(1, Clue("animal 1"))
+    assert state.to_act == (3,)
+    firsts = Counter[int]()
+    for seed in range(60):
+        drawn, rng = game.initial_state(), random.Random(seed)
+        for _ in range(2):
+            drawn.apply(CHANCE, drawn.sample_chance(rng))
+        firsts[drawn.first_team] += 1
+    assert min(firsts[0], firsts[1]) > 15
 
 
 def test_clue_may_name_a_revealed_word() -> None:
@@ -378,7 +430,7 @@ def test_similarity_makes_sense() -> None:
     assert clue_similarity().row("qwertz") is None
 
 
-class DirectBot(AssociativeBot):
+class DirectBot(SharedTableBot):
     """The bot, without an event loop."""
 
     def choose(self, observation: Observation) -> Action:
@@ -414,7 +466,7 @@ def test_bot_beats_random_in_both_roles() -> None:
     game, wins, found, clues = small(), 0, 0, 0
     for seed in range(16):
         strong = seed % 2
-        specs = ["bot:associative" if seat % 2 == strong else "bot:random" for seat in range(4)]
+        specs = ["bot:shared_table" if seat % 2 == strong else "bot:random" for seat in range(4)]
         match = Match(game, specs, seed)
         episode = asyncio.run(play(match, match.seat()))
         wins += episode.outcome.returns[strong] == 1
@@ -425,20 +477,24 @@ def test_bot_beats_random_in_both_roles() -> None:
     assert found / clues > 1.3  # Each guess of the bot with itself as its partner is right.
 
 
-def test_bot_copes_with_a_partner_that_lacks_associations() -> None:
-    rng, found, clues = random.Random(0), 0, 0
-    fewer = {word: [a for a in row if rng.random() > 0.3] for word, row in ASSOCIATIONS.items()}
-    tables = [None, None, similarity_of(fewer), similarity_of(fewer)]
-    for seed in range(10):
-        game = Codenames()
-        seats = [Seat(game, number, random.Random(seed)) for number in range(4)]
-        agents = [AssociativeBot(*pair) for pair in zip(seats, tables, strict=True)]
-        episode = asyncio.run(play(Match(game, seed=seed), agents))
+def right_guesses(bot_name: str) -> tuple[int, int]:
+    """Right guesses, and all guesses, in games of four bots of a kind."""
+    right, guesses = 0, 0
+    for seed in range(8):
+        match = Match(Codenames(), [bot_name] * 4, seed)
+        episode = asyncio.run(play(match, match.seat()))
         for event in (event for ply in episode.plies for event in ply.events):
-            clues += isinstance(event, ClueGiven)
             if isinstance(event, WordRevealed):
-                found += event.owner == TEAMS[event.player % 2]
-    assert found / clues > 1
+                guesses += 1
+                right += event.owner == TEAMS[event.player % 2]
+    return right, guesses
+
+
+def test_bots_are_named_after_the_table_of_their_partner() -> None:
+    right, guesses = right_guesses("bot:shared_table")
+    assert right == guesses  # It reads its own thoughts.
+    right, guesses = right_guesses("bot:own_table")
+    assert 0.6 < right / guesses < 0.95
 
 
 # Measures
@@ -481,3 +537,5 @@ def test_measures_leave_out_passes_and_open_clues() -> None:
 
 def test_conformance_of_other_options() -> None:
     check_game(Codenames(rows=3, columns=4, players=6), seeds=range(2))
+    options = {"unlimited": True, "first_team": "random", "substrings": True}
+    check_game(Codenames(rows=3, columns=4, **options), seeds=range(2))

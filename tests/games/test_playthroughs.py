@@ -26,7 +26,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         "codenames",
         "codenames",
         {"players": 6, "rows": 3, "columns": 4},
-        [*["bot:associative"] * 5, "bot:random"],
+        [*["bot:shared_table"] * 5, "bot:random"],
     ),
     ("goofspiel", "goofspiel", {"players": 3, "cards": 4}, ["bot:random"] * 3),
     (

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import random
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import JsonValue
 
-from arena import Action, ArraySpec, Event, Game, GameArrays, GameText, Observation, Panel, Tabletop
+from arena import (
+    Action,
+    ArraySpec,
+    Event,
+    Game,
+    GameArrays,
+    GameText,
+    Observation,
+    Panel,
+    State,
+    Tabletop,
+)
 from arena.core.errors import ArenaError
 from arena.core.observation import TextLevel
 from arena.core.text import one_line, printable, shorten
 from arena.plugins.loader import make_game
+from games.adapters.process import ApartState, LibraryProcess, is_library_process, process_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,12 +39,17 @@ if TYPE_CHECKING:
 MOST_LINES, WIDTH = 28, 100
 """Lines and columns of a text in a view."""
 
+R = TypeVar("R")
+
 MOST_MOVES = 3
 """Lines of moves beside a long text."""
 
 
 class LibraryGame(Game):
     """A game of another library. A subclass is made for each game, with its `name` and `Options`.
+
+    With its default options, a game is played here, unless the library may block with these too.
+    All other options may come from a file or a request, so that the game has its own process.
 
     Its observations consist of the texts that the library shows to a seat (`LibraryObserved`) and
     of the moves that the seat knows.
@@ -44,6 +63,60 @@ class LibraryGame(Game):
     """Number of values that the library shows as an array; 0 for none."""
     texts_add_up = False
     """Whether a text shows only what is current, so that earlier ones must be read too."""
+    hides = True
+    """Whether some information is hidden."""
+    players: int
+    always_apart: ClassVar[bool] = False
+    """Whether the default options have a process of their own, too."""
+    facts: ClassVar[tuple[str, ...]] = (
+        *("actions", "array_size", "hides", "openings", "players", "texts_add_up"),
+    )
+    """Attributes that a game gets from its process."""
+
+    def __init__(self, /, **options: JsonValue) -> None:
+        super().__init__(**options)
+        self._apart = not is_library_process() and (
+            self.always_apart or self.options != type(self).Options()
+        )
+        if self.process:
+            self.__dict__.update(self.process.facts())
+        else:
+            self._load()
+
+    @property
+    def process(self) -> LibraryProcess | None:
+        """The process in which the library is; None if it is this one."""
+        # Not an attribute, since observations refer to their game: a seat could see in its
+        # counters what others have done.
+        if not self._apart:
+            return None
+        return process_for(self.name, self.options.model_dump(exclude_defaults=True))
+
+    @abstractmethod
+    def _load(self) -> None:
+        """Load the game of the library. Raises UsageError for options that it refuses."""
+
+    @abstractmethod
+    def _first_state(self) -> State:
+        """Return the first position, whose library is in this process."""
+
+    def compute(self, function: Callable[..., R], *arguments: object, rng: random.Random) -> R:
+        """Return `function(game, *arguments, rng)`, called where the library is."""
+        process = self.process
+        if process is None:
+            return function(self, *arguments, rng)
+        result: R
+        result, after = process.call("compute", function, arguments, rng)
+        rng.setstate(after)
+        return result
+
+    def initial_state(self) -> State:
+        process = self.process
+        return ApartState(self, process) if process else self._first_state()
+
+    @property
+    def num_players(self) -> int:
+        return self.players
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By name: the class is made at run time, so it cannot be imported by another process.

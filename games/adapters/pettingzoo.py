@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
-from pydantic import Field, JsonValue, create_model
+from pydantic import Field, create_model
 
 from arena import Action, ActionSet
 from arena.core.errors import UsageError
@@ -45,14 +45,12 @@ class PettingZooGame(LibraryGame):
     module: ClassVar[Any]
     """The module of the environment, with `env` and `raw_env`."""
 
-    def __init__(self, /, **options: JsonValue) -> None:
-        super().__init__(**options)
-        self.board: BoardText = BOARDS[self.plain_name]
+    def _load(self) -> None:
         self.hides = self.board.hides
         env = self.new_env()
         env.reset(seed=0)
         first = env.possible_agents[0]
-        self._players = len(env.possible_agents)
+        self.players = len(env.possible_agents)
         count = int(env.action_space(first).n)
         texts = self.board.moves(env.unwrapped, count) if self.board.moves else None
         numbered = (f"move {number}" for number in range(count))
@@ -65,8 +63,9 @@ class PettingZooGame(LibraryGame):
         return self.name.partition("/")[2].rpartition("_v")[0]
 
     @property
-    def num_players(self) -> int:
-        return self._players
+    def board(self) -> BoardText:
+        """The texts of the environment."""
+        return BOARDS[self.plain_name]
 
     def new_env(self) -> Any:
         """Return a new environment. Raises UsageError for options that the library refuses."""
@@ -79,7 +78,7 @@ class PettingZooGame(LibraryGame):
     def _all_actions(self) -> Iterable[Action]:
         return self.moves
 
-    def initial_state(self) -> PettingZooState:
+    def _first_state(self) -> PettingZooState:
         return PettingZooState(self)
 
 
@@ -95,7 +94,7 @@ class PettingZooText(LibraryText):
             f"{game.plain_name.replace('_', ' ')} ({game.name}), {game.num_players} players, as "
             f"PettingZoo implements it; {hidden}.\n"
             "Your action: one of those listed at your turn, written exactly like there. For "
-            f"example: {game.moves[0]}"
+            f"example: {game.actions[0]}"
         )
 
 

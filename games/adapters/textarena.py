@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat, Speech, SpeechOffer
 from arena.core.errors import UsageError
@@ -85,18 +85,15 @@ class TextArenaGame(LibraryGame):
     default_bots = ("quoting",)
     speech: ClassVar[tuple[type[Speech], ...]] = (TextArenaSpeech,)
 
-    def __init__(self, /, **options: JsonValue) -> None:
-        super().__init__(**options)
-        self._players = self._allowed_players()
+    always_apart = True  # Some environments never end to load.
+
+    def _load(self) -> None:
+        self.players = self._allowed_players()
 
     @property
     def env_id(self) -> str:
         """Name of the environment in TextArena."""
         return self.name.partition("/")[2]
-
-    @property
-    def num_players(self) -> int:
-        return self._players
 
     def _allowed_players(self) -> int:
         """Return the number of seats. Raises UsageError if the environment refuses it."""
@@ -119,7 +116,7 @@ class TextArenaGame(LibraryGame):
     def _all_actions(self) -> Iterable[Action]:
         return (PASS,)
 
-    def initial_state(self) -> TextArenaState:
+    def _first_state(self) -> TextArenaState:
         return TextArenaState(self)
 
 

@@ -1,40 +1,14 @@
-"""The library TextArena: its environments, and generators of random numbers of their own."""
+"""The library TextArena: its environments, and the global generator that they draw from."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import io
 import random
-import sys
-import threading
 from collections.abc import Iterator
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 from arena.plugins.catalog import require
-
-
-class TextArenaRandom(threading.local):
-    """Replacement of the module `random` in the modules of TextArena.
-
-    TextArena draws from the global generator, and `reset` seeds it. With this object in its place
-    each game draws from a generator of its own, and the global one is not touched. Each thread has
-    its own current game.
-    """
-
-    def __init__(self) -> None:
-        self.current: random.Random | None = None
-        """The generator of the game that is being played; None outside of `isolated`."""
-
-    def __getattr__(self, name: str) -> Any:
-        # The functions of the module are the methods of a generator; its classes are not.
-        own = getattr(self.current, name, None)
-        return getattr(random, name) if own is None else own
-
-
-RANDOM = TextArenaRandom()
 
 
 @cache
@@ -62,27 +36,14 @@ def new_environment(name: str) -> Any:
     from textarena.envs.registration import ENV_REGISTRY
 
     raw = f"{name}-raw"
-    name = raw if raw in ENV_REGISTRY else name
-    _environment_module(str(ENV_REGISTRY[name].entry_point).partition(":")[0])
-    return textarena().make(name)
-
-
-@cache
-def _environment_module(name: str) -> ModuleType:
-    """Import the module of an environment, and let all of TextArena draw from `RANDOM`."""
-    module = importlib.import_module(name)
-    for known, each in list(sys.modules.items()):
-        if known.startswith("textarena") and vars(each).get("random") is random:
-            vars(each)["random"] = RANDOM
-    return module
+    return textarena().make(raw if raw in ENV_REGISTRY else name)
 
 
 @contextlib.contextmanager
 def isolated(generator: random.Random) -> Iterator[None]:
-    """Run library code with a generator of its own; what it prints is dropped."""
-    before, RANDOM.current = RANDOM.current, generator
+    """Let the library draw from a generator, in place of the global one, which it also seeds."""
+    random.setstate(generator.getstate())
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            yield
+        yield
     finally:
-        RANDOM.current = before
+        generator.setstate(random.getstate())

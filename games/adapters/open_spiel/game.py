@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from pydantic import Field, create_model
+from pydantic import ConfigDict, Field, create_model
 
 from arena import CHANCE, Action, GameAnalysis, Step
 from arena.core.game import Game, GameOptions
@@ -17,12 +17,18 @@ from games.adapters.open_spiel.rules import OpenSpielRules, fault_of
 from games.adapters.open_spiel.state import OpenSpielState
 
 
+class OpenSpielOptions(GameOptions):
+    """Parameters of the library. Some texts consist of digits: `nim:pile_sizes=5`."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
 class OpenSpielGame(OpenSpielRules):
     """A game of OpenSpiel. Its options are the parameters of the library."""
 
     Analysis = "games.adapters.open_spiel.game:OpenSpielAnalysis"
 
-    def initial_state(self) -> OpenSpielState:
+    def _first_state(self) -> OpenSpielState:
         return OpenSpielState(self)
 
 
@@ -52,7 +58,7 @@ class OpenSpielAnalysis(GameAnalysis):
         """Draw another history with the same information state, by OpenSpiel or by search."""
         if not self.game.hides or self.game.is_sampled:
             return None
-        return other_world(self.game, history, player, rng)
+        return self.game.compute(other_world, history, player, rng=rng)
 
 
 def other_world(
@@ -204,7 +210,7 @@ def _options(name: str, kind: Any) -> type[GameOptions]:
     for parameter, default in library.option_defaults(kind).items():
         note = f"Parameter of OpenSpiel's {name}."
         fields[parameter] = (type(default), Field(default, description=note))
-    return create_model(f"OpenSpielOptions_{name}", __base__=GameOptions, **fields)
+    return create_model(f"OpenSpielOptions_{name}", __base__=OpenSpielOptions, **fields)
 
 
 def _listed(name: str, kind: Any) -> FamilyGame:

@@ -9,8 +9,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
-from pydantic import JsonValue
-
 from arena import Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
@@ -42,8 +40,9 @@ class OpenSpielRules(LibraryGame):
     kind: ClassVar[Any]
     """The `pyspiel.GameType` under which the game is registered."""
 
-    def __init__(self, /, **options: JsonValue) -> None:
-        super().__init__(**options)
+    facts = (*LibraryGame.facts, "is_sampled", "return_scale")
+
+    def _load(self) -> None:
         self.spiel = library.load(self.short_name, self.options.model_dump())
         # The type of the loaded game: a parameter may hide information or add chance.
         loaded, types = self.spiel.get_type(), library.pyspiel().GameType
@@ -57,6 +56,7 @@ class OpenSpielRules(LibraryGame):
         )
         self.is_sampled = loaded.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC
         self.has_rewards = loaded.reward_model == types.RewardModel.REWARDS
+        self.players = int(self.spiel.num_players())
         self._choose_views(loaded)
 
     @property
@@ -64,11 +64,7 @@ class OpenSpielRules(LibraryGame):
         """The name in OpenSpiel."""
         return self.name.partition("/")[2]
 
-    @property
-    def num_players(self) -> int:
-        return int(self.spiel.num_players())
-
-    @property
+    @cached_property
     def return_scale(self) -> ReturnScale:
         low, high = self.spiel.min_utility(), self.spiel.max_utility()
         # A game that is cut off counts with its returns so far, which begin at 0.
@@ -203,7 +199,7 @@ class OpenSpielText(LibraryText):
         game = self.game
         scale = game.return_scale.range_text or "unknown"
         information = "some information is hidden" if game.hides else "nothing is hidden"
-        example = game.moves[0][0]
+        example = game.actions[0]
         return (
             f"{game.kind.long_name} ({game.name}), {game.num_players} players, as OpenSpiel "
             f"implements it; {information}. Returns: {scale}. Your view of the game is OpenSpiel's "

@@ -1,0 +1,293 @@
+"""Games of a library in a process of their own, which native code may end or block.
+
+Libraries check few of their parameters: some values end the process by a signal, others take all
+memory or all time. `LibraryProcess` is arena's side, `serve` the library's; an `ApartState` is a
+position whose library lives on the other side. Requests and answers are pickled.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import IO, Any, Self
+
+from pydantic import JsonValue
+
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Event, SpeechOffer, State, Step
+from arena.core.errors import ArenaError, UsageError
+from arena.core.observation import ObservedGame
+from arena.core.text import one_line, shorten
+
+MOST_SECONDS = 20
+"""Time of one request, after which the process ends; the import of the library is not counted."""
+
+MOST_ANSWER = 64 * 2**20
+"""Bytes of an answer."""
+
+MOST_RUNNING = 4
+"""Processes that run at once. One more ends the one that was used longest ago; its positions are
+played again when they are needed."""
+
+SERVED = "ARENA_LIBRARY_PROCESS"
+"""Variable of the environment that is set in the process of a library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A position as the process describes it."""
+
+    to_act: tuple[int, ...]
+    turn: int
+    events: Sequence[Event]
+    """New ones."""
+    legal: Mapping[int, tuple[Sequence[int], Sequence[SpeechOffer]]]
+    """By player: numbers in the game's table of actions, and offers of speech."""
+    returns: tuple[float, ...]
+
+
+class ProcessEnded(ArenaError):
+    """The process of a library ended before it had answered; the message says how."""
+
+
+class LibraryProcess:
+    """The process of one game; it is started on first use, and again after its end.
+
+    Args:
+        name: The game.
+        options: Those that differ from the defaults.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, JsonValue]) -> None:
+        self.name, self.options = name, options
+        self.lock = threading.RLock()
+        """Held during requests that belong together."""
+        self._forgotten: list[int] = []
+        self._owner = self._life = 0
+        self._end: weakref.finalize[..., Self] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return process_for, (self.name, self.options)
+
+    @property
+    def life(self) -> int:
+        """The number of the running process, which is started if there is none."""
+        # After a fork, the process belongs to the parent.
+        if self._end is None or self._owner != os.getpid():
+            self._start()
+        return self._life
+
+    def _start(self) -> None:
+        ours, theirs = Pipe()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - `_end_process` closes it.
+        program = f"from games.adapters.server import serve; serve({theirs.fileno()})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", program],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, SERVED: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        theirs.close()
+        self._connection, self._owner, self._life = ours, os.getpid(), next(_lives)
+        self._forgotten.clear()
+        self._end = weakref.finalize(
+            self, _end_process, self._process, ours, self._errors, self._owner
+        )
+        _keep_running(self)
+        self._exchange(("load", self.name, self.options))
+
+    def facts(self) -> dict[str, Any]:
+        """Return the attributes of the game. Raises UsageError if it cannot be played."""
+        try:
+            return dict(self.call("facts"))
+        except UsageError:
+            raise
+        except ArenaError as error:
+            raise UsageError(f"{error}; it cannot be played with {self.options}") from None
+
+    def call(self, request: str, *arguments: object) -> Any:
+        """Return the answer to a request.
+
+        Raises ProcessEnded, or the error of the request.
+        """
+        with self.lock:
+            assert self.life
+            return self._exchange((request, *arguments))
+
+    def _exchange(self, request: tuple[object, ...]) -> Any:
+        forgotten, self._forgotten = self._forgotten, []
+        try:
+            self._connection.send((forgotten, *request))
+            answer = pickle.loads(self._connection.recv_bytes(MOST_ANSWER))
+        except (EOFError, OSError):
+            death = self._death()
+            self.stop()
+            raise ProcessEnded(f"{self.name}: {death}") from None
+        except BaseException:  # Ctrl-C, for example: the answer to come would serve as the next.
+            self.stop()
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _death(self) -> str:
+        try:
+            code = self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:  # It lives: the length of its answer was refused.
+            return f"its answer is longer than {MOST_ANSWER >> 20} MiB"
+        if code == -signal.SIGALRM:
+            return f"its library did not answer within {MOST_SECONDS} s"
+        ending = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        self._errors.seek(0)
+        lines = self._errors.read(2**16).decode(errors="replace").split("\n")
+        last = next((shorten(one_line(line)) for line in reversed(lines) if line.strip()), "")
+        return f"its process was ended {ending}" + (f" ({last})" if last else "")
+
+    def forget(self, life: int, number: int) -> None:
+        """Let the process drop a position with the next request."""
+        if life == self._life:
+            self._forgotten.append(number)
+
+    def stop(self) -> None:
+        """End the process; the next request starts another."""
+        if self._end is not None:
+            self._end()
+            self._end = None
+
+
+_lives = itertools.count(1)
+_positions = itertools.count(1)
+_known: weakref.WeakValueDictionary[tuple[str, str], LibraryProcess] = weakref.WeakValueDictionary()
+_running: list[LibraryProcess] = []
+"""The one that was started last is the last."""
+
+
+def is_library_process() -> bool:
+    """Return whether this is the process of a library, which plays its game itself."""
+    return SERVED in os.environ
+
+
+def process_for(name: str, options: Mapping[str, JsonValue]) -> LibraryProcess:
+    """Return the process of a game; the same one for equal options."""
+    key = name, json.dumps(options, sort_keys=True)
+    return _known.setdefault(key, LibraryProcess(name, options))
+
+
+def _keep_running(process: LibraryProcess) -> None:
+    _running[:] = [*(each for each in _running if each is not process), process]
+    for oldest in _running[:-MOST_RUNNING]:
+        # One that answers now is ended at another time.
+        if oldest.lock.acquire(blocking=False):
+            oldest.stop()
+            oldest.lock.release()
+            _running.remove(oldest)
+
+
+def _end_process(
+    process: subprocess.Popen[bytes], connection: Connection, errors: IO[bytes], owner: int
+) -> None:
+    connection.close()
+    errors.close()
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
+
+
+class ApartState(State):
+    """A position whose library is in a process; after that one's end the moves are played again."""
+
+    def __init__(self, game: ObservedGame, process: LibraryProcess) -> None:
+        super().__init__(game)
+        self.process = process
+        self.steps: tuple[Step, ...] = ()
+        self._life = self._number = 0
+        self._legal: dict[int, ActionSet] = {}
+        self._returns: tuple[float, ...] = ()
+        self._take(self._ask("snapshot"))
+
+    def _ask(self, request: str, *arguments: object) -> Any:
+        process = self.process
+        with process.lock:
+            if self._life != process.life:
+                self._number = next(_positions)
+                process.call("start", self._number, self.steps)
+                self._life = process.life
+            return process.call(request, self._number, *arguments)
+
+    def _take(self, position: Snapshot) -> None:
+        self.to_act, self.turn, self._returns = position.to_act, position.turn, position.returns
+        for event in position.events:
+            self.log.append(event)
+        table = self.game.actions
+        self._legal = {
+            player: table.subset([table[number] for number in numbers], offers)
+            for player, (numbers, offers) in position.legal.items()
+        }
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        return self._legal[player]
+
+    def _is_possible(self, action: Action) -> bool:
+        return True  # The other side checks it before it changes anything.
+
+    def _apply(self, player: int, action: Action) -> None:
+        try:
+            position = self._ask("apply", player, action)
+        except ProcessEnded as error:
+            raise ArenaError(f"{error}; at '{action}'") from None
+        self.steps += (Step(player, action),)
+        self._take(position)
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        outcomes: Sequence[ChanceOutcome] = self._ask("outcomes")
+        return outcomes
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        action: Action
+        action, after = self._ask("draw", rng)
+        rng.setstate(after)
+        return action
+
+    def parse(self, text: str) -> Action:
+        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
+        if self.to_act != (CHANCE,):
+            return super().parse(text)
+        action: Action = self._ask("parse", text)
+        return action
+
+    def returns(self) -> tuple[float, ...]:
+        return self._returns
+
+    def reason(self) -> str:
+        return str(self._ask("reason"))
+
+    def clone(self) -> Self:
+        twin = super().clone()
+        twin._life = 0
+        with self.process.lock:
+            number = next(_positions)
+            self._ask("clone", number)
+            twin._life, twin._number = self._life, number
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_life": 0}
+
+    def __del__(self) -> None:
+        process = getattr(self, "process", None)  # None if it failed before.
+        if process is not None:
+            process.forget(self._life, self._number)

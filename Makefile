@@ -132,12 +132,12 @@ build/venv-verifiers/.ready: pyproject.toml
 # The libraries of other games: PettingZoo's rlcard and pygame warn on import, which other tests do
 # not allow.
 test-adapters: build/venv-adapters/.ready
-	build/venv-adapters/bin/python -m pytest -s -m adapters tests/games/test_adapters.py
+	build/venv-adapters/bin/python -m pytest -s -m adapters tests/games/test_adapters*.py
 
 build/venv-adapters/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-adapters
 	build/venv-adapters/bin/python $(INSTALL) \
-	  --editable '.[open_spiel,pettingzoo-classic,textarena]' pytest pytest-benchmark
+	  --editable '.[open_spiel,pettingzoo-classic,textarena,web]' pytest pytest-benchmark
 	@touch $@
 
 # RLlib wants an older Gymnasium than the rest of arena is tested with, so that the constraints do not

@@ -70,7 +70,10 @@ def eval_command(
     the_game, tested = game_flags.make(game), _single(player)
     opponents = _opponents(the_game, against)
     if baseline == tested:
-        raise UsageError(f"--baseline {redacted(baseline)}: it is the player itself")
+        raise UsageError(
+            f"--baseline {redacted(baseline)}: it is the player itself; without --baseline, "
+            "its opponents are those of --against, or else the game's default bot"
+        )
     opponent_names = [redacted(spec) for spec in opponents]
     name, baseline_name = redacted(tested), baseline and redacted(baseline)
     others = [spec for spec in opponents if spec != SELF]

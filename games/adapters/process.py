@@ -56,6 +56,8 @@ class Snapshot:
     legal: Mapping[int, tuple[Sequence[int], Sequence[SpeechOffer]]]
     """By player: numbers in the game's table of actions, and offers of speech."""
     returns: tuple[float, ...]
+    outcomes: Sequence[ChanceOutcome] | None
+    """Results of chance here, unless they are many or not listed."""
 
 
 class ProcessEnded(ArenaError):
@@ -76,7 +78,7 @@ class LibraryProcess:
         """Held during requests that belong together."""
         self._forgotten: list[int] = []
         self._owner = self._life = 0
-        self._end: weakref.finalize[..., Self] | None = None
+        self._end: weakref.finalize[..., LibraryProcess] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return process_for, (self.name, self.options)
@@ -85,7 +87,8 @@ class LibraryProcess:
     def life(self) -> int:
         """The number of the running process, which is started if there is none."""
         # After a fork, the process belongs to the parent.
-        if self._end is None or self._owner != os.getpid():
+        if self._end is None or self._owner != os.getpid() or self._process.poll() is not None:
+            self.stop()
             self._start()
         return self._life
 
@@ -109,11 +112,18 @@ class LibraryProcess:
         )
         _keep_running(self)
         self._exchange(("load", self.name, self.options))
+        try:
+            self._facts: dict[str, Any] = self._exchange(("make",))
+        except ArenaError:
+            self.stop()
+            raise
 
     def facts(self) -> dict[str, Any]:
         """Return the attributes of the game. Raises UsageError if it cannot be played."""
         try:
-            return dict(self.call("facts"))
+            with self.lock:
+                assert self.life
+                return dict(self._facts)
         except UsageError:
             raise
         except ArenaError as error:
@@ -217,19 +227,25 @@ class ApartState(State):
         self._life = self._number = 0
         self._legal: dict[int, ActionSet] = {}
         self._returns: tuple[float, ...] = ()
-        self._take(self._ask("snapshot"))
+        self._outcomes: Sequence[ChanceOutcome] | None = None
+        with process.lock:
+            self._take(self._start())
+
+    def _start(self) -> Snapshot:
+        life, self._number = self.process.life, next(_positions)
+        position: Snapshot = self.process.call("start", self._number, self.steps)
+        self._life = life
+        return position
 
     def _ask(self, request: str, *arguments: object) -> Any:
-        process = self.process
-        with process.lock:
-            if self._life != process.life:
-                self._number = next(_positions)
-                process.call("start", self._number, self.steps)
-                self._life = process.life
-            return process.call(request, self._number, *arguments)
+        with self.process.lock:
+            if self._life != self.process.life:
+                self._start()
+            return self.process.call(request, self._number, *arguments)
 
     def _take(self, position: Snapshot) -> None:
         self.to_act, self.turn, self._returns = position.to_act, position.turn, position.returns
+        self._outcomes = position.outcomes
         for event in position.events:
             self.log.append(event)
         table = self.game.actions
@@ -253,10 +269,13 @@ class ApartState(State):
         self._take(position)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
-        outcomes: Sequence[ChanceOutcome] = self._ask("outcomes")
-        return outcomes
+        if self._outcomes is None:
+            self._outcomes = self._ask("outcomes")
+        return self._outcomes
 
     def sample_chance(self, rng: random.Random) -> Action:
+        if self._outcomes is not None:
+            return super().sample_chance(rng)
         action: Action
         action, after = self._ask("draw", rng)
         rng.setstate(after)

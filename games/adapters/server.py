@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from arena import CHANCE, Action, ChanceOutcome, State, Step
+from arena import CHANCE, Action, ChanceOutcome, Step
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import one_line, shorten
 from arena.plugins.loader import game_class
@@ -23,19 +23,22 @@ MOST_MEMORY = 4 * 2**30
 MOST_ACTIONS = 1_000_000
 """Actions of a game."""
 
+MOST_OUTCOMES = 60
+"""Results of chance that are sent with a position, before they are asked for."""
+
 
 class LibraryServer:
     """The game and its positions, on the side of the library."""
 
     def __init__(self) -> None:
-        self._positions: dict[int, State] = {}
+        self._positions: dict[int, Any] = {}
 
     def load(self, name: str, options: Mapping[str, JsonValue]) -> None:
-        """Import the library. The game is made by `facts`, within the limits."""
+        """Import the library. The game is made by `make`, within the limits."""
         self._kind, self._options = game_class(name), options
 
-    def facts(self) -> dict[str, Any]:
-        """Make the game. Raises UsageError if its first decision offers no move."""
+    def make(self) -> dict[str, Any]:
+        """Make the game; return its facts. Raises UsageError if it offers no first move."""
         game: Any = self._kind(**self._options)
         self._game = game
         state, rng = game.initial_state(), random.Random(0)
@@ -51,39 +54,44 @@ class LibraryServer:
         for number in numbers:
             self._positions.pop(number, None)
 
-    def start(self, number: int, steps: Sequence[Step]) -> None:
+    def start(self, number: int, steps: Sequence[Step]) -> Snapshot:
+        """Play a new position up to where it was."""
         state = self._game.initial_state()
         for step in steps:
             state.apply(step.player, step.action)
         self._positions[number] = state
+        return self._snapshot(state)
 
     def clone(self, number: int, twin: int) -> None:
         self._positions[twin] = self._positions[number].clone()
 
     def apply(self, number: int, player: int, action: Action) -> Snapshot:
-        before = len(self._positions[number].log.events)
-        self._positions[number].apply(player, action)
-        return self.snapshot(number, before)
+        state = self._positions[number]
+        before = len(state.log.events)
+        state.apply(player, action)
+        return self._snapshot(state, before)
 
-    def snapshot(self, number: int, since: int = 0) -> Snapshot:
-        """Return a position with its events from number `since` on."""
-        state, index = self._positions[number], self._game.actions.index
-        legal = {}
+    def _snapshot(self, state: Any, since: int = 0) -> Snapshot:
+        index, legal, outcomes = self._game.actions.index, {}, None
+        if state.to_act == (CHANCE,) and state.num_outcomes <= MOST_OUTCOMES:
+            outcomes = state.chance_outcomes()
         for player in state.to_act:
             offered = state.legal_actions(player)
             legal[player] = [index[action] for action in offered], offered.speech
         events = state.log.events[since:]
-        return Snapshot(state.to_act, state.turn, events, legal, state.returns())
+        return Snapshot(state.to_act, state.turn, events, legal, state.returns(), outcomes)
 
     def outcomes(self, number: int) -> Sequence[ChanceOutcome]:
-        return self._positions[number].chance_outcomes()
+        outcomes: Sequence[ChanceOutcome] = self._positions[number].chance_outcomes()
+        return outcomes
 
     def draw(self, number: int, rng: random.Random) -> tuple[Action, object]:
         """Return a result of chance and the state of the generator after the draw."""
         return self._positions[number].sample_chance(rng), rng.getstate()
 
     def parse(self, number: int, text: str) -> Action:
-        return self._positions[number].parse(text)
+        action: Action = self._positions[number].parse(text)
+        return action
 
     def compute(
         self, function: Callable[..., object], arguments: Sequence[object], rng: random.Random
@@ -92,7 +100,7 @@ class LibraryServer:
         return function(self._game, *arguments, rng), rng.getstate()
 
     def reason(self, number: int) -> str:
-        return self._positions[number].reason()
+        return str(self._positions[number].reason())
 
 
 def serve(descriptor: int) -> None:

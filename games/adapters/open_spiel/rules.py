@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
-from arena import Action, ReturnScale
+from arena import CHANCE, Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
 from games.adapters.library_game import (
@@ -125,6 +125,12 @@ class OpenSpielRules(LibraryGame):
     def label(self, spiel: Any, player: int, number: int) -> str:
         """Return OpenSpiel's text of a move or of a result of chance at a position."""
         return one_line_label(_with_letters(spiel.action_to_string(player, number)))
+
+    def event_text(self, spiel: Any, player: int, number: int) -> str:
+        """Return the text of a move, or of a result of chance, in events."""
+        if player == CHANCE or self.is_positional:
+            return self.label(spiel, player, number)
+        return self.moves[player][number].text
 
     @cached_property
     def moves(self) -> tuple[tuple[LibraryMove, ...], ...]:

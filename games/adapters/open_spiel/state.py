@@ -19,6 +19,7 @@ from games.adapters.library_game import (
 )
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.rules import OpenSpielRules
+from games.adapters.seeded_state import MOST_SEEDS
 
 _CHANCE_TEXT = re.compile(r"(seed|chance) (\d{1,18})(?:: .*)?")
 
@@ -88,6 +89,11 @@ class OpenSpielState(State):
             self._outcomes = self.spiel.chance_outcomes()
         return self._outcomes
 
+    @property
+    def num_outcomes(self) -> int:
+        """Number of results of chance here."""
+        return MOST_SEEDS if self.spiel is None else len(self._listed_outcomes())
+
     def chance_action(self, number: int) -> LibraryChance:
         """Return a result of chance by its number in OpenSpiel."""
         return LibraryChance(number, self.game.label(self.spiel, CHANCE, number))
@@ -101,7 +107,7 @@ class OpenSpielState(State):
 
     def _is_possible(self, action: Action) -> bool:
         if self.spiel is None:
-            return isinstance(action, LibrarySeed) and 0 <= action.seed < 2**31
+            return isinstance(action, LibrarySeed) and 0 <= action.seed < MOST_SEEDS
         if not isinstance(action, LibraryChance):
             return False
         possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
@@ -158,11 +164,8 @@ class OpenSpielState(State):
         self._advance([pending.get(seat, 0) for seat in range(self.game.num_players)])
 
     def _log_move(self, player: int, number: int) -> None:
-        game = self.game
-        text = game.moves[player][number].text
-        if game.is_positional:
-            text = game.label(self.spiel, player, number)
-        self.log.append(LibraryMoved(player, text, public=not game.hides))
+        text = self.game.event_text(self.spiel, player, number)
+        self.log.append(LibraryMoved(player, text, public=not self.game.hides))
 
     def _advance(self, applied: int | list[int]) -> None:
         _apply_to(self.spiel, applied)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -206,6 +206,10 @@ class GameAnalysis:
     """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Measures of the `assessor`, beyond wins and returns."""
+    knowledge_type: ClassVar[Callable[..., Knowledge] | None] = None
+    """Class of `knowledge`; called with the game and the seat."""
+    assessor_type: ClassVar[Callable[..., Assessor] | None] = None
+    """Class of `assessor`; called with the game, the players and the kinds."""
     game: ObservedGame
 
     def __init__(self, game: ObservedGame) -> None:
@@ -213,7 +217,8 @@ class GameAnalysis:
 
     def knowledge(self, player: int) -> Knowledge | None:
         """Return exact knowledge of `player` before the first event; None if not implemented."""
-        return None
+        made = type(self).knowledge_type
+        return made(self.game, player) if made else None
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -243,7 +248,8 @@ class GameAnalysis:
         `entropy_end`: the player's uncertainty about the hidden information, in bits, after the
         deal and at its last decision.
         """
-        return None
+        made = type(self).assessor_type
+        return made(self.game, players, kinds) if made else None
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return an assessment as text for a viewer; None if there is nothing to report.

@@ -206,24 +206,6 @@ def measured(facts: ShotFacts, gained: float, hits: int) -> dict[str, WeightedSu
     return sums
 
 
-def comment(assessment: Assessment) -> Comment | None:
-    """Return the assessment of a shot as text; None for other kinds."""
-    if assessment.kind != "shot":
-        return None
-    values = {name: value for name, value in assessment.facts.items() if name != "gained"}
-    facts = ShotFacts(**values)  # type: ignore[arg-type]
-    text = (
-        f"Hits with {per_cent(facts.probability)}; the likeliest square is {facts.likeliest} with "
-        f"{per_cent(facts.best_probability)}. Expected {facts.expected:.2f} bits; the best shot, "
-        f"{facts.best_square}: {facts.best:.2f}."
-    )
-    # A shot may be made for information or for a hit; it is a mistake if it is poor at both.
-    poor = (
-        facts.probability < POOR * facts.best_probability and facts.expected < POOR * facts.best
-    ) or (facts.best < NEGLIGIBLE and math.isclose(facts.probability, 0.0))
-    return Comment(text, poor)
-
-
 class BattleshipAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Battleship."""
 
@@ -251,7 +233,21 @@ class BattleshipAnalysis(GameAnalysis):
         return BattleshipAssessor(self.game, players, kinds) if is_countable(self.game) else None
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
+        """Return the assessment of a shot as text; None for other kinds."""
+        if assessment.kind != "shot":
+            return None
+        values = {name: value for name, value in assessment.facts.items() if name != "gained"}
+        facts = ShotFacts(**values)  # type: ignore[arg-type]
+        text = (
+            f"Hits with {per_cent(facts.probability)}; the likeliest square is {facts.likeliest} "
+            f"with {per_cent(facts.best_probability)}. Expected {facts.expected:.2f} bits; the "
+            f"best shot, {facts.best_square}: {facts.best:.2f}."
+        )
+        # A shot may be made for information or for a hit; it is a mistake if it is poor at both.
+        poor = (
+            facts.probability < POOR * facts.best_probability and facts.expected < POOR * facts.best
+        ) or (facts.best < NEGLIGIBLE and math.isclose(facts.probability, 0.0))
+        return Comment(text, poor)
 
 
 def resample(

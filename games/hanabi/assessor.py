@@ -263,30 +263,6 @@ def _of_play(facts: Facts, fits: bool) -> dict[str, WeightedSum]:
     }
 
 
-def comment(assessment: Assessment) -> Comment | None:
-    """Return an assessment as text for a viewer; None if there is nothing to report."""
-    facts = {name: value for name, value in assessment.facts.items() if isinstance(value, float)}
-    match assessment.kind:
-        case "play":
-            chance, best = facts["probability"], facts["best"]
-            text = f"By exact knowledge the card fits with {per_cent(chance)}"
-            if best > chance + SMALL:
-                text += f"; another slot has {per_cent(best)}"
-            # A play that trusts a convention may be good at a low probability.
-            return Comment(f"{text}.", mistake=chance < SMALL)
-        case "discard":
-            text = (
-                f"The discard was the last copy of a needed card with {100 * facts['risk']:.0f} %, "
-                f"and useless with {100 * facts['useless']:.0f} %."
-            )
-            return Comment(text, mistake=facts["risk"] > CERTAIN)
-        case "hint":
-            return Comment(
-                f"The hint gives {facts['bits']:.2f} bits about the hand.", omniscient=True
-            )
-    return None
-
-
 class HanabiAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Hanabi."""
 
@@ -294,18 +270,33 @@ class HanabiAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
-
-    def knowledge(self, player: int) -> HanabiKnowledge:
-        """Return the exact knowledge of `player` before the deal."""
-        return HanabiKnowledge(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> HanabiAssessor:
-        return HanabiAssessor(self.game, players, kinds)
+    knowledge_type = HanabiKnowledge
+    assessor_type = HanabiAssessor
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
+        """Return an assessment as text for a viewer; None if there is nothing to report."""
+        facts = {
+            name: value for name, value in assessment.facts.items() if isinstance(value, float)
+        }
+        match assessment.kind:
+            case "play":
+                chance, best = facts["probability"], facts["best"]
+                text = f"By exact knowledge the card fits with {per_cent(chance)}"
+                if best > chance + SMALL:
+                    text += f"; another slot has {per_cent(best)}"
+                # A play that trusts a convention may be good at a low probability.
+                return Comment(f"{text}.", mistake=chance < SMALL)
+            case "discard":
+                text = (
+                    "The discard was the last copy of a needed card with "
+                    f"{100 * facts['risk']:.0f} %, and useless with {100 * facts['useless']:.0f} %."
+                )
+                return Comment(text, mistake=facts["risk"] > CERTAIN)
+            case "hint":
+                return Comment(
+                    f"The hint gives {facts['bits']:.2f} bits about the hand.", omniscient=True
+                )
+        return None
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -140,21 +140,6 @@ def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:
     return Assessment(ply.number, ply.player, "move", facts, measured)
 
 
-def comment(assessment: Assessment) -> Comment | None:
-    """Return the comment on a move. It uses only what the seat could know."""
-    facts = assessment.facts
-    if assessment.kind != "move":
-        return None
-    share = _percent(facts["share"])
-    text = f"Expected share of the pot against a random hand: {share:.0f} %."
-    if "price" in facts:
-        text += f" A call pays above {_percent(facts['price']):.0f} %."
-    if "equilibrium" in facts:
-        text += f" In equilibrium this move has {_percent(facts['equilibrium']):.0f} %."
-    # Only a hand that cannot lose makes a fold a mistake for certain.
-    return Comment(text, mistake=facts["move"] == "f" and share == 100)
-
-
 def _percent(value: JsonValue) -> float:
     return 100 * float(value) if isinstance(value, int | float) else 0.0
 
@@ -166,18 +151,22 @@ class LeducAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
-
-    def knowledge(self, player: int) -> LeducKnowledge:
-        """Return the knowledge of `player`, for whom the others move at random."""
-        return LeducKnowledge(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> LeducAssessor:
-        return LeducAssessor(self.game, players, kinds)
+    knowledge_type = LeducKnowledge
+    assessor_type = LeducAssessor
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
+        """Return the comment on a move. It uses only what the seat could know."""
+        facts = assessment.facts
+        if assessment.kind != "move":
+            return None
+        share = _percent(facts["share"])
+        text = f"Expected share of the pot against a random hand: {share:.0f} %."
+        if "price" in facts:
+            text += f" A call pays above {_percent(facts['price']):.0f} %."
+        if "equilibrium" in facts:
+            text += f" In equilibrium this move has {_percent(facts['equilibrium']):.0f} %."
+        # Only a hand that cannot lose makes a fold a mistake for certain.
+        return Comment(text, mistake=facts["move"] == "f" and share == 100)
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -209,28 +209,6 @@ def _judge_challenge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
     return Assessment(ply.number, ply.player, "challenge", odds.facts(), measured)
 
 
-def comment(assessment: Assessment) -> Comment | None:
-    """Return the comment on a bid or a challenge. It uses only what the seat could know."""
-    facts = assessment.facts
-    if assessment.kind not in ("bid", "challenge", "spot_on"):
-        return None
-    last, best, exact = (_number(facts.get(name)) for name in ("last", "best", "exact"))
-    if assessment.kind == "challenge":
-        text = f"Challenged a bid that was true with {per_cent(last)}, by the own dice."
-        return Comment(text, mistake=last == 1 and max(best, exact) > 0)
-    if assessment.kind == "spot_on":
-        text = f"Called a bid that was exactly right with {per_cent(exact)}, by the own dice."
-        return Comment(text, mistake=exact == 0 and (best > 0 or last < 1))
-    probability = _number(facts["probability"])
-    text = f"True with {per_cent(probability)}, by the own dice."
-    if facts["last"] is not None:
-        text += f" The last bid was true with {per_cent(last)}."
-    # A bid is a mistake for certain if it cannot be true, or if a challenge could not fail.
-    could_win = max(best, exact) > 0 or (facts["last"] is not None and last < 1)
-    missed = facts["last"] is not None and last == 0
-    return Comment(text, mistake=missed or (probability == 0 and could_win))
-
-
 def _number(value: JsonValue) -> float:
     """Return a probability of the facts; 0 for a missing one."""
     return float(value) if isinstance(value, int | float) else 0.0
@@ -243,18 +221,29 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
-
-    def knowledge(self, player: int) -> LiarsDiceKnowledge:
-        """Return the exact knowledge of `player` before the first roll."""
-        return LiarsDiceKnowledge(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> LiarsDiceAssessor:
-        return LiarsDiceAssessor(self.game, players, kinds)
+    knowledge_type = LiarsDiceKnowledge
+    assessor_type = LiarsDiceAssessor
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
+        """Return the comment on a bid or a challenge. It uses only what the seat could know."""
+        facts = assessment.facts
+        if assessment.kind not in ("bid", "challenge", "spot_on"):
+            return None
+        last, best, exact = (_number(facts.get(name)) for name in ("last", "best", "exact"))
+        if assessment.kind == "challenge":
+            text = f"Challenged a bid that was true with {per_cent(last)}, by the own dice."
+            return Comment(text, mistake=last == 1 and max(best, exact) > 0)
+        if assessment.kind == "spot_on":
+            text = f"Called a bid that was exactly right with {per_cent(exact)}, by the own dice."
+            return Comment(text, mistake=exact == 0 and (best > 0 or last < 1))
+        probability = _number(facts["probability"])
+        text = f"True with {per_cent(probability)}, by the own dice."
+        if facts["last"] is not None:
+            text += f" The last bid was true with {per_cent(last)}."
+        # A bid is a mistake for certain if it cannot be true, or if a challenge could not fail.
+        could_win = max(best, exact) > 0 or (facts["last"] is not None and last < 1)
+        missed = facts["last"] is not None and last == 0
+        return Comment(text, mistake=missed or (probability == 0 and could_win))
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
-from arena import Assessment, Comment
+from arena import Comment
 from games.cluedo.analysis.position_analysis import (
     NEGLIGIBLE,
     AccusationFacts,
@@ -30,15 +30,6 @@ MUCH = 0.2
 one or two of them: a smaller loss does not change a game."""
 
 Facts = Mapping[str, JsonValue]
-
-
-def comment(assessment: Assessment) -> Comment | None:
-    """Return the comment on an assessment.
-
-    None if there is nothing to say, or if another kind of assessment says it of the same ply.
-    """
-    write = _WRITERS.get(assessment.kind)
-    return write(assessment.facts) if write else None
 
 
 def _suggestion(values: Facts) -> Comment:
@@ -127,7 +118,7 @@ def _least(bits: float) -> str:
     return "no information" if bits < SMALL else _number(bits)
 
 
-_WRITERS: dict[str, Callable[[Facts], Comment | None]] = {
+WRITERS: dict[str, Callable[[Facts], Comment | None]] = {
     "suggestion": _suggestion,
     "answer": _answer,
     "accusation": _accusation,

@@ -18,7 +18,7 @@ from math import prod
 
 from arena import Action, ActionValues, Assessment, Comment, GameAnalysis, State, Step
 from games.cluedo.analysis.assessor import CluedoAssessor
-from games.cluedo.analysis.comments import comment
+from games.cluedo.analysis.comments import WRITERS
 from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
@@ -43,18 +43,16 @@ class CluedoAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
-
-    def knowledge(self, player: int) -> CluedoKnowledge:
-        """Return the exact knowledge of `player` before the deal."""
-        return CluedoKnowledge(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> CluedoAssessor:
-        return CluedoAssessor(self.game, players, kinds)
+    knowledge_type = CluedoKnowledge
+    assessor_type = CluedoAssessor
 
     def comment(self, assessment: Assessment) -> Comment | None:
-        return comment(assessment)
+        """Return the comment on an assessment.
+
+        None if there is nothing to say, or if another kind of assessment says it of the same ply.
+        """
+        write = WRITERS.get(assessment.kind)
+        return write(assessment.facts) if write else None
 
     def resample(self, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
         """Return the same public history over another deal that `player` considers possible.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +23,7 @@ from arena.episodes.executors import in_worker, make_executor
 from arena.episodes.executors.pool import MAX_LOSSES
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedBackend
+from trainers.weight_sync.server_process import free_port
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -244,3 +247,37 @@ def test_a_cluster_that_is_not_there_is_one_line() -> None:
 
     with pytest.raises(ArenaError, match=r"cannot connect to a Ray cluster at 127.0.0.1:1"):
         asyncio.run(on_ray())
+
+
+@pytest.fixture
+def token_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a cluster that was started as the guide says, in a home of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    program = str(Path(sys.executable).with_name("ray"))
+    subprocess.run([program, "get-auth-token", "--generate"], check=True, timeout=120)
+    port = free_port(0)
+    command = [program, "start", "--head", f"--port={port}", "--num-cpus=1", "--block"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as head:
+        try:
+            assert head.stdout is not None
+            line = next(line for line in head.stdout if "ray start --address=" in line)
+            yield line.split("'")[1]
+        finally:
+            head.terminate()  # `--block` stops what it has started.
+            head.wait(60)
+
+
+def test_the_recipe_of_the_guide(token_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "arena", "cluster", "check", "--address", token_cluster]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+    with_token = check()
+    assert with_token.returncode == 0, with_token.stderr
+    assert "without authentication" not in with_token.stdout + with_token.stderr
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    without = check()
+    assert without.returncode == 1
+    assert "set RAY_AUTH_MODE=token here and copy ~/.ray/auth_token" in without.stderr

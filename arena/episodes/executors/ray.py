@@ -92,9 +92,15 @@ def connect(address: str | None = None) -> None:
     # Ray sends statistics to its makers otherwise.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     place = address or os.environ.get("RAY_ADDRESS")
+    remedy = "'ray start --head' starts one, address=… names it"
     try:
         if place:
             _knock(place)
+            # The port answers. Ray's own error is the same whatever the reason.
+            remedy = (
+                "if it asks for a token, as 'ray start' says, set RAY_AUTH_MODE=token here and "
+                "copy ~/.ray/auth_token of its first machine; both need the same version of Ray"
+            )
         ray.init(
             address=place or "local", namespace="arena", log_to_driver=False, logging_level="ERROR"
         )
@@ -102,8 +108,7 @@ def connect(address: str | None = None) -> None:
         where = f"at {place}" if place else "on this machine"
         lines = str(error).strip().splitlines()
         raise ArenaError(
-            f"cannot connect to a Ray cluster {where}: {lines[0] if lines else error!r}; "
-            "'ray start --head' starts one, address=… names it"
+            f"cannot connect to a Ray cluster {where}: {lines[0] if lines else error!r}; {remedy}"
         ) from error
 
 

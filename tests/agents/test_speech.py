@@ -168,7 +168,7 @@ def test_the_form_of_speech_does_not_depend_on_the_version_of_unicode() -> None:
     for start in (*range(0, 0x20000, 64), *range(0xE0000, 0xE2000, 64)):
         text = "".join(f"a{chr(start + n)}\u0301b" for n in range(64))
         digest.update(one_line(text).encode())
-    assert digest.hexdigest()[:16] == "fb79648b0ee5b1bb"
+    assert digest.hexdigest()[:16] == "5846940392e3f275"
 
 
 TURNS = (

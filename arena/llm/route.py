@@ -64,9 +64,12 @@ class Route:
         self._is_usage_estimated = False
         self._shared = shared
 
-    async def complete(self, request: Request) -> Completion:
-        """Answer a request. Raises BackendError and StopPlaying."""
-        retries = Retries(self.limits)
+    async def complete(self, request: Request, *, is_check: bool = False) -> Completion:
+        """Answer a request. Raises BackendError and StopPlaying.
+
+        A check is not tried again after a timeout, nor once a call timeout has passed.
+        """
+        retries = Retries(self.limits, is_check)
         self.tally.calls += 1
         try:
             # Before the slot: a call that waits for other games must not hold one of theirs.
@@ -180,12 +183,13 @@ MOST_DOUBLINGS = 60
 class Retries:
     """The tries of one call so far, and what follows from its last error."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, is_check: bool = False) -> None:
         self.tries = 0
         """Tries that were sent to the backend."""
         self.error: BackendError | None = None
         """Error of the last try."""
         self._limits = limits
+        self._is_check = is_check
         self._failures = 0
         self._excused = 0
         self._start = time.monotonic()
@@ -201,7 +205,11 @@ class Retries:
         self.error = error
         self._failures += 1
         # Seconds since the call began, not since the last try.
-        in_time = time.monotonic() - self._start < self._limits.patience
+        seconds = time.monotonic() - self._start
+        in_time = seconds < self._limits.patience
+        is_slow = error.cause == "timeout" or seconds > self._limits.call_timeout
+        if self._is_check and is_slow and not backend_is_down:
+            return False
         # Excused failures still count for the back-off, only not for `max_retries`.
         if backend_is_down or (error.cause == "rate_limit" and in_time):
             self._excused += 1

@@ -155,7 +155,8 @@ class LLMService:
     async def probe(self, spec: str) -> None:
         """Check model, key and address with one short request, if a provider answers for the SPEC.
 
-        Raises ArenaError with the reason and the remedy. The reply is counted in the ledger.
+        A server that does not answer within one call timeout has failed; one that is down is waited
+        for. Raises ArenaError with the reason and the remedy. The reply is counted in the ledger.
         """
         route = self._route(spec)
         traits = traits_of(route.backend)
@@ -166,7 +167,7 @@ class LLMService:
         sampling = Sampling(max_tokens=room)
         request = Request((Message("user", "Reply with: ok"),), sampling)
         try:
-            await route.complete(request)
+            await route.complete(request, is_check=True)
         except BackendError as error:
             raise StopPlaying(
                 f"{route.name}: the check before the games failed: {error}; --set probe=false "

@@ -16,7 +16,7 @@ from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, StopPlaying, UsageError
-from arena.llm.backend import BackendTraits, Message, Request, Sampling
+from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
 from arena.llm.ledger import Tally
 from arena.llm.route import REMEDIES
 from arena.llm.route import backoff as seconds_of_backoff
@@ -275,6 +275,35 @@ def test_a_failed_check_ends_the_run_with_the_reason_and_the_way_without_it() ->
     llm.add(SPEC, Remote([ScriptedReply(error="bad_request", text="no such parameter")]))
     with pytest.raises(StopPlaying, match="^scripted: .*no such parameter.*--set probe=false"):
         asyncio.run(llm.probe(SPEC))
+
+
+class Slow(Remote):
+    """Takes the question and never answers, or fails after a while."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__([ScriptedReply(error="server_error")] * 9)
+        self.seconds = seconds
+        self.calls = 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        await asyncio.sleep(self.seconds)
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(60.0, 1), (0.15, 3)])
+def test_the_check_of_a_slow_server_ends_within_one_call_timeout(
+    seconds: float, calls: int
+) -> None:
+    slow = Slow(seconds)
+    llm = LLMService(quick(call_timeout=0.3, max_retries=5, patience=60, breaker_failures=8))
+    llm.add(SPEC, slow)
+    started = time.monotonic()
+    with pytest.raises(StopPlaying, match="the check before the games failed"):
+        asyncio.run(llm.probe(SPEC))
+    # The last try may begin just before the time is over.
+    assert time.monotonic() - started < 2 * 0.3 + 0.3
+    assert slow.calls <= calls
 
 
 # Routing

@@ -32,7 +32,7 @@ from backends.litellm_client import (
     load_litellm,
     model_arguments,
 )
-from backends.openai_wire import read_choice, sampling_fields
+from backends.openai_wire import longest_body, read_choice, sampling_fields
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 
 
@@ -91,7 +91,7 @@ class LiteLLMBackend:
 
     async def complete(self, request: Request) -> Completion:
         started = time.perf_counter()
-        exchange = HTTPExchange()
+        exchange = HTTPExchange(longest_body(request))
         token = current_exchange.set(exchange)
         try:
             async with asyncio.timeout(self._limits.call_timeout):

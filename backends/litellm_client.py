@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import warnings
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,12 +20,11 @@ from weakref import WeakKeyDictionary
 import aiohttp
 from pydantic import JsonValue
 
+from arena.core.text import size_text
 from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
 from backends.openai_wire import tool_fields
 from backends.provider_errors import parse_retry_after, to_one_line
 
-MAX_BODY_BYTES = 16 << 20
-"""A response that announces a longer body is not read."""
 READ_ONLY_REMARK = ".* using the `ReadOnly` qualifier"
 """Pydantic's warning about litellm's typed dictionaries."""
 
@@ -89,6 +88,8 @@ def _skip_unused_callbacks(litellm: Any) -> None:
 class HTTPExchange:
     """Observations of the HTTP traffic of one call; litellm's errors are less precise."""
 
+    longest: int = 16 << 20
+    """Bytes of the longest body that is read."""
     status: int | None = None
     retry_after: float | None = None
     """Seconds."""
@@ -128,12 +129,30 @@ async def _observe(
         content_type = response.headers.get("content-type", "application/json")
         if "json" not in content_type.lower():
             exchange.invalid_content = f"{to_one_line(content_type)} instead of JSON"
-        elif (response.content_length or 0) > MAX_BODY_BYTES:
-            exchange.invalid_content = f"more than {MAX_BODY_BYTES >> 20} MB"
         if exchange.invalid_content:
             response.close()
             raise aiohttp.ClientPayloadError(exchange.invalid_content)
+    # litellm reads a body through this attribute, in chunks.
+    response.content = _BoundedBody(response.content, exchange)  # type: ignore[assignment]
     return response
+
+
+class _BoundedBody:
+    """Body of a response that raises an error when more bytes arrive than an answer may have."""
+
+    def __init__(self, body: aiohttp.StreamReader, exchange: HTTPExchange) -> None:
+        self._body = body
+        self._exchange = exchange
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._body, name)
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        async for chunk in self._body.iter_chunked(size):
+            if self._body.total_bytes > self._exchange.longest:
+                self._exchange.invalid_content = f"more than {size_text(self._exchange.longest)}"
+                raise aiohttp.ClientPayloadError(self._exchange.invalid_content)
+            yield chunk
 
 
 @dataclass(slots=True)

@@ -16,9 +16,10 @@ import httpx
 from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 
 from arena.core.errors import BackendError, UsageError
+from arena.core.text import size_text
 from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.settings import Limits, Settings
-from backends.openai_wire import chat_request, read_completion, versioned_name
+from backends.openai_wire import chat_request, longest_body, read_completion, versioned_name
 from backends.provider_errors import (
     extract_message,
     parse_retry_after,
@@ -26,8 +27,8 @@ from backends.provider_errors import (
     status_error,
 )
 
-MAX_BODY_BYTES = 16 << 20
-"""A longer response is not a chat completion."""
+MAX_LIST_BYTES = 16 << 20
+"""A longer response is not a list of models."""
 MAX_ERROR_BYTES = 1 << 16
 """Bytes of an error body that are searched for a message."""
 ONE_CONNECTION = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
@@ -165,13 +166,14 @@ class HTTPBackend:
     async def complete_with(self, model: str, request: Request) -> Completion:
         """Answer with any model of this server."""
         started = time.perf_counter()
-        raw = await self._fetch("POST", "/chat/completions", chat_request(request, model))
+        body = chat_request(request, model)
+        raw = await self._fetch("POST", "/chat/completions", longest_body(request), body)
         seconds = time.perf_counter() - started
         return read_completion(raw, self.url, model, seconds, self._key)
 
     async def models(self) -> list[ModelCard]:
         """Return the models that the server lists, at least one. Raises BackendError."""
-        raw = await self._fetch("GET", "/models")
+        raw = await self._fetch("GET", "/models", MAX_LIST_BYTES)
         try:
             return _ServerModels.model_validate_json(raw).data
         except ValidationError:
@@ -187,7 +189,7 @@ class HTTPBackend:
         return self.model
 
     async def _fetch(
-        self, method: str, path: str, body: dict[str, JsonValue] | None = None
+        self, method: str, path: str, longest: int, body: dict[str, JsonValue] | None = None
     ) -> bytes:
         """Return the body of a response with status 200. Raises BackendError otherwise."""
         content = None if body is None else json.dumps(body).encode()
@@ -202,7 +204,7 @@ class HTTPBackend:
                     async with client.stream(
                         method, self.url + path, content=content, headers=headers
                     ) as response:
-                        return await self._read(response)
+                        return await self._read(response, longest)
                 finally:
                     self._idle_clients.put_nowait(client)
         except (TimeoutError, httpx.TimeoutException) as error:
@@ -211,14 +213,14 @@ class HTTPBackend:
             failure = self._request_error(error)
         raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
 
-    async def _read(self, response: httpx.Response) -> bytes:
+    async def _read(self, response: httpx.Response, longest: int) -> bytes:
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.aiter_bytes():
             chunks.append(chunk)
             size += len(chunk)
-            if size > MAX_BODY_BYTES:  # A Content-Length header may be missing or wrong.
-                raise self._bad_response(f"answered more than {MAX_BODY_BYTES >> 20} MB")
+            if size > longest:  # A Content-Length header may be missing or wrong.
+                raise self._bad_response(f"answered more than {size_text(longest)}")
         raw = b"".join(chunks)
         if response.status_code != 200:
             message = extract_message(raw[:MAX_ERROR_BYTES].decode(errors="replace"))

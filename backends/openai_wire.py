@@ -69,6 +69,16 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
     return body
 
 
+def longest_body(request: Request) -> int:
+    """Return the bytes of the longest response that may be an answer to this request."""
+    sampling = request.sampling
+    tokens = sampling.n * (sampling.max_tokens + (sampling.thinking_tokens or 0))
+    prompt = sum(len(message.content) for message in request.messages)
+    # Text of the longest tokens as escapes; with log-probabilities an object for each token and
+    # the ids of the prompt. A megabyte for what servers add.
+    return (1 << 20) + (512 * tokens + 8 * prompt if request.logprobs else 128 * tokens)
+
+
 def sampling_fields(sampling: Sampling) -> dict[str, JsonValue]:
     """Return the sampling parameters, without those of thinking, which no two providers share.
 
@@ -237,10 +247,12 @@ def read_choice(wire_choice: object) -> Choice:
     """Return a choice from any object with OpenAI's fields. Raises ValidationError."""
     choice = _Choice.model_validate(wire_choice, from_attributes=True)
     message = choice.message
-    calls = [_call_text(call.function) for call in message.tool_calls or ()]
+    finish_reason = FINISH_REASONS.get(choice.finish_reason, "unknown")
+    functions = [call.function for call in message.tool_calls or ()]
+    # A call without whole arguments was cut off: it is no answer, whatever it names so far.
+    calls = [_call_text(f) for f in functions if finish_reason != "length" or _is_whole(f)]
     # Calls are read like text, and JSON outweighs the prose before it.
     text = "\n".join(part for part in (message.content, *calls) if part)
-    finish_reason = FINISH_REASONS.get(choice.finish_reason, "unknown")
     # Some providers end a call with "stop"; a call that was cut off stays "length".
     if calls and finish_reason in {"stop", "unknown"}:
         finish_reason = "tool_calls"
@@ -251,6 +263,13 @@ def read_choice(wire_choice: object) -> Choice:
         refusal=message.refusal or "",
         tokens=_tokens(choice),
     )
+
+
+def _is_whole(function: _Function) -> bool:
+    try:
+        return isinstance(from_json(function.arguments), dict)
+    except ValueError:
+        return False
 
 
 def _call_text(function: _Function) -> str:

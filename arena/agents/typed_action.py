@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -45,6 +46,7 @@ def parse(answer: str, observation: Observation) -> Action:
     if speech is not None:
         observation.legal_actions.check(speech)
         return speech
+    answer = normalize("NFKC", answer)  # Full-width letters, for example.
     wanted = normalise(answer)
     legal = {normalise(str(action)): action for action in observation.legal_actions}
     fitting = [action for text, action in legal.items() if wanted and text.startswith(wanted)]

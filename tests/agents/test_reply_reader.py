@@ -374,6 +374,36 @@ def test_a_number_that_may_be_cut_off_is_not_taken() -> None:
     assert str(read_reply("mark 1 2", marks, "length").action) == "mark 1 2"
 
 
+CUT_CALLS = (
+    '<tool_call>\n{"name": "EndTurn", "arguments": {"thoughts": "Action: end turn',
+    '{"name": "EndTurn", "arguments": {"thoughts": "so, Action: end turn.\\nHm',
+    'Well.\n<tool_call>\n{"name": "EndTurn"',
+    "<tool_call>",
+)
+
+
+@pytest.mark.parametrize("reply", CUT_CALLS)
+def test_a_call_that_was_cut_off_is_no_action(reply: str) -> None:
+    observation = decision("end", players=3)
+    assert read_reply(reply, observation, "length").failure == "truncated"
+    whole = '<tool_call>\n{"name": "EndTurn", "arguments": {"thoughts": "x"}}\n</tool_call> Now'
+    assert str(read_reply(whole, observation, "length").action) == "end turn"
+
+
+FORMS = (
+    "ｅｎｄ　ｔｕｒｎ",
+    "Ａｃｔｉｏｎ： ｅｎｄ ｔｕｒｎ",
+    "𝐀𝐜𝐭𝐢𝐨𝐧: 𝐞𝐧𝐝 𝐭𝐮𝐫𝐧",
+    '｛"action": "ｅｎｄ ｔｕｒｎ"｝',
+)
+
+
+@pytest.mark.parametrize("reply", FORMS)
+def test_full_width_letters_are_read(reply: str) -> None:
+    observation = decision("end", players=3)
+    assert str(read_reply(reply, observation).action) == "end turn"
+
+
 def test_numbers_are_not_picked_up_from_far_away() -> None:
     observation = next(iter(walk(Goofspiel(), 0))).observe(0)
     assert read_reply("If I bid high, then player 3 is first, I fear.", observation).action is None
@@ -517,6 +547,18 @@ def test_usual_replies_take_less_than_a_few_milliseconds() -> None:
     replies = [thought * times + f"\n{end}" for times in range(9) for end in endings]
     timed(replies[:4], observation)
     assert timed(replies * 5, observation).median < 0.003
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    "unit", ["x", "Action: maybe\n", '{"a": "b"} ', "[[<<", "<think>a</think>"]
+)
+def test_a_reply_of_ten_megabytes_does_not_hold_up_the_event_loop(unit: str) -> None:
+    observation = decision("suggest", players=3)
+    reply = unit * (10_000_000 // len(unit))
+    assert any(timed([reply], observation).median < 0.5 for _ in range(3))
+    ending = reply + "</think>\nAction: suggest Plum, Rope, Hall"
+    assert str(read_reply(ending, observation).action) == "suggest Professor Plum, Rope, Hall"
 
 
 @pytest.mark.timed

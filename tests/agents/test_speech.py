@@ -103,6 +103,18 @@ def test_replies_that_do_not(talking: Observation, reply: str, failure: str) -> 
         raise AssertionError(correction(reading, talking))
 
 
+def test_speech_that_was_cut_off_is_no_action(talking: Observation) -> None:
+    for reply in ("Action: say It is he", '{"action": "say It is he', "say It is he"):
+        assert read_reply(reply, talking, "length").failure == "truncated"
+    whole = read_reply('{"action": "say It is heads"}\nI cho', talking, "length")
+    assert whole.action == Say("It is heads")
+
+
+def test_speech_keeps_its_letters(talking: Observation) -> None:
+    assert read_reply("Action: say ５ ½ ２", talking).action == Say("５ ½ ２")
+    assert read_reply("Ａｃｔｉｏｎ： ｓａｙ hello", talking).action == Say("hello")
+
+
 def test_silence_and_contradiction(talking: Observation) -> None:
     assert read_reply("Action: pass", talking).action == Silence()
     both = read_reply("Action: say hello\n\nAction: pass", talking)
@@ -127,7 +139,7 @@ def test_speech_outside_of_its_phase_is_refused() -> None:
 
 def test_a_person_speaks(talking: Observation) -> None:
     assert parse("say Hello, you!", talking) == Say("Hello, you!")
-    assert parse("pa", talking) == Silence()
+    assert parse("pa", talking) == parse("ｐａ", talking) == Silence()
     with pytest.raises(InvalidAction, match="at most 280 characters, not 1,000,000"):
         parse("say " + "x" * 1_000_000, talking)
 

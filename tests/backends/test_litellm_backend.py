@@ -12,7 +12,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -384,3 +384,37 @@ def test_loading_litellm_is_quiet_offline_and_leaves_dotenv_alone(tmp_path: Path
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == "openrouter/openai/gpt-4o-mini\n"
+
+
+@pytest.mark.parametrize("prefix", ROUTES)
+def test_a_body_is_bounded_while_it_arrives(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a Content-Length, and however long it goes on."""
+    sent = 0
+
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
+        with suppress(ConnectionError):
+            while sent < 64_000_000:
+                writer.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+                await writer.drain()
+                sent += 0x10000
+        writer.close()
+
+    async def ask() -> str:
+        server = await asyncio.start_server(pour, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        for name in (*PROVIDERS[prefix].keys, *PROVIDERS[prefix].addresses):
+            monkeypatch.setenv(name, KEY if "KEY" in name else f"http://127.0.0.1:{port}/v1")
+        backend = backend_of(prefix)
+        with pytest.raises(BackendError) as caught:
+            await backend.complete(ASK)
+        await backend.close()
+        server.close()
+        assert caught.value.cause == "bad_response"
+        return str(caught.value)
+
+    assert "more than 1.1 MB" in asyncio.run(ask())
+    assert sent < 16_000_000

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,13 @@ from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Token, Usage
 from arena.llm.settings import Settings
 from backends.openai_http import HTTPBackend, art, http_backend
-from backends.openai_wire import chat_request, parse_policy_version, read_completion, versioned_name
+from backends.openai_wire import (
+    chat_request,
+    longest_body,
+    parse_policy_version,
+    read_completion,
+    versioned_name,
+)
 from backends.provider_errors import extract_message, parse_retry_after, redact_key, status_error
 
 KEY = "sk-planted-0123456789abcdef"
@@ -198,7 +205,28 @@ def test_an_endless_body_is_not_read_to_its_end(server: Misbehaving) -> None:
     server.script(["too_big"])
     error = fault(lambda: backend_of(server))
     assert (error.cause, error.retryable) == ("bad_response", True)
-    assert "16 MB" in str(error)
+    assert "more than 1.1 MB" in str(error)
+
+
+def test_the_longest_body_grows_with_the_answer_that_was_asked_for() -> None:
+    short, long = (replace(ASK, sampling=Sampling(max_tokens=n)) for n in (1024, 100_000))
+    assert longest_body(short) < 2_000_000 and longest_body(long) > 10_000_000
+    assert longest_body(replace(short, logprobs=True)) > longest_body(short)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_whole"),
+    [("", False), ('{"thoughts": "hm', False), ('{"a": {}', False), ("7", False), ("{}", True)],
+)
+def test_a_tool_call_that_was_cut_off_is_no_answer(arguments: str, is_whole: bool) -> None:
+    def text(finish_reason: str) -> str:
+        call = {"function": {"name": "EndTurn", "arguments": arguments}}
+        message = {"content": "so", "tool_calls": [call]}
+        body = {"choices": [{"message": message, "finish_reason": finish_reason}]}
+        return read_completion(json.dumps(body).encode(), "server", "m", 0.0).text
+
+    assert "EndTurn" in text("tool_calls")
+    assert ("EndTurn" in text("length")) == is_whole
 
 
 def test_retry_after_as_a_date(server: Misbehaving) -> None:

@@ -192,7 +192,7 @@ SPEECH_KEYS = ("text", "message", "content", "speech")
 LONG = 6
 """More words than that in a value are an explanation."""
 
-_DECODER = json.JSONDecoder(strict=False)  # Models break lines within strings.
+DECODER = json.JSONDecoder(strict=False)  # Models break lines within strings.
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def split_json(text: str, book: Phrasebook) -> tuple[str, list[JsonAnswer]]:
             continue
         try:
             # `raw_decode` ignores what follows the object, e.g. more prose or a closing fence.
-            decoded, length = _DECODER.raw_decode(text[start : start + MAX_LENGTH])
+            decoded, length = DECODER.raw_decode(text[start : start + MAX_LENGTH])
         # A brace without JSON behind it stays in the text as it is.
         except (ValueError, RecursionError):
             continue

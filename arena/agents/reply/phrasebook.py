@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -37,8 +36,6 @@ FILLERS = frozenset(
 )
 """Words that do not count, unless an action of the game has them."""
 
-MAX_WORDS = 20_000
-"""Of the words of a text that mean something in a game, only the last so many are read."""
 
 WORD = re.compile(r"[^\W_]+")
 """The words of `arena.core.action.normalise`: all else only separates them."""
@@ -210,7 +207,7 @@ class Phrasebook:
         In a brief text one word may stand for a whole action, e.g. "done" for "end turn".
         `written` is the text before it was casefolded, if its capitals are to be respected.
         """
-        place, found = 0, deque[Word](maxlen=MAX_WORDS)
+        place, found = 0, list[Word]()
         fillers, vocabulary = self.fillers, self._vocabulary
         known = fillers | vocabulary
         for match in WORD.finditer(text):
@@ -224,7 +221,7 @@ class Phrasebook:
             # An unknown word takes a place, although it is not kept: it counts for `GAP` and breaks
             # a phrase.
             place += 1
-        return (self._brief_synonyms if brief else self._synonyms).replace(list(found))
+        return (self._brief_synonyms if brief else self._synonyms).replace(found)
 
     def plain(self, text: str) -> str:
         """`text` reduced to the words of the game."""

@@ -26,11 +26,13 @@ In all of them:
   editions, "Mustard" alone, "reveal" for "show".
 - Speech, such as `say TEXT`, is read where an action may stand: in JSON, behind a mark or as the
   last or first line. It is never taken from prose.
+- Full-width letters and other forms of a letter (NFKC) count if there is no action without them.
+- A call of a function that the limit on tokens cut off is no action.
 - A short text may leave out what is obvious: "Candlestick" where a card must be shown, or a
   beginning that fits one legal action only.
 
-The time is linear in the length; of the words that mean something in the game, only the last
-20,000 are read. What is left is a failure, and `arena.agents.reply.reading` answers it.
+Outside of think blocks only the last 16,384 characters are read, so that no reply holds up the
+event loop. What is left is a failure, and `arena.agents.reply.reading` answers it.
 """
 
 from __future__ import annotations
@@ -39,9 +41,12 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
+from unicodedata import normalize
 
 from arena.agents.reply import context
 from arena.agents.reply.marks import (
+    DECODER,
+    MAX_CONTENT,
     ReplyLine,
     ReplyPart,
     chosen_option,
@@ -63,8 +68,11 @@ from arena.agents.reply.reading import (
 )
 from arena.core.action import Speech, normalise
 from arena.core.observation import Observation
+from arena.core.text import one_line
 from arena.llm.backend import FinishReason
 
+MAX_REPLY, MAX_READ = 1 << 20, 1 << 14
+"""Last characters of a reply in which think blocks are looked for, and of the text outside them."""
 MAX_MENTIONS = 400
 """Only so many of the last mentions in prose are read."""
 
@@ -79,9 +87,13 @@ _SPECIAL_TOKEN = re.compile(r"<\|[^|>\n]{1,40}\|>")
 """Control tokens of a chat template that a server did not remove, "<|begin_of_box|>"."""
 
 
+_CALL = re.compile(r"[<\[](?:tool_call|function_call)[>\]]|\{\s*\"(?:name|function)\"\s*:", re.I)
+"""Beginning of a call of a function."""
+
+
 def visible(text: str) -> str:
-    """Return the text outside think blocks and asides."""
-    kept: list[str] = []
+    """Return the end of the text outside think blocks and asides."""
+    text, kept = text[-MAX_REPLY:], list[str]()
     at, is_open, was_open = 0, False, False
     for tag in _THINK.finditer(text):
         closes = bool(tag[1])
@@ -98,13 +110,26 @@ def visible(text: str) -> str:
     # The text behind an unclosed tag is thought, up to the end.
     if not is_open:
         kept.append(text[at:])
-    return _without_asides(_SPECIAL_TOKEN.sub("\n", "\n".join(kept)))
+    return _without_asides(_SPECIAL_TOKEN.sub("\n", "\n".join(kept)[-MAX_READ:]))
 
 
 def _without_asides(text: str) -> str:
     """Return the text without asides, unless nothing else is left."""
     outside = _ASIDE.sub("\n", text)
     return outside if re.search(r"\w", outside) else text
+
+
+def _without_cut_call(text: str) -> str:
+    """Return the text of a reply that was cut off, without the call that was being written."""
+    at = 0
+    for call in _CALL.finditer(text):
+        if call.start() < at:
+            continue
+        try:
+            at = DECODER.raw_decode(text, max(text.find("{", call.start()), 0))[1]
+        except (ValueError, RecursionError):
+            return text[: call.start()]
+    return text
 
 
 def read_reply(
@@ -118,7 +143,7 @@ def read_reply(
     if refusal or finish_reason == "content_filter":
         return failed("refused", refusal or text)
     book, cut = phrasebook(observation.game), finish_reason == "length"
-    shown = visible(text)
+    shown = _without_cut_call(visible(text)) if cut else visible(text)
     # A cut-off "bid 1" may have been "bid 12", so an incomplete number does not count.
     if cut and (number := re.search(r"[0-9]{1,9}\Z", shown)) and book.has_longer(number[0]):
         shown = shown[: number.start()]
@@ -129,7 +154,11 @@ def read_reply(
         return Reading(exact, None, shorten(shown))
     if not any(character.isprintable() and not character.isspace() for character in shown):
         return failed("truncated" if cut else "empty", text[-EXCERPT_LENGTH:])
-    return _Reply(shown, observation, cut).read()
+    reading = _Reply(shown, observation, cut).read()
+    if reading.action is None and (plain := normalize("NFKC", shown)[-MAX_READ:]) != shown:
+        again = _Reply(plain, observation, cut).read()
+        return reading if again.action is None else again
+    return reading
 
 
 class _Reply:
@@ -151,9 +180,15 @@ class _Reply:
         for evidence in (self._from_json, self._from_marks, self._from_lines, self._from_prose):
             reading = evidence()
             # More tokens might have completed what was cut off.
-            if reading is not None and not (self._cut and reading.failure):
+            if reading is not None and not (self._cut and self._may_go_on(reading)):
                 return reading
         return self._failure()
+
+    def _may_go_on(self, reading: Reading) -> bool:
+        """Return whether more tokens might change what a reply says that was cut off."""
+        if isinstance(reading.action, Speech):
+            return one_line(self._text[-MAX_CONTENT:]).endswith(reading.action.text[-80:])
+        return reading.failure is not None
 
     def _from_json(self) -> Reading | None:
         claims = []

@@ -277,7 +277,10 @@ class ModelInfo:
 
 def _price(info: Mapping[str, Any]) -> Price | None:
     prompt, reply = info.get("input_cost_per_token"), info.get("output_cost_per_token")
-    return None if prompt is None or reply is None else Price(float(prompt), float(reply))
+    if prompt is None or reply is None:
+        return None
+    cached = info.get("cache_read_input_token_cost")
+    return Price(float(prompt), float(reply), None if cached is None else float(cached))
 
 
 def _prompt_cache(info: Mapping[str, Any], name: str, route: str) -> PromptCache | None:

@@ -33,7 +33,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.llm.backend import Completion, Request, Sampling
 from arena.llm.service import LLMService
-from arena.llm.settings import Limits, Settings
+from arena.llm.settings import Limits, RunLimits, Settings
 from arena.plugins.loader import make_game
 from backends.openai_http import HTTPBackend, check_url
 from trainers.rewards import Rewards, SeatEpisode
@@ -143,10 +143,10 @@ class GameWorkflow:
         if not url:
             raise UsageError("AReaL's workflow: no base_url, and OPENAI_BASE_URL is not set")
         seat, match = self._checked_seat(data.get("seat", self._seat)), self._deal(data)
-        async with LLMService(self._settings) as llm:
+        async with LLMService.limited(RunLimits(), self._settings) as llm:
             limits = self._settings.service.limits(LEARNER).model_copy(update={"concurrency": 1})
             proxy = ProxyBackend(check_url(url), self._model, limits, key, http_client)
-            llm.add(LEARNER, proxy)
+            llm.add(LEARNER, proxy, is_trained=True)
             specs = self._specs(seat)
             match = replace(match, specs=specs)
             agents: list[Agent] = [

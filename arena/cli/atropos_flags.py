@@ -91,7 +91,8 @@ class OpenAIFlags:
         )
         key = SecretStr(self.api_key) if self.api_key else llm.settings.secret("ARENA_API_KEY")
         server = HTTPBackend(check_url(self.url), self.model_name, limits, key)
-        llm.add(NEWEST, server if self.model_name else NewestModel(server))
+        learner = server if self.model_name else NewestModel(server)
+        llm.add(NEWEST, learner, is_trained=True)
 
 
 LEARNER_FLAGS = {
@@ -217,7 +218,7 @@ def make_player(
     from arena.llm.service import LLMService
 
     the_game = game_flags.make(config.game)
-    llm = LLMService(_patient(settings))
+    llm = LLMService.limited(config, _patient(settings))
     games = config.rollouts_per_group * group_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
     from trainers.atropos.group_player import GroupPlayer

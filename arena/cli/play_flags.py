@@ -17,18 +17,16 @@ from arena.core.spec import Spec, redacted
 from arena.episodes.executors import ExecutorKind
 from arena.llm.backend import ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
-from arena.llm.settings import Settings
+from arena.llm.settings import MODELS, RunLimits, Settings
 from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.episodes.executors import Executor
-    from arena.llm.backend import Price
     from arena.llm.service import LLMService
 
 
-PANEL = "Models"
-ModelFlag = partial(Flag, rich_help_panel=PANEL)
+ModelFlag = partial(Flag, rich_help_panel=MODELS)
 
 REPLY_TOKENS = 1024
 """Longest reply without thinking: the answer and a page of reasons."""
@@ -50,60 +48,49 @@ DryRunFlag = Annotated[
 ]
 
 
-class ModelFlags(Config):
+class ModelFlags(RunLimits):
     """How models are asked, and their budget."""
 
     shared_table = "models"
 
-    chat: ChatMode | None = setting(None, PANEL)
+    chat: ChatMode | None = setting(None, MODELS)
     """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
     if all models are hosted."""
-    prompt: str = setting("rules", PANEL)
+    prompt: str = setting("rules", MODELS)
     """System message: rules, reason, brief, one of a plugin, or a file.txt."""
-    system: str | None = setting(None, PANEL, flag=False)
+    system: str | None = setting(None, MODELS, flag=False)
     """System message as a text; {rules}, {answer} and {details} are replaced by the usual parts."""
-    answers: AnswerForm = setting("text", PANEL)
+    answers: AnswerForm = setting("text", MODELS)
     """text; json: a JSON object, by schema if the provider supports it; tools: a function for each
     kind of action."""
-    guided: bool = setting(False, PANEL, flag="--guided/--free")
+    guided: bool = setting(False, MODELS, flag="--guided/--free")
     """Constrain sampling to legal actions, if the backend supports it."""
-    max_attempts: int = setting(3, PANEL, flag=False, ge=1, le=20)
+    max_attempts: int = setting(3, MODELS, flag=False, ge=1, le=20)
     """Replies per decision before the fallback is played."""
-    fallback: Fallback = setting("random", PANEL, flag=False)
+    fallback: Fallback = setting("random", MODELS, flag=False)
     """For a decision without a legal reply. random: a harmless legal move. forfeit: the same for
     the rest of the game. stop: the run ends."""
-    max_fallbacks: int = setting(10, PANEL, flag=False, ge=0)
-    """Stop the run after this number of fallback moves of a model in a row, or if most of its first
-    decisions (four times as many) are fallback moves. 0: never."""
-    probe: bool = setting(True, PANEL, flag=False)
+    probe: bool = setting(True, MODELS, flag=False)
     """Check model and key with one request before several games."""
-    examples: int = setting(0, PANEL, flag=False, ge=0, le=20)
+    examples: int = setting(0, MODELS, flag=False, ge=0, le=20)
     """Examples of good decisions in the prompt."""
-    combined: bool = setting(False, PANEL, flag=False)
+    combined: bool = setting(False, MODELS, flag=False)
     """One reply may decide a whole turn, in games with such a move."""
-    beliefs: bool = setting(False, PANEL, flag=False)
+    beliefs: bool = setting(False, MODELS, flag=False)
     """Ask the model for its beliefs too, and score them: one more call per decision."""
-    logprobs: bool = setting(False, PANEL, flag=False)
+    logprobs: bool = setting(False, MODELS, flag=False)
     """Keep token ids and log-probabilities in the replay."""
-    temperature: float = setting(1.0, PANEL, ge=0, le=2)
+    temperature: float = setting(1.0, MODELS, ge=0, le=2)
     """Sampling temperature."""
-    top_p: float = setting(1.0, PANEL, flag=False, ge=0.01, le=1)
+    top_p: float = setting(1.0, MODELS, flag=False, ge=0.01, le=1)
     """Nucleus sampling: share of the probability mass that is sampled from."""
-    max_tokens: int | None = setting(None, PANEL, ge=1, le=10**6)
+    max_tokens: int | None = setting(None, MODELS, ge=1, le=10**6)
     """Longest reply in tokens, thinking included. Default: 1024, and more for models that think."""
-    reasoning_effort: ReasoningEffort | None = setting(None, PANEL)
+    reasoning_effort: ReasoningEffort | None = setting(None, MODELS)
     """Thinking before each reply. Default: the provider's."""
-    thinking_tokens: int | None = setting(None, PANEL, flag=False, ge=1, le=10**6)
+    thinking_tokens: int | None = setting(None, MODELS, flag=False, ge=1, le=10**6)
     """Budget of the thinking in tokens; providers without budgets get an effort instead."""
-    max_cost: float | None = setting(None, PANEL, ge=0)
-    """Spending limit in US dollars; a game starts only if the rest should cover it."""
-    token_limit: int | None = setting(None, PANEL, flag=False, ge=1)
-    """Limit of all tokens of the run, prompts and replies together."""
-    price_in: float | None = setting(None, PANEL, flag=False, ge=0)
-    """USD per million prompt tokens, for models whose price is unknown."""
-    price_out: float | None = setting(None, PANEL, flag=False, ge=0)
-    """USD per million completion tokens."""
-    cache: Path | None = setting(None, PANEL, flag=False)
+    cache: Path | None = setting(None, MODELS, flag=False)
     """SQLite file of replies; an equal request is answered from it."""
 
     def options(
@@ -163,24 +150,8 @@ class ModelFlags(Config):
         from arena.llm.service import LLMService
         from arena.llm.settings import KeylessSettings
 
-        return LLMService(
-            KeylessSettings.load() if dry_run else None,
-            max_cost=self.max_cost,
-            token_limit=self.token_limit,
-            price=self._price(),
-            cache=None if dry_run else self.cache,
-            max_fallbacks=self.max_fallbacks,
-        )
-
-    def _price(self) -> Price | None:
-        """Return the price of the flags per token. Raises UsageError for half of one."""
-        from arena.llm.backend import Price
-
-        if self.price_in is None and self.price_out is None:
-            return None
-        if self.price_in is None or self.price_out is None:
-            raise UsageError("price_in and price_out belong together: set both")
-        return Price(self.price_in / 1e6, self.price_out / 1e6)
+        settings = KeylessSettings.load() if dry_run else None
+        return LLMService.limited(self, settings, cache=None if dry_run else self.cache)
 
 
 async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from arena.cli.terminal import echo
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import pluralize, printable
 from arena.plugins.loader import make_game
 from trainers.runs.records import as_json
@@ -45,7 +45,7 @@ def run_training(
 ) -> tuple[RunState, bool]:
     """Run a loop with a display; return the final state, and whether it was interrupted.
 
-    Raises ArenaError if the folder of the run cannot be written.
+    Raises ArenaError if the folder of the run cannot be written, and what ended the loop.
     """
     # Imported here: the help of all commands imports this module.
     from trainers.runs.run_files import read_state
@@ -55,6 +55,10 @@ def run_training(
             state = asyncio.run(start(view))
     except KeyboardInterrupt:
         return read_state(files), True
+    except StopPlaying:
+        finished = pluralize(read_state(files).step, "step")
+        echo(f"Kept: {finished}; the same command resumes the run", file=sys.stderr)
+        raise
     except OSError as error:
         raise ArenaError(f"cannot write into {files.folder}: {error.strerror}") from None
     return state, state.status == "interrupted"

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from arena.agents.agent import Agent
+from arena.core.errors import StopPlaying
 from arena.core.game import Game
 from arena.episodes.executors import Executor
 from arena.episodes.files import ReplayWriter, replace_replay, replay_text
@@ -208,7 +209,9 @@ async def run_jobs(
 
     So a conclusion from the first results does not depend on the number of jobs in play. An error
     of any started job is raised at once, not only at its turn; results whose turn it is come before
-    it. Closing the iterator, or an error, cancels the unfinished jobs.
+    it. Closing the iterator, or an error, cancels the unfinished jobs. But if results are stored,
+    jobs in play at a StopPlaying go on until they end or meet it too: a game that needs no further
+    answer of a model is kept.
 
     Args:
         jobs: The jobs, in order.
@@ -221,10 +224,17 @@ async def run_jobs(
             comes: a killed run keeps all finished games. It stores all of them, or none.
     """
     commits = GroupCommit(store) if store else None
+    stops: list[StopPlaying] = []
 
     async def run_one(job: S) -> T:
         async with slots or nullcontext():
-            result = await run(job)
+            if stops:
+                raise stops[0]
+            try:
+                result = await run(job)
+            except StopPlaying as stop:
+                stops.append(stop)
+                raise
         if commits is not None:
             await commits.add(result)
         return result
@@ -245,6 +255,8 @@ async def run_jobs(
                 continue
             task = await finished.get()
             if task.exception():
+                if stops and commits:
+                    await asyncio.wait(window)
                 while window[0].done() and window[0] is not task:
                     yield window.popleft().result()
                 task.result()  # Raises its error.

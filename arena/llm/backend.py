@@ -163,9 +163,18 @@ class Price:
 
     input: float
     output: float
+    cached: float | None = None
+    """Of a prompt's token that the provider reads from its cache; None: as `input`."""
 
     def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Return the cost without a cache."""
         return prompt_tokens * self.input + completion_tokens * self.output
+
+    def cost_of(self, usage: Usage) -> float:
+        """Return the cost of a call."""
+        full = self.cost(usage.prompt_tokens, usage.completion_tokens)
+        cached = min(max(usage.cached_tokens, 0), usage.prompt_tokens)
+        return full if self.cached is None else full - cached * (self.input - self.cached)
 
 
 @dataclass(frozen=True, slots=True)

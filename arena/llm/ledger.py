@@ -91,6 +91,14 @@ class Tally:
             ours, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, ours + theirs)
 
+    def since(self, before: Tally) -> Tally:
+        """Return the counts since `before`, an earlier copy."""
+        part = Tally()
+        for name in self.__slots__:
+            now, then = getattr(self, name), getattr(before, name)
+            setattr(part, name, now[len(then) :] if isinstance(now, list) else now - then)
+        return part
+
     def to_json(self) -> dict[str, JsonValue]:
         """Times are seconds; a percentile of nothing is null."""
         counts = {name: getattr(self, name) for name in self.__slots__ if "seconds" not in name}
@@ -114,6 +122,15 @@ class Ledger:
 
     def tally(self, spec: str) -> Tally:
         return self.tallies.setdefault(spec, Tally())
+
+    def since(self, before: Ledger) -> Ledger:
+        """Return the counts since `before`, an earlier copy, of the SPECs that were called."""
+        part = Ledger()
+        for spec, tally in self.tallies.items():
+            counts = tally.since(before.tallies.get(spec, Tally()))
+            if counts.calls or counts.decisions:
+                part.tallies[spec] = counts
+        return part
 
     def total(self) -> Tally:
         """The sum over all SPECs."""
@@ -219,20 +236,18 @@ class FallbackGuard:
     """Counts the decisions and fallback moves of one SPEC in its tally, over all games of a run.
 
     It stops the run after `limit` of them in a row, or when they are more than half of the first
-    `WINDOW * limit` decisions. Such games measure the fallback, not the model.
+    `WINDOW * limit` decisions. Such games measure the fallback, not the model. 0 means no limit.
     """
 
-    def __init__(self, name: str, tally: Tally) -> None:
+    def __init__(self, name: str, tally: Tally, limit: int) -> None:
         self._name = name
         self._tally = tally
+        self._limit = limit
         self._in_a_row = 0
 
-    def count(self, failure: str | None, limit: int) -> None:
-        """Count a decision; `failure` is the reason of a fallback move. 0 means no limit.
-
-        Raises StopPlaying.
-        """
-        tally = self._tally
+    def count(self, failure: str | None) -> None:
+        """Count a decision; `failure` is the reason of a fallback move. Raises StopPlaying."""
+        tally, limit = self._tally, self._limit
         tally.decisions += 1
         tally.fallbacks += failure is not None
         self._in_a_row = self._in_a_row + 1 if failure is not None else 0

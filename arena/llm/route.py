@@ -49,13 +49,14 @@ class Route:
         budget: Budget | None,
         notify: Callable[[str], None],
         price: Price | None = None,
+        max_fallbacks: int = 0,
     ) -> None:
         self.name = name
         self.backend = backend
         self.limits = shared.limits
         self.tally = tally
         self.breaker = shared.breaker
-        self.guard = FallbackGuard(name, tally)
+        self.guard = FallbackGuard(name, tally, max_fallbacks)
         self.price: Price | None = traits_of(backend).price or price
         if budget is not None:
             budget.set_price(name, self.price)
@@ -129,7 +130,8 @@ class Route:
             # Also for a failed or cancelled try, or its estimate would stay set aside for ever.
             self._budget.settle(reservation, completion)
         if completion.cost is None and self._budget.max_cost is not None:
-            raise self.breaker.stop(f"{self.name}: {UNKNOWN_PRICE}")
+            # This call is answered, and counted so; the next one is refused.
+            self.breaker.stop(f"{self.name}: {UNKNOWN_PRICE}")
         return completion
 
     async def _counted(self, request: Request, retries: Retries) -> Completion:
@@ -162,7 +164,7 @@ class Route:
                     f"{CHARACTERS_PER_TOKEN} characters"
                 )
         if cost is None and self.price is not None:
-            cost = self.price.cost(usage.prompt_tokens, usage.completion_tokens)
+            cost = self.price.cost_of(usage)
         return replace(completion, usage=usage, cost=cost)
 
     async def _before_deadline(self, request: Request) -> Completion:

@@ -25,11 +25,11 @@ from arena.llm.backend import (
     traits_of,
 )
 from arena.llm.budget import Budget
-from arena.llm.ledger import Ledger
+from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import SharedLimits, provider_name
 from arena.llm.response_cache import ResponseCache
 from arena.llm.route import UNKNOWN_PRICE, Route
-from arena.llm.settings import Settings
+from arena.llm.settings import RunLimits, Settings
 from arena.plugins.loader import catalog
 
 PROBE_TOKENS = 64
@@ -83,6 +83,27 @@ class LLMService:
         self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
         self._hints: set[str] = set()
+        self._trained: set[str] = set()
+
+    @classmethod
+    def limited(
+        cls,
+        limits: RunLimits,
+        settings: Settings | None = None,
+        *,
+        cache: Path | None = None,
+        notify: Callable[[str], None] = notify_on_stderr,
+    ) -> LLMService:
+        """Return a service with the limits of a command. Raises as the constructor does."""
+        return cls(
+            settings,
+            max_cost=limits.max_cost,
+            token_limit=limits.token_limit,
+            price=limits.price(),
+            cache=cache,
+            max_fallbacks=limits.max_fallbacks,
+            notify=notify,
+        )
 
     def backend(self, spec: str) -> Backend:
         """Return the backend of this SPEC, which is made on first use.
@@ -101,12 +122,18 @@ class LLMService:
         backends = catalog().names("backend")
         return [s for s in specs if s in self._routes or Spec.parse(s).prefix in backends]
 
-    def add(self, spec: str, backend: Backend) -> None:
-        """Register a backend for this SPEC; the service closes it."""
+    def add(self, spec: str, backend: Backend, *, is_trained: bool = False) -> None:
+        """Register a backend for this SPEC; the service closes it.
+
+        A model that is trained is neither in the ledger nor bound by budget and `max_fallbacks`.
+        """
         if spec in self._routes:
             raise UsageError(f"{redacted(spec)} has a backend already")
+        if is_trained:
+            self._trained.add(spec)
+        budget = None if is_trained else self._budget
         is_priced = self._price is not None or traits_of(backend).has_known_price
-        if self._budget is not None and self._budget.max_cost is not None and not is_priced:
+        if budget is not None and budget.max_cost is not None and not is_priced:
             raise UsageError(f"{redacted(spec)}: {UNKNOWN_PRICE}")
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
@@ -116,10 +143,11 @@ class LLMService:
             redacted(spec),
             backend,
             self._shared_limits[name],
-            self.ledger.tally(redacted(spec)),
-            self._budget,
+            Tally() if is_trained else self.ledger.tally(redacted(spec)),
+            budget,
             self._notify,
             self._price,
+            0 if is_trained else self._max_fallbacks,
         )
 
     def price(self, spec: str) -> Price | None:
@@ -150,7 +178,14 @@ class LLMService:
         """Wait until the budget covers one more game of these players; see `Budget.game`."""
         if self._budget is None:
             return nullcontext()
-        return self._budget.game([redacted(spec) for spec in self.models(specs)])
+        paid = [spec for spec in self.models(specs) if spec not in self._trained]
+        return self._budget.game([redacted(spec) for spec in paid])
+
+    def add_spent(self, cost: float, tokens: int) -> None:
+        """Count against the budget what earlier sessions of the run have spent."""
+        if self._budget is not None:
+            self._budget.spent_cost += cost
+            self._budget.spent_tokens += tokens
 
     async def probe(self, spec: str) -> None:
         """Check model, key and address with one short request, if a provider answers for the SPEC.
@@ -179,8 +214,7 @@ class LLMService:
 
         Raises StopPlaying if most decisions of this SPEC are fallback moves.
         """
-        route = self._route(spec)
-        route.guard.count(failure, self._max_fallbacks)
+        self._route(spec).guard.count(failure)
 
     def hint(self, topic: str, line: str) -> None:
         """Print a line for people, once per run for each topic."""

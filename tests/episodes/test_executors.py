@@ -28,7 +28,7 @@ from arena.core.errors import (
 )
 from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.episodes.executors import ExecutorKind, in_worker, make_executor
+from arena.episodes.executors import ExecutorKind, LocalExecutor, in_worker, make_executor
 from arena.episodes.executors.pool import MAX_LOSSES, WorkerPool
 from arena.episodes.executors.worker import ProcessChannel
 from arena.episodes.match import Match, play
@@ -204,6 +204,18 @@ def test_the_budget_counts_the_games_of_the_workers() -> None:
     with pytest.raises(BudgetSpent, match="one more game may need"):
         with_processes(run, max_cost=1.0)
     assert finished
+
+
+def test_the_budget_counts_a_game_of_this_process_once() -> None:
+    """It waited for itself for ever."""
+
+    async def go() -> Episode:
+        async with LLMService(SETTINGS, max_cost=1.0, notify=lambda _: None) as llm:
+            llm.add(SPECS[0], ScriptedBackend(reply))
+            async with asyncio.timeout(60), LocalExecutor(llm) as executor:
+                return await executor.run(partial(play_seed, 1), SPECS)
+
+    assert asyncio.run(go()).plies
 
 
 def test_a_model_that_does_not_play_ends_the_run() -> None:

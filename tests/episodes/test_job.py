@@ -142,7 +142,36 @@ def test_an_error_ends_the_run_before_its_turn_and_cancels_the_rest() -> None:
     with pytest.raises(StopPlaying, match="down"):
         asyncio.run(go())
     assert time.perf_counter() - started < 5
-    assert sorted(cancelled) == [0, 1, 2, 4, 5]
+    # The last two had not begun.
+    assert sorted(cancelled) == [0, 1, 2]
+
+
+def test_a_stop_keeps_the_games_in_play_that_need_no_model() -> None:
+    """Jobs 0, 3 and 4 end by themselves, 2 and 5 need the model, the others wait for a slot."""
+    gone = asyncio.Event()
+    started: list[int] = []
+    stored: list[int] = []
+
+    async def work(number: int) -> int:
+        started.append(number)
+        if number == 1:
+            await asyncio.sleep(0.01)
+            gone.set()
+            raise StopPlaying("the provider is down")
+        await gone.wait()
+        await asyncio.sleep(0.02)
+        if number in (2, 5):
+            raise StopPlaying("the provider is down")
+        return number
+
+    async def go() -> None:
+        jobs = run_jobs(range(20), work, 12, asyncio.Semaphore(6), stored.extend)
+        async for number in jobs:
+            assert number == 0
+
+    with pytest.raises(StopPlaying, match="down"):
+        asyncio.run(go())
+    assert started == [0, 1, 2, 3, 4, 5] and sorted(stored) == [0, 3, 4]
 
 
 def test_results_whose_turn_it_is_come_before_an_error() -> None:

@@ -16,6 +16,7 @@ from arena.core.errors import BackendError, BudgetSpent, UsageError
 from arena.llm.backend import Completion, Price, traits_of
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
+from arena.llm.settings import RunLimits
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 
@@ -66,8 +67,11 @@ def test_a_failed_first_call_leaves_the_price_to_the_next() -> None:
 
 def test_a_model_without_a_price_is_refused_after_one_answer() -> None:
     play = table(lambda _: "yes", max_cost=0.01)
-    results = asyncio.run(play.ask_many(5))
-    assert {str(error) for error in results} == {
+    first, *refused = asyncio.run(play.ask_many(5))
+    # The one that found it out is answered, and counted once.
+    assert first == "yes"
+    check_sums(play.tally)
+    assert {str(error) for error in refused} == {
         "scripted: its price is unknown, so --max-cost cannot limit it; give price_in and "
         "price_out (US dollars per million tokens); finished games are kept"
     }
@@ -85,6 +89,25 @@ def test_a_stated_price_limits_from_the_first_call_on() -> None:
     refused = table(lambda _: reply, max_cost=0.0009, price=Price(1e-6, 1e-5))
     assert isinstance(asyncio.run(refused.ask_many(1))[0], BudgetSpent)
     assert not refused.backend.requests
+
+
+def test_cached_tokens_of_a_prompt_have_a_price_of_their_own() -> None:
+    """1,000 tokens of a prompt, 800 of them cached, and 10 of the reply."""
+
+    async def cost(limits: RunLimits) -> float:
+        cached = {"prompt_tokens_details": {"cached_tokens": 800}}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 10, **cached}
+        with Misbehaving(usage_of=usage) as server:
+            async with LLMService.limited(limits, quick()) as llm:
+                await llm.complete(f"{server.openai_url}#tiny", ASK)
+                return llm.ledger.total().cost
+
+    stated = RunLimits(price_in=10, price_out=100)
+    assert asyncio.run(cost(stated)) == pytest.approx((200 * 10 + 800 * 1 + 10 * 100) / 1e6)
+    stated = RunLimits(price_in=10, price_out=100, price_cached=5)
+    assert asyncio.run(cost(stated)) == pytest.approx((200 * 10 + 800 * 5 + 10 * 100) / 1e6)
+    with pytest.raises(UsageError, match="belong together"):
+        RunLimits(price_cached=5).price()
 
 
 def test_without_money_no_paid_call_is_made_and_free_ones_are() -> None:
@@ -185,7 +208,7 @@ def test_a_hosted_model_without_a_price_is_refused_before_any_call(
     LLMService(quick(), max_cost=1, price=Price(0, 0)).backend("openai:never-heard-of")
     LLMService(quick()).backend("openai:never-heard-of")
     llm = LLMService(quick(), max_cost=1)
-    assert traits_of(llm.backend("openai:gpt-4o-mini")).price == Price(1.5e-7, 6e-7)
+    assert traits_of(llm.backend("openai:gpt-4o-mini")).price == Price(1.5e-7, 6e-7, 7.5e-8)
 
 
 def test_one_budget_for_all_backends() -> None:

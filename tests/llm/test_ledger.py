@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import io
 import itertools
 import json
@@ -138,6 +139,20 @@ def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
     assert "…" not in shown
 
 
+def test_a_part_of_a_ledger_and_what_was_before_it_add_up() -> None:
+    play = table(lambda _: ScriptedReply("y", prompt_tokens=3, cost=0.25), max_retries=0)
+    asyncio.run(play.ask_many(2))
+    before = copy.deepcopy(play.llm.ledger)
+    assert not play.llm.ledger.since(before).tallies
+    asyncio.run(play.ask_many(3))
+    part = play.llm.ledger.since(before).total()
+    check_sums(part)
+    assert (part.calls, part.prompt_tokens, part.cost) == (3, 9, 0.75)
+    whole = before.total()
+    whole.add(part)
+    assert whole == play.llm.ledger.total()
+
+
 def test_the_ledger_names_the_percentiles_of_the_seconds() -> None:
     tally = Ledger().tally("a:model")
     tally.seconds = [float(second) for second in range(1, 101)]
@@ -156,10 +171,10 @@ def test_percentiles_are_values_that_occurred() -> None:
 
 def decisions_before_the_stop(pattern: str, limit: int, most: int = 400) -> int | None:
     """Repeat a pattern, F for a fallback move; the number of the decision that stops the run."""
-    guard = FallbackGuard("a:model", Tally())
+    guard = FallbackGuard("a:model", Tally(), limit)
     for number, decision in enumerate(itertools.islice(itertools.cycle(pattern), most), start=1):
         try:
-            guard.count("no answer" if decision == "F" else None, limit)
+            guard.count("no answer" if decision == "F" else None)
         except StopPlaying:
             return number
     return None
@@ -187,9 +202,9 @@ def test_without_a_limit_nothing_stops_the_run() -> None:
 
 def test_the_message_counts_both_and_names_the_last_reason() -> None:
     tally = Tally()
-    guard = FallbackGuard("a:model", tally)
-    guard.count(None, 2)
-    guard.count("empty", 2)
+    guard = FallbackGuard("a:model", tally, 2)
+    guard.count(None)
+    guard.count("empty")
     with pytest.raises(StopPlaying, match=r"^a:model: 2 of 3 decisions .*last one: truncated"):
-        guard.count("truncated", 2)
+        guard.count("truncated")
     assert (tally.decisions, tally.fallbacks) == (3, 2)

@@ -143,7 +143,7 @@ class Misbehaving:
     behaviour of the script; after the script, a fault of `faults` with probability `fail_rate`,
     drawn from `rng` in the order of arrival; else "ok". `latency` is waited before every answer.
     An answer in OpenAI's format costs `cost`, by default PRICE for each token; without `usage` it
-    says nothing about tokens and cost.
+    says nothing about tokens and cost, and `usage_of` replaces what it says.
     """
 
     def __init__(
@@ -159,10 +159,12 @@ class Misbehaving:
         port: int = 0,
         cost: float | None = None,
         usage: bool = True,
+        usage_of: dict[str, Any] | None = None,
     ) -> None:
         self.answer = answer
         self.cost = cost
         self.usage = usage
+        self.usage_of = usage_of
         self.latency = latency
         self.fail_rate = fail_rate
         self.faults = faults
@@ -295,6 +297,8 @@ class Misbehaving:
         body["id"] = f"gen-{self.ledger.requests}"
         if self.cost is not None:
             body["usage"]["cost"] = self.cost
+        if self.usage_of is not None:
+            body["usage"] = self.usage_of
         if not self.usage:
             del body["usage"]
         return body

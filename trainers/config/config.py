@@ -15,7 +15,8 @@ from pydantic import Field, JsonValue
 
 from arena.core.observation import TextLevel
 from arena.episodes.executors import ExecutorKind
-from arena.llm.config import Config, setting
+from arena.llm.config import setting
+from arena.llm.settings import RunLimits
 
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
@@ -34,7 +35,7 @@ RUN, HOST, GAMES, REWARD, UPDATE, EVAL, STOP, LOG = (
 )  # fmt: skip
 
 
-class TrainConfig(Config):
+class TrainConfig(RunLimits):
     """Settings of `arena train`. Times are in seconds unless a description names another unit."""
 
     game: str = "cluedo"

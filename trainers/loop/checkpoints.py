@@ -237,7 +237,7 @@ class Checkpoints:
         """Register the checkpoint of a step and the starting policy as backends."""
         # Step 0 too: each held-out evaluation compares with it.
         for one in {step, 0} - self._served:
-            self.llm.add(policy_spec(one), self.host.policy(one))
+            self.llm.add(policy_spec(one), self.host.policy(one), is_trained=True)
             self._served.add(one)
 
     def pool(self, newest: int) -> list[int]:

@@ -40,9 +40,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
+from copy import deepcopy
 from pathlib import Path
 
 from arena.episodes.executors import make_executor
+from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
@@ -69,6 +71,7 @@ from trainers.rewards.credit import (
     shuffle_rewards,
 )
 from trainers.rewards.group_scorers import score_groups
+from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.rollouts import Rollouts
 from trainers.rollouts.step_games import RolloutsAhead, StepGames
@@ -133,7 +136,7 @@ class OwnGames:
         self.host = host
         self.log = log
         self.view = view
-        self.llm = LLMService(settings, notify=view.notify)
+        self.llm = LLMService.limited(config, settings, notify=view.notify)
         self.game = game = make_game(config.game, **config.options)
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm, log.state.step)
@@ -157,18 +160,26 @@ class OwnGames:
         self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
         self._warned_of_overflow = False
         self.wandb: WandbLog | None = None
+        self._scorer_guard = RewardGuard()
+        self._number = 0
+        """Number of the step in progress."""
+        self._counted = Ledger()
+        """What ledger.jsonl holds of this session."""
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         if self.config.starts_from_scratch:
             folder = self.log.files.folder
             make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
+        self.llm.add_spent(*self.log.spent())
+        # Also of a step that does not end.
+        stack.callback(self._log_costs)
 
     async def open(self, stack: AsyncExitStack) -> None:
         # After the host: workers do not get what its servers need of a cluster.
         await stack.enter_async_context(self.executor)
         stack.push_async_callback(self.ahead.close)
-        self.llm.add(NEWEST, self.host.policy())
+        self.llm.add(NEWEST, self.host.policy(), is_trained=True)
 
     async def start(self, stack: AsyncExitStack) -> StepRecord | None:
         """Watch the run's health, and evaluate the starting policy on the held-out deals."""
@@ -183,11 +194,14 @@ class OwnGames:
         evaluation = None
         if config.is_evaluated(0):
             evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
-        return StepRecord(step=0, config_hash=config.config_hash, evaluation=evaluation)
+        cost = self._costs().total().cost
+        self._log_costs()
+        return StepRecord(step=0, config_hash=config.config_hash, evaluation=evaluation, cost=cost)
 
     async def step(self, number: int, timer: Timer) -> StepRecord:
         """Do one step: games, rewards, update, evaluation."""
         config = self.config
+        self._number = number
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
             played = await self.ahead.take(number)
@@ -221,11 +235,13 @@ class OwnGames:
                 "groups": selected.counts,
                 "evaluation": evaluation,
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
-                "warnings": self.health.take_warnings(),
+                "warnings": (*self.health.take_warnings(), *counts.reward_warnings()),
+                "cost": self._costs().total().cost,
             }
         )
 
     def recorded(self, record: StepRecord) -> None:
+        self._log_costs()
         if self.wandb is not None:
             self.wandb.log(record)
 
@@ -243,6 +259,18 @@ class OwnGames:
         if 100 * done // total > 100 * (done - 1) // total:
             phase = f"making the base model ({part}: {done} of {total})"
             self.log.commit(self.log.state.model_copy(update={"phase": phase}))
+
+    # Costs of the models among the opponents
+
+    def _costs(self) -> Ledger:
+        """Return the calls that ledger.jsonl does not hold yet."""
+        return self.llm.ledger.since(self._counted)
+
+    def _log_costs(self) -> None:
+        costs = self._costs()
+        if costs.tallies:
+            self.log.append_costs(self._number, costs)
+            self._counted = deepcopy(self.llm.ledger)
 
     # Parts of a step
 
@@ -274,7 +302,9 @@ class OwnGames:
         incomplete = [group for group in groups if group.failures]
         if self.scorer is not None:
             self.view.phase("judging")
-            complete = await score_groups(self.scorer, complete, self.config.group_scorer)
+            name = self.config.group_scorer
+            complete = await score_groups(self.scorer, complete, name, self._scorer_guard)
+            counts.reward_faults += [fault for group in complete for fault in group.failures]
         if self.config.shuffle_rewards:
             complete = shuffle_rewards(complete, self.config.seed, number)
         if self.scorer is not None:

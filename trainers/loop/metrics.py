@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from arena.core.text import pluralize
 from arena.episodes.record import Episode
 from arena.evaluation.report_parts import Interval
 from arena.evaluation.statistics import UNBOUNDED, clustered_mean
@@ -61,6 +62,15 @@ class RolloutCounts:
     """Values of each reward term, in order of completion."""
     faults: list[str] = field(default_factory=list)
     """The reason of each failed game."""
+    reward_faults: list[str] = field(default_factory=list)
+    """The reason of each game or group without a reward."""
+
+    def reward_warnings(self) -> list[str]:
+        """Return a line about the rewards that could not be computed, if there are any."""
+        if not self.reward_faults:
+            return []
+        times = pluralize(len(self.reward_faults), "time")
+        return [f"no reward {times}, and the groups are dropped: {self.reward_faults[0]}"]
 
     def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
         """Record the rewards that a group scorer assigned to these groups."""

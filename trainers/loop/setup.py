@@ -41,7 +41,7 @@ def check_config(config: TrainConfig, settings: Settings, done: int) -> None:
     """Raise UsageError if a run that has finished `done` steps cannot continue with this config."""
 
     async def parse() -> None:
-        async with LLMService(settings, notify=lambda _: None) as llm:
+        async with LLMService.limited(config, settings, notify=lambda _: None) as llm:
             parse_config(config, make_game(config.game, **config.options), llm, done)
 
     asyncio.run(parse())

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import StepSettings, TrainingHost
 from trainers.loop.metrics import Timer, collapse_reason
@@ -91,6 +91,9 @@ class TrainingLoop:
             except asyncio.CancelledError:  # Ctrl-C: the current step is dropped.
                 self._commit(status="interrupted")
                 raise
+            except StopPlaying as stop:  # For example a spent budget.
+                self._commit(status="interrupted", reason=str(stop))
+                raise
             except OSError as error:
                 folder = self.log.files.folder
                 raise ArenaError(f"cannot write into {folder}: {reason_of(error)}") from error
@@ -120,7 +123,7 @@ class TrainingLoop:
             self.view.notify(f"the host has already finished step {step}; its metrics are lost")
             self._commit(step=step)
         # A run that was stopped early continues only if the limits of this command allow it.
-        reason = collapse_reason(self.config, self.log.records) if self.log.state.reason else ""
+        reason = collapse_reason(self.config, self.log.records) if self.stopped else ""
         self._commit(status="stopped" if reason else "running", reason=reason, phase="")
         # A resumed run shows the records of its earlier sessions first.
         for record in self.log.records:

@@ -26,7 +26,7 @@ from typing import Protocol, cast
 
 from arena.core.errors import ArenaError
 from arena.plugins.loader import catalog
-from trainers.rewards.scoring import load_function
+from trainers.rewards.scoring import RewardGuard, load_function
 from trainers.trajectory import TrajectoryGroup
 
 
@@ -49,10 +49,23 @@ def load_group_scorer(name: str) -> GroupScorer:
 
 
 async def score_groups(
-    scorer: GroupScorer, groups: Sequence[TrajectoryGroup], name: str
+    scorer: GroupScorer, groups: Sequence[TrajectoryGroup], name: str, guard: RewardGuard
 ) -> list[TrajectoryGroup]:
-    """Return all groups with the rewards of the group scorer `name`, which runs concurrently."""
-    return list(await asyncio.gather(*(score_group(scorer, group, name) for group in groups)))
+    """Return all groups with the rewards of the group scorer `name`, which runs concurrently.
+
+    A group that cannot be scored loses its trajectories, and has the reason as its failure.
+    """
+
+    async def score_one(group: TrajectoryGroup) -> TrajectoryGroup:
+        try:
+            return await score_group(scorer, group, name)
+        except ArenaError as error:
+            return replace(group, trajectories=(), failures=(str(error),))
+
+    scored = list(await asyncio.gather(*map(score_one, groups)))
+    for group in scored:
+        guard.count("".join(group.failures))
+    return scored
 
 
 async def score_group(

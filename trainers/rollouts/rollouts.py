@@ -17,10 +17,12 @@ from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from trainers.loop.metrics import RolloutCounts
+from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.trajectories import (
     GameFailed,
     RewardedEpisode,
+    RewardFailed,
     Score,
     attempts_of,
     check_context,
@@ -107,6 +109,7 @@ class Rollouts:
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
         self._score = score
+        self._reward_guard = RewardGuard()
         self._started: dict[tuple[int, int], float] = {}
         """Start time of each running game, by its step and its number in the step."""
         # One semaphore for all steps: it limits games, the service limits requests.
@@ -173,7 +176,13 @@ class Rollouts:
                     # game.
                     name = f"{playing.step}/{number}/{attempt}"
                     scored = await self._game(playing, setup, name, folder)
+                    self._reward_guard.count("")
                     break
+                except RewardFailed as fault:
+                    counts.failed += 1
+                    counts.reward_faults.append(str(fault))
+                    self._reward_guard.count(str(fault))
+                    return fault
                 except GameFailed as fault:
                     counts.failed += 1
                     counts.faults.append(str(fault))

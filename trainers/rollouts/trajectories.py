@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from arena.agents.chat import Attempt
 from arena.core.action import CHANCE
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.episodes.record import Episode
 from arena.llm.backend import Message
@@ -160,6 +160,10 @@ class GameFailed(ArenaError):
     """A game could not be played to its end. A retry may succeed."""
 
 
+class RewardFailed(GameFailed):
+    """A reward could not be computed. The game is not played again: it says nothing about it."""
+
+
 @dataclass(frozen=True, slots=True)
 class RewardedEpisode:
     """A finished game with the rewards of the seats that learn."""
@@ -175,7 +179,12 @@ def score_seats(
     """Score the seats that learn: the measurement of a job. Raises GameFailed (`check_answers`)."""
     check_answers(episode)
     started = time.perf_counter()
-    rewards = {seat: score(episode, seat) for seat in learners}
+    try:
+        rewards = {seat: score(episode, seat) for seat in learners}
+    except StopPlaying:
+        raise
+    except ArenaError as error:
+        raise RewardFailed(str(error)) from error
     return RewardedEpisode(episode, rewards, time.perf_counter() - started)
 
 

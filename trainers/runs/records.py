@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -18,6 +19,9 @@ class Record(BaseModel):
     """Part of a run's files; immutable."""
 
     model_config = ConfigDict(frozen=True)
+
+
+Line = TypeVar("Line", bound=Record)
 
 
 class TermMean(Record):
@@ -122,6 +126,23 @@ class StepRecord(Record):
     best: bool = False
     """The best checkpoint so far, by evaluation."""
     warnings: tuple[str, ...] = ()
+    cost: float = 0.0
+    """US dollars of the models among the opponents, as far as it is known."""
+
+
+class Spending(Record):
+    """The sums of a ledger that count against a budget."""
+
+    cost: float
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class StepCosts(Record):
+    """A line of ledger.jsonl: calls of the opponents' models in a step, or in a part of it."""
+
+    step: int
+    total: Spending
 
 
 class RunState(Record):
@@ -159,6 +180,11 @@ class RunFiles:
         return self.folder / "metrics.jsonl"
 
     @property
+    def ledger(self) -> Path:
+        """One StepCosts per line; a step that was repeated has several."""
+        return self.folder / "ledger.jsonl"
+
+    @property
     def state(self) -> Path:
         """The RunState; replaced atomically."""
         return self.folder / "run.json"
@@ -185,20 +211,25 @@ class RunFiles:
 
 
 def read_records(path: Path) -> list[StepRecord]:
-    """Return the records of metrics.jsonl in order, without an incomplete last line.
+    """Return the records of metrics.jsonl in order; as `read_lines`."""
+    return read_lines(path, StepRecord)
+
+
+def read_lines(path: Path, kind: type[Line]) -> list[Line]:
+    """Return the records of a file in order, without an incomplete last line.
 
     Raises:
         UsageError: The file is not text, or a line before the last one is not a record. Reading
             on would lose all records after it.
     """
-    records: list[StepRecord] = []
+    records: list[Line] = []
     try:
         lines = path.read_text("utf-8").rstrip("\n").split("\n") if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):
         try:
-            records.append(StepRecord.model_validate_json(line))
+            records.append(kind.model_validate_json(line))
         except ValueError:
             # Only the last line can be incomplete: a killed process was writing it.
             if number < len(lines):

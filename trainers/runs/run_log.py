@@ -10,6 +10,7 @@ without one. Displays and reports of a run in progress follow the protocols at t
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from arena.episodes.files import write_whole
+from arena.llm.ledger import Ledger
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig
-from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
+from trainers.runs.records import (
+    RunFiles,
+    RunState,
+    StepCosts,
+    StepRecord,
+    read_lines,
+    read_records,
+)
 from trainers.runs.run_files import read_state
 from trainers.runs.training_run import TrainingRun
 
@@ -53,11 +62,17 @@ class RunLog:
     def append(self, record: StepRecord) -> None:
         """Append a record and flush it to disk, before the step counts as finished."""
         self.records.append(record)
-        with self.files.metrics.open("a", encoding="utf-8") as file:
-            file.write(_line(record))
-            file.flush()
-            # Without fsync, a crash of the machine could lose the record of a finished step.
-            os.fsync(file.fileno())
+        _append(self.files.metrics, _line(record))
+
+    def append_costs(self, step: int, ledger: Ledger) -> None:
+        """Append the calls that were made since the last line to ledger.jsonl."""
+        _append(self.files.ledger, json.dumps({"step": step, **ledger.to_json()}) + "\n")
+
+    def spent(self) -> tuple[float, int]:
+        """Return the US dollars and the tokens of all sessions of the run so far."""
+        lines = [line.total for line in read_lines(self.files.ledger, StepCosts)]
+        tokens = (line.prompt_tokens + line.completion_tokens for line in lines)
+        return sum(line.cost for line in lines), sum(tokens)
 
     def commit(self, state: RunState) -> None:
         """Replace run.json. From here on the step of `state` is finished."""
@@ -100,6 +115,14 @@ def reason_of(error: OSError) -> str:
 
 def _line(record: StepRecord) -> str:
     return record.model_dump_json() + "\n"
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+        file.flush()
+        # Without fsync, a crash of the machine could lose the record of a finished step.
+        os.fsync(file.fileno())
 
 
 class TrainingView(Protocol):
@@ -182,6 +205,7 @@ def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:
         "reward/total": record.reward.value,
         "legal_rate": record.legal_rate,
         "reply_tokens": record.reply_tokens,
+        "cost": record.cost or None,
     }
     if record.evaluation:
         known["evaluation/win_rate"] = record.evaluation.win_rate.value

@@ -49,6 +49,8 @@ def step_line(record: StepRecord, total_steps: int) -> str:
         best = ", the best so far" if record.best else ""
         deals = pluralize(record.evaluation.games, "held-out deal")
         facts.append(f"{name} {delta} on {deals}{best}")
+    if record.cost:
+        facts.append(f"${record.cost:.4f}")
     facts.append(f"{finite(record.seconds) or 0.0:.1f} s")
     return f"step {record.step}/{total_steps}: {', '.join(facts)}"
 

@@ -40,7 +40,7 @@ from arena.episodes.job import GameJob, ReplayFile, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
+from arena.llm.settings import RunLimits, Settings
 from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 from backends.openai_http import HTTPBackend
@@ -283,7 +283,8 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
     async def run(self, task: GameTask, agents: vf.Agents) -> None:
         """Play the game of a task. Raises StopPlaying if a model gave no answer."""
         async with AsyncExitStack() as stack:
-            llm = await stack.enter_async_context(LLMService(self._settings))
+            service = LLMService.limited(RunLimits(), self._settings)
+            llm = await stack.enter_async_context(service)
             models: dict[int, ModelSeat] = {}
             for number, seat in enumerate(self.config.seats):
                 if seat.player == MODEL:

@@ -66,8 +66,7 @@ class LocalExecutor:
     async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
         try:
             if self._llm is not None and self._llm.models(specs):
-                async with self._llm.game(specs):
-                    return await work(self._llm)
+                return await work(self._llm)
             return await asyncio.get_running_loop().run_in_executor(self._thread, _run, work)
         except MemoryError as error:
             raise ArenaError(

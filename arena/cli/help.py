@@ -76,8 +76,8 @@ BASICS = {
         ),
     ),
     "train": Basics(
-        "backend preset steps base_model text_level opponents reward learning_rate server wandb "
-        "resume dry_run",
+        "backend preset steps base_model text_level opponents reward learning_rate server "
+        "max_cost resume dry_run",
         (
             "arena train cluedo --backend art --preset demo",
             "arena train kuhn_poker --steps 50 --dry-run",

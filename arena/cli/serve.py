@@ -16,7 +16,7 @@ from arena.cli.flags import flag_groups
 from arena.core.errors import UsageError
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
-from backends.server import DEFAULT_PORT, ServeOptions
+from backends.server import DEFAULT_PORT, ServeOptions, shared_adapters
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -56,7 +56,10 @@ def serve(model: str, options: ServeOptions) -> int:
 
     address = resolve_address(options.host)
     key = server_key(options.host, address)
-    if options.lora_root is not None and not options.lora_root.is_dir():
+    if options.lora_root is None:
+        options = options.model_copy(update={"lora_root": shared_adapters()})
+        shared_adapters().mkdir(parents=True, exist_ok=True, mode=0o700)
+    elif not options.lora_root.is_dir():
         raise UsageError(f"--lora-root {options.lora_root}: there is no such folder")
     if options.max_queue_bytes < options.max_body_bytes:
         raise UsageError(

@@ -7,6 +7,7 @@ Routes: POST /v1/chat/completions, /v1/completions, /tokenize, /detokenize,
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,14 @@ LIMITS, LOG = "limits for clients", "log"
 """Headings of the help."""
 
 
+def shared_adapters() -> Path:
+    """Return the folder from which `arena serve` loads adapters unless --lora-root names another.
+
+    It belongs to the user, so trainer and server on one machine find each other's files.
+    """
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "arena" / "adapters"
+
+
 class ServeOptions(Config):
     """Options of `arena serve`."""
 
@@ -26,7 +35,8 @@ class ServeOptions(Config):
     port: int = setting(DEFAULT_PORT, ge=0, le=65535)
     """0 takes a free one."""
     lora_root: Path | None = setting(None)
-    """Let clients load LoRA adapters from below this folder."""
+    """Clients may load LoRA adapters from below this folder. Default: arena/adapters in the user's
+    cache, into which `arena train` on this machine writes."""
     context: int | None = setting(None, ge=1)
     """Tokens of prompt and answer. Default: the model's, at most 8192."""
     slots: int = setting(32, ge=1)

@@ -66,12 +66,18 @@ def root(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def started(folder: Path, root: Path) -> Iterator[list[subprocess.Popen[str]]]:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of the user of the processes."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def started(folder: Path, root: Path, cache: Path) -> Iterator[list[subprocess.Popen[str]]]:
     """Two processes, started side by side: an open one, and a narrow one with a key."""
     narrow = ["--slots", "1", "--max-queue", "1", "--max-body-bytes", "4000"]
     processes = [
         start(str(folder), "--port", "0", "--lora-root", str(root)),
-        start(str(folder), "--port", "0", *narrow, key=KEY),
+        start(str(folder), "--port", "0", *narrow, key=KEY, XDG_CACHE_HOME=str(cache)),
     ]
     yield processes
     for process in processes:
@@ -475,14 +481,20 @@ def test_adapters_only_from_below_the_root(server: Server, root: Path) -> None:
     post(f"{server.url}/v1/unload_lora_adapter", json={"lora_name": "thief"})
 
 
-def test_adapters_are_off_without_a_root(narrow: Server) -> None:
-    for route in ("load", "unload"):
-        answer = post(
-            f"{narrow.url}/v1/{route}_lora_adapter",
-            json={"lora_name": "a", "lora_path": "good"},
-            headers=narrow.headers,
-        )
-        assert answer.status_code == 403 and "--lora-root" in answer.text
+def test_without_a_root_adapters_come_from_the_cache_of_the_user(
+    narrow: Server, root: Path, cache: Path
+) -> None:
+    def load(path: Path) -> Any:
+        body = {"lora_name": "a", "lora_path": str(path)}
+        url = f"{narrow.url}/v1/load_lora_adapter"
+        return post(url, json=body, headers=narrow.headers)
+
+    shared = cache / "arena" / "adapters"
+    assert shared.stat().st_mode & 0o777 == 0o700
+    answer = load(root / "good")
+    assert answer.status_code == 400 and "--lora-root" in answer.text
+    shutil.copytree(root / "good", shared / "good")
+    assert load(shared / "good").status_code == 200
 
 
 def test_metrics(server: Server) -> None:

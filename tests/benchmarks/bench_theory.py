@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from policy_table import PolicyTable, tabulate
 
 from arena.agents.agent import uniform
 from arena.agents.chat import ChatOptions
@@ -32,7 +33,6 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.loop.grpo import train
-from trainers.loop.policy_table import PolicyTable, tabulate
 from trainers.runs.records import RunFiles
 
 KUHN: dict[str, Any] = {

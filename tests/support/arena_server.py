@@ -44,12 +44,12 @@ class Server:
         return {"Authorization": f"Bearer {KEY}"}
 
 
-def start(*flags: str, key: str = "") -> subprocess.Popen[str]:
-    return popen(*arena_command(), "serve", *flags, key=key)
+def start(*flags: str, key: str = "", **variables: str) -> subprocess.Popen[str]:
+    return popen(*arena_command(), "serve", *flags, key=key, **variables)
 
 
-def popen(*command: str, key: str = "") -> subprocess.Popen[str]:
-    environment = os.environ | {"ARENA_API_KEY": key, "PYTHONUNBUFFERED": "1"}
+def popen(*command: str, key: str = "", **variables: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"ARENA_API_KEY": key, "PYTHONUNBUFFERED": "1"} | variables
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )

@@ -30,7 +30,7 @@ from arena.core.errors import StopPlaying, UsageError  # noqa: E402
 from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
 from backends.embedded.sampler import Sampler  # noqa: E402
-from backends.server import ServeOptions  # noqa: E402
+from backends.server import ServeOptions, shared_adapters  # noqa: E402
 from backends.server.app import make_app  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
@@ -207,6 +207,26 @@ async def answered_by(host: EmbeddedHost, step: int | None, folder_of: int) -> N
     assert logprobs(answer) == pytest.approx(expected(folder, host, answer), abs=1e-4)
 
 
+def test_trainer_and_server_of_one_machine_agree_on_a_folder(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`arena serve MODEL` without --lora-root, and a run in any folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shared_adapters().mkdir(parents=True)
+    served = ModelServer(model, shared_adapters())
+
+    async def step(host: EmbeddedHost) -> None:
+        await train(host)
+        await answered_by(host, None, 1)
+        (folder,) = shared_adapters().glob("away-*/0001-*")
+        assert (folder / "adapter_model.safetensors").exists()
+
+    try:
+        Table(tmp_path / "runs", model).run(served.url, step)
+    finally:
+        served.stop()
+
+
 def test_each_step_answers_from_the_server(server: ModelServer, table: Table) -> None:
     async def two_steps(host: EmbeddedHost) -> None:
         assert adapters(server.url) == set()
@@ -296,7 +316,7 @@ def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
-    command = f"arena serve {model} --port {nobody[17:]} --lora-root {table.folder}"
+    command = f"`arena serve {model} --port {nobody[17:]}`"
     with pytest.raises(UsageError, match="nothing answers at") as error:
         EmbeddedHost(table.request(nobody)).preflight()
     assert command in str(error.value) and "\n" not in str(error.value)

@@ -207,7 +207,7 @@ def plain_machine() -> None:
             "clue-tiny is not a model of the Hugging Face hub",
         ),
         ({"base_model": HUB_ID}, "embedded", "openpipe-art[backend] is not installed"),
-        ({"base_model": HUB_ID, "server": "http://a"}, "embedded", "the server http://a answers"),
+        ({"base_model": HUB_ID, "server": "http://a"}, "embedded", "games ask the server http://a"),
         ({"trainer_host": "serverless"}, "serverless", "--trainer-host serverless was requested"),
         ({"trainer_host": "local"}, "local", "--trainer-host local was requested"),
     ],

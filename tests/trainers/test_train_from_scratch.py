@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from policy_table import PolicyTable, tabulate
 from tiny_model import build_tiny_model
 
 from arena.agents.chat import ChatOptions
@@ -25,7 +26,6 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
-from trainers.loop.policy_table import PolicyTable, tabulate
 from trainers.pretrain.corpus import Mixture, demonstrations, names_of
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
 

@@ -180,7 +180,7 @@ def art_server(settings: Settings) -> str:
 def _objection_to_local(config: TrainConfig) -> str:
     """Return why ART's LocalBackend does not fit; empty if it does. Cheap checks come first."""
     if config.server:
-        return f"the server {config.server} answers"
+        return f"games ask the server {config.server}"
     if not config.base_model:
         return "no --base-model of the Hugging Face hub is named"
     if not is_hub_id(config.base_model):

@@ -12,14 +12,13 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 
 from arena.core.errors import StopPlaying
 from trainers.algorithms.learner import ADAPTER, Learner
-from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import ServedWeights
+from trainers.weight_sync.adapter_server import adapters_folder
 from trainers.weight_sync.proven_server import PROBE, Chat, ProbeReply, ProvenServer
 from trainers.weight_sync.remote import RemoteTrainer
 
@@ -29,10 +28,6 @@ REHEARSAL = "rehearsal"
 
 class AdapterTrainer(RemoteTrainer):
     """Trains a LoRA adapter here, and loads it into the server."""
-
-    def __init__(self, request: HostRequest, **options: Any) -> None:
-        """Load the base model; `options` are the arguments of `EmbeddedTrainer`."""
-        super().__init__(request, **options)
 
     async def keep(self, steps: Collection[int]) -> None:
         await super().keep(steps)
@@ -46,6 +41,8 @@ class AdapterTrainer(RemoteTrainer):
             if name.startswith(f"{self.name}@"):  # From an earlier start of this run.
                 await asyncio.to_thread(server.unload, name)
         if server is self._servers[0]:
+            running = [each for each in self._servers if each.own is None]
+            self._adapters = await asyncio.to_thread(adapters_folder, self._request, running)
             shutil.rmtree(self._adapters, ignore_errors=True)
         await server.calibrate(0)
         if self.sampling_step:

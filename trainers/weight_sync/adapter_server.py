@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -11,6 +13,7 @@ from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from backends.provider_errors import extract_message, safe_excerpt, status_error
+from backends.server import shared_adapters
 from trainers.config.config import FULL_WEIGHTS
 from trainers.hosts.host import HostRequest
 from trainers.hosts.selection import art_server
@@ -208,12 +211,20 @@ def _problem(server: AdapterServer, request: HostRequest) -> str:
     problem = version_problem(server.version()) if is_vllm else ""
     if problem or request.config.weight_sync in FULL_WEIGHTS:
         return problem  # Attaching to its memory is the test of the second case.
-    return server.load_problem(adapters_folder(request) / "none")
+    return server.load_problem(adapters_folder(request, [server]) / "none")
 
 
-def adapters_folder(request: HostRequest) -> Path:
-    """Return the folder in which the server finds the adapters of a run, and no other files."""
-    return request.folder / "adapters"
+def adapters_folder(request: HostRequest, servers: Sequence[AdapterServer] = ()) -> Path:
+    """Return the folder in which the servers find the adapters of a run, and no other files.
+
+    It is in the run's folder, or if one of them may not read that, where `arena serve` looks by
+    default.
+    """
+    own = request.folder / "adapters"
+    if not any("--lora-root" in server.load_problem(own / "none") for server in servers):
+        return own
+    digest = hashlib.sha256(str(own.resolve()).encode()).hexdigest()[:8]
+    return shared_adapters() / f"{request.config.experiment}-{digest}"
 
 
 def start_hint(request: HostRequest, server: str) -> str:
@@ -221,7 +232,7 @@ def start_hint(request: HostRequest, server: str) -> str:
     config = request.config
     url = httpx.URL(server)
     port = url.port or PORTS[url.scheme]
-    root, model = request.folder.parent, config.base_model or DEFAULT_CHECKPOINT
+    model = config.base_model or DEFAULT_CHECKPOINT
     if config.weight_sync == "shared_vllm":
         return (
             f"start one with `VLLM_SERVER_DEV_MODE=1 PYTHONPATH={PLUGIN} python -m "
@@ -229,8 +240,8 @@ def start_hint(request: HostRequest, server: str) -> str:
             f'--weight-transfer-config \'{{"backend": "arena_shared"}}\' --port {port}`'
         )
     return (
-        f"start one with `mkdir -p {root} && arena serve {model} --port {port} --lora-root {root}`"
-        " or `VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 python -m vllm.entrypoints.openai.api_server "
+        f"start one with `arena serve {model} --port {port}` or "
+        "`VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 python -m vllm.entrypoints.openai.api_server "
         f"--model {find_checkpoint(config.base_model)} --dtype float32 --enable-lora "
         f"--max-lora-rank {served_rank(config.trained_rank)} --port {port}`"
     )

@@ -184,7 +184,7 @@ class AvalonState(HiddenRolesState):
         """The proposed team."""
         self.talks = 0
         """Rounds of statements on the current proposal that are over."""
-        self.ladies = (game.num_players - 1,) if game.options.lady else ()
+        self.ladies: tuple[int, ...] = (game.num_players - 1,) if game.options.lady else ()
         """Holders of the Lady of the Lake, the present one last; () without the option."""
         self.ending = ""
 

@@ -89,8 +89,10 @@ class Clue(Speech):
         return UNLIMITED if number == "unlimited" else int(number)
 
 
-def clue_text(word: str, number: int) -> str:
-    """Return a clue as it is written: `animal 2`."""
+def clue_text(word: str | None, number: int) -> str:
+    """Return a clue as it is written: `animal 2`; `no clue` for a pass."""
+    if word is None:
+        return "no clue"
     return f"{word} {'unlimited' if number == UNLIMITED else number}"
 
 

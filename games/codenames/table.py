@@ -37,8 +37,7 @@ class ClueRecord:
     found: int = 0
 
     def __str__(self) -> str:
-        clue = "no clue" if self.word is None else clue_text(self.word, self.number)
-        return f"{clue} ({self.found} found)"
+        return f"{clue_text(self.word, self.number)} ({self.found} found)"
 
 
 class CodenamesTable(Notes):

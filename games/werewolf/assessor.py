@@ -16,7 +16,17 @@ from games.hidden_roles.game import PASS, HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
 from games.werewolf.game import Werewolf, WerewolfState, pack_choice
 from games.werewolf.knowledge import WerewolfPosterior
-from games.werewolf.moves import DOCTOR, PACK, VILLAGE, WOLF, DayVote, NightKill, Protect
+from games.werewolf.moves import (
+    DOCTOR,
+    NO_SEAT,
+    PACK,
+    VILLAGE,
+    WITCH,
+    WOLF,
+    DayVote,
+    NightKill,
+    Protect,
+)
 
 Phase = Mapping[int, Action]
 """The action of each seat in one phase."""
@@ -60,9 +70,9 @@ class WerewolfAnalysis(HiddenRolesAnalysis):
         assert isinstance(state, WerewolfState)
         if state.phase != "vote" or state.teams()[knowledge.player] != VILLAGE:
             return None
-        # A vote for oneself is not legal, so the own seat is not among the best.
         wolf = knowledge.probabilities(PACK)
-        best = max(wolf[seat] for seat in state.living if seat != knowledge.player)
+        votes = state.legal_actions(knowledge.player).of(DayVote)
+        best = max(wolf[vote.seat] for vote in votes)
         # To abstain never hits a wolf, so it counts as 0 of the best.
         if not isinstance(action, DayVote):
             return JudgedChoice("vote", 0.0, best, {"wolf_votes": WeightedSum(0.0, best)})
@@ -95,6 +105,11 @@ class WerewolfAnalysis(HiddenRolesAnalysis):
     ) -> Mapping[int, Action]:
         """Draw the actions of a finished phase in another world that looks the same to `player`."""
         assert isinstance(before, WerewolfState) and isinstance(other, WerewolfState)
+        if before.phase == "potions":
+            # The use of a potion is public, so the witch of the other world uses it, too.
+            used = {action for action in phase.values() if action != PASS}
+            witch = other.dealt.index(WITCH)
+            return {seat: next(iter(used), PASS) if seat == witch else PASS for seat in phase}
         if before.phase == "night":
             return _night(before, other, phase, player, rng)
         # A living wolf has heard the other wolves, who are the same in all of its worlds.
@@ -121,6 +136,8 @@ def _night(
         seat: action if seat == player else rng.choice(other.legal_actions(seat))
         for seat, action in phase.items()
     }
+    if not any(isinstance(action, NightKill) for action in phase.values()):
+        return drawn  # The first night was quiet.
     target = pack_choice(phase)
     protections = [action for action in phase.values() if isinstance(action, Protect)]
     is_saved = Protect(target) in protections
@@ -128,11 +145,12 @@ def _night(
     is_wolf = player in before.pack
     if is_wolf:
         drawn.update({seat: phase[seat] for seat in before.pack})
-    elif is_saved:
+    elif is_saved or other.dealt[target] == WOLF:
+        # The doctor saved the victim, or the witch saves it.
         target = _saved_seat(other, phase, player, rng)
     if not is_wolf:
         _draw_votes(other, drawn, target, rng)
-    doctor = other.dealt.index(DOCTOR)
+    doctor = other.dealt.index(DOCTOR) if DOCTOR in other.dealt else NO_SEAT
     if doctor in phase and doctor != player:
         drawn[doctor] = _protection(other, doctor, target, is_saved, protections, rng)
     return drawn

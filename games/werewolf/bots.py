@@ -13,6 +13,7 @@ from games.hidden_roles.game import PASS
 from games.werewolf.game import Werewolf
 from games.werewolf.knowledge import WerewolfNotes
 from games.werewolf.moves import (
+    HEAL,
     NO_SEAT,
     PACK,
     SEER,
@@ -22,6 +23,7 @@ from games.werewolf.moves import (
     DayVoted,
     Inspect,
     NightKill,
+    Poison,
     Protect,
     ShootPlayer,
 )
@@ -38,6 +40,8 @@ VOTE_RATES: Mapping[tuple[str, str, bool], float] = {
 voter and whether the target is a wolf. The seer knows wolves, and wolves spare each other."""
 SLACK = 0.05
 """Difference of suspicion below which the village keeps to the vote that all expect."""
+CERTAIN = 0.9
+"""Suspicion above which the witch poisons a player."""
 MENTION = 0.05
 """Weight of one suspicion that another player states, as a probability."""
 TRUE_CLAIM, TREASON, LIE, BLUNDER = 1.0, 0.02, 0.3, 0.01
@@ -109,6 +113,8 @@ class WerewolfDeducer:
         if targets:
             choose = choosers[type(legal[0])]
             return targets[choose(sorted(targets))]
+        if self._notes.victim is not None:
+            return self._use_potion(legal)
         # Silence at night: the rule for ties makes the wolves agree.
         return self._speak() if legal.speech and self._notes.is_day else PASS
 
@@ -133,6 +139,15 @@ class WerewolfDeducer:
         suspicion = self._probabilities(WOLF, self._notes)
         return self._best(seats, lambda seat: suspicion[seat])
 
+    def _use_potion(self, legal: ActionSet) -> Action:
+        """Poison a certain wolf; heal the victim of the first attack, or of a later one."""
+        wolf = self._probabilities(WOLF, self._notes)
+        poisons = legal.of(Poison)
+        best = max(poisons, key=lambda action: wolf[action.seat], default=None)
+        if best and wolf[best.seat] > CERTAIN:
+            return best
+        return HEAL if HEAL in legal else PASS
+
     # By day
 
     def _vote(self, seats: Sequence[int]) -> int:
@@ -143,7 +158,11 @@ class WerewolfDeducer:
     def _public_order(self) -> Sequence[int]:
         """Return the living seats, the most suspicious by public knowledge first."""
         suspicion = self._probabilities(WOLF, self._public)
-        return sorted(self._public.living, key=lambda seat: (-round(suspicion[seat], 6), seat))
+        tied = self._public.candidates
+        return sorted(
+            self._public.living,
+            key=lambda seat: (seat not in tied, -round(suspicion[seat], 6), seat),
+        )
 
     def _speak(self) -> Action:
         """Make a statement: what the seer has found, or a suspicion."""

@@ -1,5 +1,10 @@
 """Werewolf (Mafia) as a `Game`: D. Davidoff's Mafia (1986), with A. Plotkin's werewolves (1997).
 
+The options `witch` and `run_off` follow "The Werewolves of Miller's Hollow" (P. des Pallières and
+H. Marly, 2001), which has no doctor. There the causes of death stay secret and the witch may use
+both potions in one night; here poison is announced, and she uses one potion in a night, so that
+what a night proves is simple.
+
 M. Braverman, O. Etesami, E. Mossel, "Mafia: a theoretical study of players and coalitions in a
 partial information environment", Annals of Applied Probability 18 (2008), study its balance.
 """
@@ -15,17 +20,20 @@ from arena import Action, ActionSet, Observation
 from games.hidden_roles.game import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
 from games.werewolf.moves import (
     DOCTOR,
+    HEAL,
     HUNTER,
     NO_SEAT,
     PACK,
     SEER,
     VILLAGE,
+    WITCH,
     WOLF,
     WOLVES,
     DayBegan,
     DayVote,
     DayVoted,
     DoctorProtected,
+    HealVictim,
     HunterShot,
     Inspect,
     NightBegan,
@@ -33,10 +41,15 @@ from games.werewolf.moves import (
     NightKill,
     PackChose,
     PackSeen,
+    Poison,
     Protect,
+    RunOffBegan,
     SeerSaw,
     ShootPlayer,
+    VoteCast,
     WerewolfOptions,
+    WitchPoisoned,
+    WitchSaw,
 )
 
 
@@ -88,9 +101,12 @@ class Werewolf(HiddenRolesGame):
             Inspect,
             Protect,
             *([ShootPlayer] if self.options.hunter else []),
+            *([Poison] if self.options.witch else []),
         )
         for kind in kinds:
             yield from map(kind, range(self.num_players))
+        if self.options.witch:
+            yield HEAL
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is the shot of the hunter."""
@@ -122,6 +138,14 @@ class WerewolfState(HiddenRolesState):
         """Rounds of statements of this day that are over."""
         self.protected: int | None = None
         """Seat that the doctor protected last."""
+        self.victim: int | None = None
+        """The player whom the wolves have killed in the night that ends now."""
+        self.potions: tuple[type[Action], ...] = (HealVictim, Poison) if game.options.witch else ()
+        """The potions that the witch still has."""
+        self.cast: dict[int, Action] = {}
+        """The votes of an open vote so far."""
+        self.candidates: tuple[int, ...] = ()
+        """The tied players of a run-off."""
         self.dying_hunter: int | None = None
         self.after_hunter: str = ""
         """Phase that follows the shot of the hunter: `day` or `night`."""
@@ -144,14 +168,19 @@ class WerewolfState(HiddenRolesState):
                 can_speak = self.dealt[player] == WOLF
             case "talk":
                 can_speak = True
+            case "potions":
+                return self._potion_actions(player)
             case "vote":
-                return self._about(DayVote, self._others(player), may_pass=True)
+                seats = self.candidates or self.living
+                return self._about(DayVote, (s for s in seats if s != player), may_pass=True)
             case _:
                 return self._about(ShootPlayer, self.living, may_pass=True)
         return self.game.actions.subset((PASS,), (SPEAK,) if can_speak else ())
 
     def _night_actions(self, player: int) -> ActionSet:
         role = self.dealt[player]
+        if self._is_quiet and role != SEER:
+            return self.game.actions.subset((PASS,))
         if role == WOLF:
             return self._about(NightKill, (s for s in self.living if self.dealt[s] != WOLF))
         if role == SEER:
@@ -159,6 +188,18 @@ class WerewolfState(HiddenRolesState):
         if role == DOCTOR:
             return self._about(Protect, (s for s in self.living if s != self.protected))
         return self.game.actions.subset((PASS,))
+
+    def _potion_actions(self, player: int) -> ActionSet:
+        actions: list[Action] = [PASS]
+        if self.dealt[player] == WITCH:
+            actions += [HEAL] * (HealVictim in self.potions)
+            others = (seat for seat in self.living if seat not in (player, self.victim))
+            actions += map(Poison, others) if Poison in self.potions else ()
+        return self.game.actions.subset(actions)
+
+    @property
+    def _is_quiet(self) -> bool:
+        return self.day == 1 and self.game.options.quiet_first_night
 
     def _others(self, player: int) -> Iterable[int]:
         return (seat for seat in self.living if seat != player)
@@ -187,8 +228,10 @@ class WerewolfState(HiddenRolesState):
                 self.talks += 1
                 self._log_statements(phase)
                 self._discuss()
+            case "potions":
+                self._end_potions(phase)
             case "vote":
-                self._end_day(phase)
+                self._end_vote(phase)
             case _:
                 self._end_hunt(next(iter(phase.values())))
 
@@ -205,55 +248,104 @@ class WerewolfState(HiddenRolesState):
 
     def _discuss(self) -> None:
         """Begin a round of statements, or the vote after the last one."""
-        self._begin("talk" if self.talks < self.game.options.talk else "vote", self.living)
+        if self.talks < self.game.options.talk:
+            self._begin("talk", self.living)
+        else:
+            self._begin_vote(())
 
     def _end_night(self, phase: Mapping[int, Action]) -> None:
-        victim = pack_choice(phase)
-        pack = self.pack
-        votes = tuple(action.seat for action in phase.values() if isinstance(action, NightKill))
-        self.log.append(PackChose(pack, votes, victim))
-        protected = None
+        self.victim = None if self._is_quiet else pack_choice(phase)
+        if self.victim is not None:
+            votes = tuple(action.seat for action in phase.values() if isinstance(action, NightKill))
+            self.log.append(PackChose(self.pack, votes, self.victim))
         for seat, action in phase.items():
             if isinstance(action, Inspect):
                 # The seer learns the result even if killed in the same night.
                 self.log.append(SeerSaw(seat, action.seat, self.dealt[action.seat] == WOLF))
             elif isinstance(action, Protect):
-                protected = self.protected = action.seat
+                self.protected = action.seat
                 self.log.append(DoctorProtected(seat, action.seat))
-        if victim == protected:
-            self.log.append(NightEnded(self.day, None, ""))
-            self._begin_day()
+                if self.victim == action.seat:
+                    self.victim = None
+        if self.game.options.witch and self.victim is not None:
+            witch = self.dealt.index(WITCH)
+            if witch in self.living:
+                self.log.append(WitchSaw(witch, self.victim))
+            # All act, as at night, so that it stays secret whether the witch lives.
+            self._begin("potions", self.living)
         else:
-            self.log.append(NightEnded(self.day, victim, self._shown_role(victim)))
-            self._die(victim, "day")
+            self._end_potions({})
+
+    def _end_potions(self, phase: Mapping[int, Action]) -> None:
+        dead = []
+        for action in phase.values():
+            self.potions = tuple(kind for kind in self.potions if not isinstance(action, kind))
+            if isinstance(action, HealVictim):
+                self.victim = None
+            elif isinstance(action, Poison):
+                dead.append(action.seat)
+                self.log.append(WitchPoisoned(action.seat, self._shown_role(action.seat)))
+        if self.victim is not None:
+            dead.append(self.victim)
+        role = "" if self.victim is None else self._shown_role(self.victim)
+        self.log.append(NightEnded(self.day, self.victim, role))
+        self._die(dead, "day")
+
+    def _begin_vote(self, candidates: tuple[int, ...]) -> None:
+        self.cast, self.candidates = {}, candidates
+        self._begin("vote", self._voters()[:1] if self.game.options.open_votes else self.living)
+
+    def _voters(self) -> tuple[int, ...]:
+        """Return the players whose open vote is to come; another player begins each day."""
+        first = (self.day - 1) % len(self.living)
+        order = self.living[first:] + self.living[:first]
+        return tuple(seat for seat in order if seat not in self.cast)
+
+    def _end_vote(self, phase: Mapping[int, Action]) -> None:
+        if self.game.options.open_votes:
+            self.cast = {**self.cast, **phase}
+            for seat, action in phase.items():
+                vote = action.seat if isinstance(action, DayVote) else NO_SEAT
+                self.log.append(VoteCast(seat, vote))
+        if left := self._voters()[:1] if self.cast else ():
+            self._begin("vote", left)
+        else:
+            self._end_day(self.cast or phase)
 
     def _end_day(self, phase: Mapping[int, Action]) -> None:
         votes = [NO_SEAT] * self.game.num_players
         for seat, action in phase.items():
             if isinstance(action, DayVote):
                 votes[seat] = action.seat
-        ranking = Counter(vote for vote in votes if vote != NO_SEAT).most_common(2)
+        counts = Counter(vote for vote in votes if vote != NO_SEAT)
+        best = tuple(
+            seat for seat in self.living if counts[seat] == max(counts.values(), default=0)
+        )
         # The most votes eliminate; a tie, or no vote at all, eliminates no player.
-        if not ranking or (len(ranking) == 2 and ranking[0][1] == ranking[1][1]):
+        if not counts or len(best) > 1:
             self.log.append(DayVoted(tuple(votes), None, ""))
-            self._begin_night()
+            if counts and self.game.options.run_off and not self.candidates:
+                self.log.append(RunOffBegan(best))
+                self._begin_vote(best)
+            else:
+                self._begin_night()
             return
-        seat = ranking[0][0]
-        self.log.append(DayVoted(tuple(votes), seat, self._shown_role(seat)))
-        self._die(seat, "night")
+        self.log.append(DayVoted(tuple(votes), best[0], self._shown_role(best[0])))
+        self._die(best, "night")
 
     def _shown_role(self, seat: int) -> str:
         """Return the role of a dead player as it is published; the hunter always is."""
         role = self.dealt[seat]
         return role if self.game.options.reveal or role == HUNTER else ""
 
-    def _die(self, seat: int, then: str) -> None:
-        # The victim is dead before the hunter shoots, so that no player dies twice.
-        self.living = tuple(other for other in self.living if other != seat)
-        if self.dealt[seat] == HUNTER:
-            self.dying_hunter, self.after_hunter = seat, then
+    def _die(self, seats: Sequence[int], then: str) -> None:
+        # The victims are dead before the hunter shoots, so that no player dies twice.
+        self.living = tuple(other for other in self.living if other not in seats)
+        hunter = tuple(seat for seat in seats if self.dealt[seat] == HUNTER)
+        if hunter:
+            self.dying_hunter, self.after_hunter = hunter[0], then
             # The hunter's role is public now, so that acting alone gives nothing away.
-            self._begin("hunt", (seat,))
+            self._begin("hunt", hunter)
         else:
             self._go_on(then)
 

@@ -14,6 +14,7 @@ VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
 
 WOLF, SEER, DOCTOR, HUNTER, VILLAGER = "Werewolf", "Seer", "Doctor", "Hunter", "Villager"
+WITCH = "Witch"
 PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
@@ -32,6 +33,20 @@ class WerewolfOptions(HiddenRolesOptions):
     hunter: bool = Field(
         False, description="One villager is the hunter, who may shoot a player when dying."
     )
+    witch: bool = Field(
+        False,
+        description="The witch takes the doctor's place: once she may save the victim of a night, "
+        "once poison a player.",
+    )
+    quiet_first_night: bool = Field(
+        False, description="The werewolves do not kill in the first night."
+    )
+    open_votes: bool = Field(
+        False, description="By day players vote one after the other, and all see each vote at once."
+    )
+    run_off: bool = Field(
+        False, description="A tie by day is followed by one more vote, among the tied players only."
+    )
     reveal: bool = Field(True, description="The role of a player who dies becomes public.")
     talk: int = Field(
         1,
@@ -49,7 +64,7 @@ class WerewolfOptions(HiddenRolesOptions):
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles of the game, one per seat."""
-        special = (SEER, DOCTOR, *([HUNTER] if self.hunter else []))
+        special = (SEER, WITCH if self.witch else DOCTOR, *([HUNTER] if self.hunter else []))
         villagers = self.players - self.num_wolves - len(special)
         return (*[WOLF] * self.num_wolves, *special, *[VILLAGER] * villagers)
 
@@ -118,6 +133,27 @@ class ShootPlayer(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Poison(Action):
+    """The witch's poison: this player dies in the night."""
+
+    seat: int
+
+    def __str__(self) -> str:
+        return f"poison Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
+class HealVictim(Action):
+    """The witch's healing potion: the victim of the night survives."""
+
+    def __str__(self) -> str:
+        return "heal"
+
+
+HEAL = HealVictim()
+
+
+@dataclass(frozen=True, slots=True)
 class PackSeen(Event):
     """Private: the other werewolves, after the deal."""
 
@@ -176,6 +212,27 @@ class DoctorProtected(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class WitchSaw(Event):
+    """Private: the player whom the wolves attack, before the witch uses a potion."""
+
+    player: int
+    victim: int
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclass(frozen=True, slots=True)
+class WitchPoisoned(Event):
+    """Public: the player who died by the witch's poison."""
+
+    seat: int
+    role: str
+    """As in `NightEnded`."""
+
+
+@dataclass(frozen=True, slots=True)
 class NightEnded(Event):
     """Public: the player who died at night, if one did."""
 
@@ -191,6 +248,22 @@ class DayBegan(Event):
 
     day: int
     living: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCast(Event):
+    """Public: one vote of an open vote."""
+
+    player: int
+    vote: int
+    """Seat, or `NO_SEAT`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOffBegan(Event):
+    """Public: the tied players, among whom all vote once more."""
+
+    seats: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,11 @@ from games.werewolf.moves import (
     NightEnded,
     PackChose,
     PackSeen,
+    RunOffBegan,
     SeerSaw,
+    VoteCast,
+    WitchPoisoned,
+    WitchSaw,
 )
 
 
@@ -31,6 +35,17 @@ def _plural(role: str, count: int) -> str:
     if count == 1:
         return role.lower()
     return "werewolves" if role == WOLF else f"{role.lower()}s"
+
+
+_DOCTOR = (
+    "The doctor protects one player (the doctor included), but not the same one in two nights "
+    "running; a victim that is protected survives."
+)
+_WITCH = (
+    "Then the witch learns who is attacked. She has one potion to heal this player, who survives, "
+    "and one to poison another player, who dies; she uses at most one potion in a night. Who died "
+    "by poison is published."
+)
 
 
 def _talk(rounds: int) -> str:
@@ -45,7 +60,9 @@ def _talk(rounds: int) -> str:
 
 def _notation(game: Werewolf) -> str:
     notation = "vote Player NUMBER | pass | kill Player NUMBER | inspect Player NUMBER"
-    notation += " | protect Player NUMBER"
+    notation += (
+        " | heal | poison Player NUMBER" if game.options.witch else " | protect Player NUMBER"
+    )
     if game.options.hunter:
         notation += " | shoot Player NUMBER"
     return f"{notation} | say TEXT" if game.options.talk else notation
@@ -92,17 +109,21 @@ def _facts(game: Werewolf, notes: WerewolfNotes) -> list[str]:
             for seat, is_wolf in notes.inspected.items()
         )
         own += f" Inspected: {results}."
+    if notes.victim is not None:
+        own += f" The werewolves attack {names[notes.victim]}."
     if notes.protected is not None:
         own += f" Protected last: {names[notes.protected]}."
     time = f"{'Day' if notes.is_day else 'Night'} {notes.night}."
     dead = "; ".join(f"{names[seat]} {how}" for seat, how in notes.dead.items())
     lines = [f"{own} {time}", f"Living: {game.names_of(notes.living)}. Dead: {dead or 'none'}."]
+    if notes.candidates:
+        lines.append(f"Run-off between: {game.names_of(notes.candidates)}.")
     # Older votes are among the events.
-    if notes.votes:
-        last = notes.votes[-1]
-        against = Counter(vote for vote in last.votes if vote != NO_SEAT)
+    if notes.votes or notes.cast:
+        against = Counter(notes.latest_votes.values())
         counts = ", ".join(f"{names[seat]} {count}" for seat, count in sorted(against.items()))
-        lines.append(f"Votes of the last day against: {counts or 'none'}.")
+        when = "so far" if notes.cast else "of the last day"
+        lines.append(f"Votes {when} against: {counts or 'none'}.")
     return lines
 
 
@@ -140,12 +161,17 @@ class WerewolfText(HiddenRolesText):
             "werewolves win as soon as they are at least half of the living players.",
             "Night: each werewolf votes in secret for a victim, who is no werewolf; the most votes "
             "count, and in a tie the vote of the werewolf with the lowest number. The seer learns "
-            "whether one other player is a werewolf. The doctor protects one player (the doctor "
-            "included), but not the same one in two nights running; a victim that is protected "
-            "survives.",
-            f"Day: {_talk(options.talk)}all living players vote at the same time for another "
-            "player, or pass, and the votes are published. The player with the most votes is out "
-            "of the game; in a tie no player is.",
+            f"whether one other player is a werewolf. {_WITCH if options.witch else _DOCTOR}"
+            + (" In the first night no player is killed." if options.quiet_first_night else ""),
+            f"Day: {_talk(options.talk)}all living players vote "
+            + ("one after the other" if options.open_votes else "at the same time")
+            + " for another player, or pass, and the votes are published. The player with the most "
+            "votes is out of the game; in a tie "
+            + (
+                "all vote once more, for one of the tied players, and in a second tie "
+                * options.run_off
+            )
+            + "no player is.",
             "The role of a player who dies is published."
             if options.reveal
             else "The role of a player who dies stays secret"
@@ -182,6 +208,15 @@ class WerewolfText(HiddenRolesText):
                 return f"{names[player]} inspects {names[seat]}: {result}."
             case DoctorProtected(player, seat):
                 return f"{names[player]} protects {names[seat]}."
+            case WitchSaw(player, victim):
+                return f"{names[player]} learns that the werewolves attack {names[victim]}."
+            case WitchPoisoned(seat, role):
+                return f"{names[seat]}{_role(role)} died by poison."
+            case VoteCast(player, vote):
+                target = "no player" if vote == NO_SEAT else names[vote]
+                return f"{names[player]} votes for {target}."
+            case RunOffBegan(seats):
+                return f"A run-off between {game.names_of(seats)} follows."
             case NightEnded(night, victim, role):
                 if victim is None:
                     return f"No player died in night {night}."
@@ -210,5 +245,10 @@ class WerewolfText(HiddenRolesText):
             **super().synonyms(),
             **{"vote for": "vote", "lynch": "vote", "eliminate": "vote", "abstain": "pass"},
             **{"attack": "kill", "eat": "kill", "investigate": "inspect", "check": "inspect"},
-            **{"save": "protect", "heal": "protect", "guard": "protect", "skip": "pass"},
+            **{"guard": "protect", "skip": "pass"},
+            **(
+                {"save": "heal"}
+                if self.game.options.witch
+                else {"save": "protect", "heal": "protect"}
+            ),
         }

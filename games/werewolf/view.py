@@ -7,7 +7,7 @@ from games.hidden_roles.game import RoleDealt, RolesRevealed
 from games.hidden_roles.knowledge import statement_note
 from games.werewolf.game import Werewolf
 from games.werewolf.knowledge import WerewolfNotes
-from games.werewolf.moves import NO_SEAT, WOLF, PackSeen, SeerSaw
+from games.werewolf.moves import WOLF, PackSeen, SeerSaw
 
 
 class WerewolfView:
@@ -46,8 +46,8 @@ class WerewolfView:
         role = self._roles.get(seat) or (_role_tile(public) if public else self._hints.get(seat))
         status = Tile("dead", "muted", notes.dead[seat]) if seat in notes.dead else Tile("alive")
         vote = Tile("-", "muted")
-        if notes.votes and notes.votes[-1].votes[seat] != NO_SEAT:
-            vote = Tile(names[notes.votes[-1].votes[seat]])
+        if seat in notes.latest_votes:
+            vote = Tile(names[notes.latest_votes[seat]])
         spoken = [event.text for event in notes.statements if event.player == seat]
         note = statement_note(spoken[-1]) if spoken else ""
         return TileRow((role or Tile("?", "hidden"), status, vote), names[seat], note)

@@ -22,6 +22,7 @@ from games.werewolf.bots import WerewolfDeducer
 from games.werewolf.game import Werewolf, WerewolfState, pack_choice
 from games.werewolf.knowledge import WerewolfPosterior
 from games.werewolf.moves import (
+    HEAL,
     DayBegan,
     DayVote,
     DayVoted,
@@ -32,9 +33,14 @@ from games.werewolf.moves import (
     NightKill,
     PackChose,
     PackSeen,
+    Poison,
     Protect,
+    RunOffBegan,
     SeerSaw,
     ShootPlayer,
+    VoteCast,
+    WitchPoisoned,
+    WitchSaw,
 )
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
@@ -188,6 +194,61 @@ def test_votes_for_oneself_or_the_dead_are_refused() -> None:
     assert all(DayVote(6) not in state.legal_actions(seat) for seat in state.living)
 
 
+def test_the_witch_heals_once_and_poisons_once() -> None:
+    deal = (*SEVEN[:3], "Witch", *SEVEN[4:])
+    state = act(dealt(deal, witch=True), p0=NightKill(5), p1=NightKill(5), p2=Inspect(4))
+    assert state.to_act == tuple(range(7))  # Who acts shows nothing.
+    assert WitchSaw(3, 5) in state.log.witnessed[3]
+    assert list(state.legal_actions(4)) == [PASS] and Poison(5) not in state.legal_actions(3)
+    assert "The werewolves attack Player 5." in state.observe(3).text("notes")
+    act(state, p3=HEAL)
+    assert state.living == tuple(range(7)) and state.phase == "vote"
+    assert NightEnded(1, None, "") in state.log.witnessed[4]
+    assert posterior(state, 3).probabilities({"Werewolf"})[5] == 0
+    act(act(state), p0=NightKill(5), p1=NightKill(5), p2=Inspect(4))
+    assert HEAL not in state.legal_actions(3)
+    act(state, p3=Poison(0))
+    assert state.living == (1, 2, 3, 4, 6)
+    assert WitchPoisoned(0, "Werewolf") in state.log.witnessed[4]
+    act(act(state), p1=NightKill(3), p2=Inspect(4))
+    assert list(state.legal_actions(3)) == [PASS]  # Both potions are used.
+
+
+def test_no_player_is_killed_in_a_quiet_first_night() -> None:
+    state = dealt(quiet_first_night=True)
+    assert list(state.legal_actions(0)) == list(state.legal_actions(3)) == [PASS]
+    act(state, p2=Inspect(0))
+    assert state.living == tuple(range(7)) and SeerSaw(2, 0, True) in state.log.witnessed[2]
+    assert posterior(state, 4).world_count() == 180  # It proves nothing about the doctor.
+    act(state)
+    assert NightKill(4) in state.legal_actions(0)
+
+
+def test_open_votes_are_seen_at_once() -> None:
+    state = night(dealt(open_votes=True), 6)
+    assert state.to_act == (0,)
+    state.apply(0, DayVote(5))
+    assert VoteCast(0, 5) in state.log.witnessed[4] and state.to_act == (1,)
+    assert "Votes so far against: Player 5 1." in state.observe(1).text("notes")
+    for seat in range(1, 6):
+        state.apply(seat, PASS)
+    assert DayVoted((5, -1, -1, -1, -1, -1, -1), 5, "Villager") in state.log.events
+    night(state, 4)
+    assert state.is_terminal
+
+
+def test_a_tie_is_followed_by_one_run_off() -> None:
+    tie = {"p0": DayVote(5), "p1": DayVote(5), "p2": DayVote(0), "p3": DayVote(0)}
+    state = act(night(dealt(run_off=True), 6), **tie)
+    assert RunOffBegan((0, 5)) in state.log.events and state.living == (0, 1, 2, 3, 4, 5)
+    assert list(state.legal_actions(4)) == [DayVote(0), DayVote(5), PASS]
+    assert list(state.legal_actions(5)) == [DayVote(0), PASS]
+    second = act(state.clone(), p0=DayVote(5), p1=PASS, p2=DayVote(0), p3=PASS, p4=PASS, p5=PASS)
+    assert second.phase == "night" and len(second.living) == 6  # A second tie ends the day.
+    vote_out(state, 0)
+    assert 0 not in state.living
+
+
 # Talk
 
 
@@ -260,6 +321,9 @@ def test_saved_victim_clears_it_for_the_doctor() -> None:
     [
         ({"players": 5, "hunter": True, "reveal": False}, 1),
         ({"players": 5, "wolves": 2}, 2),
+        ({"players": 5, "witch": True, "reveal": False}, 1),
+        ({"players": 5, "witch": True, "quiet_first_night": True, "run_off": True}, 4),
+        ({"players": 5, "quiet_first_night": True, "open_votes": True}, 3),
     ],
 )
 def test_posterior_equals_brute_force(options: dict[str, int], seed: int) -> None:
@@ -280,14 +344,19 @@ def test_posterior_equals_brute_force(options: dict[str, int], seed: int) -> Non
                 tuple(game.distinct_roles[role] for role in column) for column in known.worlds.T
             }
             assert found == possible_roles(
-                game, history[:length], player, "night", lambda world: vars(world)["protected"]
+                game,
+                history[:length],
+                player,
+                ("night", "potions"),
+                lambda world: (vars(world)["protected"], vars(world)["victim"]),
             )
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(5, 9), st.booleans(), st.booleans(), st.integers(0, 10**6))
 def test_truth_is_always_possible(players: int, hunter: bool, reveal: bool, seed: int) -> None:
-    game = Werewolf(players=players, hunter=hunter, reveal=reveal)
+    more = {"witch": seed % 2 > 0, "open_votes": seed % 3 > 0, "quiet_first_night": seed % 5 > 1}
+    game = Werewolf(players=players, hunter=hunter, reveal=reveal, **more)
     state, _ = played(game, seed)
     truth = tuple(game.distinct_roles.index(role) for role in state.roles())
     for player in range(players):
@@ -322,6 +391,8 @@ def test_assessor_judges_votes_of_the_village() -> None:
     [
         ({"players": 10, "talk": 0}, (3,)),
         ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0, 1)),
+        ({"players": 7, "talk": 0, "hunter": True, "witch": True, "run_off": True}, (0, 1)),
+        ({"players": 5, "open_votes": True, "quiet_first_night": True, "run_off": True}, (2,)),
     ],
 )
 def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
@@ -331,7 +402,8 @@ def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
 @settings(deadline=None, max_examples=15)
 @given(st.integers(5, 8), st.booleans(), st.integers(0, 10**6))
 def test_resample_always_gives_the_same_view(players: int, reveal: bool, seed: int) -> None:
-    game = Werewolf(players=players, hunter=True, reveal=reveal)
+    more = {"witch": seed % 2 > 0, "open_votes": seed % 3 > 0, "quiet_first_night": seed % 5 > 1}
+    game = Werewolf(players=players, hunter=True, reveal=reveal, run_off=seed % 7 > 3, **more)
     _, history = played(game, seed)
     rng = random.Random(seed)
     cut = rng.randrange(1, len(history))

@@ -6,7 +6,7 @@ player the same events. It shares no code with the posteriors that it checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import permutations, product
 
 from arena.core.action import CHANCE, Action, Step
@@ -17,9 +17,9 @@ Key = Callable[[HiddenRolesState], Hashable]
 
 
 def possible_roles(
-    game: HiddenRolesGame, history: Sequence[Step], player: int, hidden: str, key: Key
+    game: HiddenRolesGame, history: Sequence[Step], player: int, hidden: Collection[str], key: Key
 ) -> set[tuple[str, ...]]:
-    """Return all assignments that `player` cannot exclude; `hidden` names the sealed phase.
+    """Return all assignments that `player` cannot exclude; `hidden` names the sealed phases.
 
     The history ends between two phases.
     """
@@ -35,14 +35,14 @@ def _is_possible(
     history: Sequence[Step],
     player: int,
     roles: tuple[str, ...],
-    hidden: str,
+    hidden: Collection[str],
     key: Key,
 ) -> bool:
     true, position = game.initial_state(), 0
     assert isinstance(true, HiddenRolesState)
     worlds = [true.clone()]
     while position < len(history) and worlds:
-        size, is_hidden = len(true.to_act), true.phase == hidden
+        size, is_hidden = len(true.to_act), true.phase in hidden
         phase = {step.player: step.action for step in history[position : position + size]}
         position += size
         for seat, action in phase.items():

@@ -22,11 +22,11 @@ from arena.episodes.match import Match, play
 from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor
-from games.cluedo.analysis.judgements import SeenCards
 from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import END_TURN, Suggest
 

@@ -16,7 +16,6 @@ from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import (
     AccusationOpportunity,
     SeatHistory,
-    SeenCards,
     judge_accusation,
     judge_answer,
     judge_missed_accusation,
@@ -35,6 +34,7 @@ from games.cluedo.analysis.position_analysis import (
 )
 from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from arena import Observation, WeightedSum
-from games.cluedo.analysis.judgements import SeenCards
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse
 from games.cluedo.text.belief_parser import read_beliefs

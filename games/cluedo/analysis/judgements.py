@@ -8,12 +8,11 @@ or a random one there, or separately for positions that are equally far (`_stage
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from arena import Assessment, Event, Ply, WeightedSum
+from arena import Assessment, Ply, WeightedSum
 from games.cluedo.analysis.measures import STAGES, TURNS
 from games.cluedo.analysis.position_analysis import (
     NEGLIGIBLE,
@@ -33,61 +32,8 @@ from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import CardShown, Dealt, HandDealt, Show, Suggest, Suggested, Unable
-from games.cluedo.rules.setting import CluedoSetting
-
-
-class SeenCards:
-    """Cards that a seat saw, and cards that its own unrefuted questions place in the envelope.
-
-    Both follow from single events. Measures use them to tell positions apart by their difficulty:
-    what a seat has seen depends on the table, how well it uses that should not.
-    """
-
-    def __init__(self, game: CluedoSetting, player: int) -> None:
-        self._game, self._player = game, player
-        self._seen: set[str] = set()
-        self._solved: set[str] = set()
-        self.holders: dict[str, int] = {}
-        """Seats of the cards that it was shown; the envelope, `num_players`, of solved cards."""
-        self._question: Triple | None = None
-        """Its own latest question, while the answer is awaited."""
-        self.entropy_dealt = 0.0
-        """Entropy of the envelope after the deal, in bits."""
-
-    def update(self, event: Event) -> None:
-        """Process an event that the seat witnessed."""
-        match event:
-            case Dealt(open_cards=cards):
-                self._seen.update(cards)
-            case HandDealt(cards=cards):
-                self._seen.update(cards)
-                # The envelope is one unseen card of each category, all equally likely.
-                self.entropy_dealt = sum(math.log2(len(left)) for left in self.candidates())
-            case CardShown(player=player, suggester=self._player, card=card):
-                self._seen.add(card)
-                self.holders[card] = player
-            case Suggested(player=player):
-                self._question = event.triple if player == self._player else None
-            case Unable(players=players) if len(players) == self._game.num_players - 1:
-                # No other seat has a card of the question: each is its own or in the envelope.
-                self._solved |= {*(self._question or ())} - self._seen
-                self.holders |= dict.fromkeys(self._solved, self._game.num_players)
-
-    def candidates(self) -> list[list[str]]:
-        """Return, for each category, the cards that may be in the envelope."""
-        categories = self._game.deck.categories
-        return [
-            [card for card in cards if card in self._solved]
-            or [card for card in cards if card not in self._seen]
-            for cards in categories
-        ]
-
-    @property
-    def name_envelope(self) -> bool:
-        """Whether one candidate is left in each category."""
-        return all(len(left) == 1 for left in self.candidates())
+from games.cluedo.inference.seen_cards import SeenCards
+from games.cluedo.rules.events import Show, Suggest
 
 
 @dataclass(slots=True)

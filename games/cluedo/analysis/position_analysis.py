@@ -36,18 +36,13 @@ class TurnFacts(CluedoFacts):
     """Entropy of the envelope in the player's view."""
 
 
-class QuestionFacts(CluedoFacts):
-    """Expected information of a question and of the best legal question."""
+class SuggestionFacts(CluedoFacts):
+    """Expected information of a question that was asked, and of the best legal question."""
 
     expected: float
     best: float
     best_question: list[str]
     """Suspect, weapon, room."""
-
-
-class SuggestionFacts(QuestionFacts):
-    """Facts of a question that was asked."""
-
     entropy_before: float
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -22,7 +23,6 @@ from games.cluedo.rules.events import (
     Roll,
     Show,
     Suggest,
-    Unable,
 )
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.text.notebook import Notebook
@@ -75,7 +75,8 @@ class CluedoBot(ABC):
         if accusation:
             return Accuse(*accusation)
         if ROLL in legal or PASSAGE in legal:
-            return self.start_turn(legal, suggestions)
+            # Drawn in any case, so that later draws do not depend on the choice.
+            return self.best_start(legal, self.suggest(suggestions) if suggestions else None)
         return self.suggest(suggestions) if suggestions else END_TURN
 
     def show(self, choices: Sequence[Show]) -> Action:
@@ -118,14 +119,8 @@ class CluedoBot(ABC):
         steps = 0 if walk.enters else board.steps_to(self.place, move.room)
         return self._discounted_value(move.room, steps)
 
-    def start_turn(self, legal: ActionSet, suggestions: Sequence[Suggest]) -> Action:
-        """Choose between a suggestion here, a passage and the dice by discounted value."""
-        # Drawn in any case, so that later draws do not depend on the choice.
-        suggestion = self.suggest(suggestions) if suggestions else None
-        return self.best_start(legal, suggestion)
-
     def best_start(self, legal: ActionSet, suggestion: Action | None) -> Action:
-        """Return `suggestion`, the passage or the dice, whichever has the highest value.
+        """Return `suggestion`, the passage or the dice, by the highest discounted value.
 
         All suggestions on the board name the same room, so that they have the same value.
         """
@@ -245,20 +240,13 @@ class Novice(EliminationBot):
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
-        self._solved: set[str] = set()
+        self._seen = SeenCards(self.game, self.player)
 
     def observe_event(self, event: Event) -> None:
-        others = self.game.num_players - 1
-        # All others were asked, so none of them can refute.
-        if isinstance(event, Unable) and len(event.players) == others:
-            own_turn = self.notebook.in_turn == self.player
-            named = self.notebook.suggestion if own_turn else None
-            self._solved.update(card for card in named or () if not self.notebook.seen(card))
+        self._seen.update(event)
 
     def candidates(self, cards: Sequence[str]) -> list[str]:
-        solved = [card for card in cards if card in self._solved]
-        # A solved card is the only candidate of its category.
-        return solved or [card for card in cards if not self.notebook.seen(card)]
+        return self._seen.candidates_among(cards)
 
 
 class Detective(EliminationBot):

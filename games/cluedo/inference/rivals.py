@@ -28,6 +28,7 @@ import numpy as np
 from arena import Event
 from games.cluedo.inference.constraints import propagate
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     CardShown,
@@ -37,7 +38,6 @@ from games.cluedo.rules.events import (
     Refuted,
     Suggested,
     TurnBegan,
-    Unable,
 )
 from games.cluedo.rules.setting import CluedoSetting
 
@@ -122,8 +122,7 @@ class RivalView:
         self._observer, self._rng = knowledge.player, rng
         self._logic = CluedoKnowledge(self.game, rival, "logic")
         self._hand = set(deal.hands[rival])
-        self._seen = self._hand.union(deal.open_cards)
-        self._solved: set[str] = set()
+        self._seen = SeenCards(self.game, rival)
         self._in_turn, self._named = -1, Triple("", "", "")
         self.log_weights = [0.0, 0.0, 0.0]
         for event in events:
@@ -142,16 +141,15 @@ class RivalView:
         index, possible = self.game.deck.index, constraints.holders[-1].may
         categories = self.game.deck.categories
         reasoned = [[card for card in c if possible >> index[card] & 1] for c in categories]
-        noted = [
-            [card for card in c if card in self._solved] or [x for x in c if x not in self._seen]
-            for c in categories
-        ]
-        return reasoned, noted
+        return reasoned, self._seen.candidates()
 
     def _update(self, event: Event) -> None:
         """Add one event of the observer, as the rival witnesses it."""
         match event:
-            case HandDealt() | CardShown() if not self._is_visible(event):
+            # The rival sees no hand but its own, which follows the deal.
+            case HandDealt():
+                return
+            case CardShown(suggester=suggester) if suggester != self.rival:
                 return
             case TurnBegan(player):
                 if self._in_turn == self.rival:
@@ -161,23 +159,19 @@ class RivalView:
                 self._named = event.triple
                 if player == self.rival:
                     self._weigh_question()
-        self._logic.update(event)
+        self._learn(event)
         match event:
             case Dealt():
-                self._logic.update(HandDealt(self.rival, self.deal.hands[self.rival]))
-            case CardShown(card=card):
-                self._seen.add(card)
-            case Unable(players) if len(players) == self.game.num_players - 1:
-                if self._in_turn == self.rival:
-                    self._solved.update(set(self._named) - self._seen)
+                self._learn(HandDealt(self.rival, self.deal.hands[self.rival]))
             case Refuted(player, suggester) if suggester == self.rival:
                 # A card that the observer showed is known, and its own event follows.
                 if player != self._observer:
                     held = [card for card in self._named if card in self.deal.hands[player]]
                     self._update(CardShown(player, self.rival, self._rng.choice(held)))
 
-    def _is_visible(self, event: HandDealt | CardShown) -> bool:
-        return isinstance(event, CardShown) and event.suggester == self.rival
+    def _learn(self, event: Event) -> None:
+        self._logic.update(event)
+        self._seen.update(event)
 
     def _weigh_question(self) -> None:
         """Weigh the probability of the rival's question."""

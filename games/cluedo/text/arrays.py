@@ -44,10 +44,11 @@ def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
       suspect of each player (from 1; 0 before its choice).
     """
     cards, seats = len(game.deck.cards), game.num_players
+    width = 6 if game.options.refuters == "in_turn" else 4 + 2 * seats
     specs = {
         "hand": ArraySpec((cards,), 0, 1),
         "notebook": ArraySpec((cards, seats + 1), -1, 1),
-        "suggestions": ArraySpec((HISTORY, suggestion_width(game)), 0, cards),
+        "suggestions": ArraySpec((HISTORY, width), 0, cards),
         "out": ArraySpec((seats,), 0, 1),
         "turn": ArraySpec((seats,), 0, 1),
     }
@@ -58,11 +59,6 @@ def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
     if game.options.choose_suspects:
         specs["suspects"] = ArraySpec((seats,), 0, len(game.deck.suspects))
     return specs
-
-
-def suggestion_width(game: CluedoSetting) -> int:
-    """Return the length of a row of the array `suggestions`."""
-    return 6 if game.options.refuters == "in_turn" else 4 + 2 * game.num_players
 
 
 HAS_NOT = b"\xff"

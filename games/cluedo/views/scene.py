@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import ClassVar, NotRequired, TypedDict
 
 from arena import Event
-from games.cluedo.rules import board
 from games.cluedo.rules.events import (
     Accused,
     CardShown,
@@ -99,11 +98,9 @@ class CluedoScene:
         self.dice: tuple[int, ...] | None = None
         self.suggestion: SuggestionJson | None = None
         self.accusation: AccusationJson | None = None
-        self.pawns: dict[str, Place] = {}
+        self.pawns = dict(game.start_places)
         self.weapons: dict[str, str] = {}
         self.suspects: dict[int, int] = {}
-        if game.has_board:
-            self.pawns = dict(zip(game.deck.suspects, board.STARTS, strict=True))
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""

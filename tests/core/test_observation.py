@@ -122,4 +122,4 @@ def test_rules_without_words_give_the_notation() -> None:
         Text = GameText
 
     rules = Wordless().text.rules()
-    assert rules == "wordless, 2 players: three in a row.\nYour action, for example: a1"
+    assert rules == "wordless, 2 players: three in a row.\nYour action, for example: mark 1 1"

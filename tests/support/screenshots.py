@@ -60,8 +60,8 @@ PICTURES = [
     Picture("board-dark", "board.jsonl", {"at": 60, "seat": 2}, WIDE, "dark", ".legend li"),
     Picture("narrow", "cards.jsonl", {"at": 18}, NARROW),
     Picture("narrow-list", None, {}, NARROW, "dark", ".rows .row"),
-    Picture("kuhn", "kuhn.jsonl", {"at": 2}, wait_for=".table-top svg"),
-    Picture("tictactoe", "tictactoe.jsonl", {"at": 5}, wait_for=".table-top svg"),
+    Picture("kuhn", "kuhn.jsonl", {"at": 2}),
+    Picture("tictactoe", "tictactoe.jsonl", {"at": 5}, wait_for=".table-top .tile"),
     Picture("generic", "goofspiel.jsonl", {"at": 9, "seat": 1}),
 ]
 

@@ -1,7 +1,8 @@
 """Assessment of a negotiation by exact reference points: Pareto frontier and Nash's solution.
 
 J. F. Nash, "The bargaining problem", Econometrica 18 (1950), 155-162: the solution maximises the
-product of the gains over the outcome without agreement, which is 0 for all players here.
+product of the gains over the outcome without agreement: 0 for all players, or the points of walking
+away where the option exists.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ MEASURES = (
         "relative to Nash's solution",
         "higher",
         "Own points, 0 without an agreement, over own points at Nash's bargaining solution of the "
-        "same deal: the division with the largest product of points. Points are before the "
-        "discount.",
+        "same deal: the division with the largest product of points, counted from those of walking "
+        "away. Points are before the discount.",
     ),
     Measure(
         "welfare",
@@ -78,8 +79,8 @@ class BargainingReference:
     """Exact reference points of one deal. Points are before any discount."""
 
     nash: tuple[float, ...]
-    """Points of each player at Nash's solution, the mean of all divisions with the largest
-    product."""
+    """Points of each player at Nash's solution, the mean of all divisions with the largest product;
+    those of walking away if no division gives all players as much."""
     most: int
     """Largest sum of points of all players."""
     frontier: frozenset[tuple[int, ...]]
@@ -100,22 +101,31 @@ def points_table(counts: Triple, values: Values) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=256)
-def bargaining_reference(counts: Triple, values: Values) -> BargainingReference:
-    """Return the reference points of a deal, by comparing all divisions."""
+def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> BargainingReference:
+    """Return the reference points of a deal, by comparing all divisions.
+
+    Args:
+        counts: Items on the table.
+        values: Values of each player.
+        outside: Points of each player when one walks away.
+    """
     # Shape (points, players): equal points of several divisions once.
     table = np.unique(points_table(counts, values), axis=0)
-    # Without an agreement all have 0, so the gains are the points themselves.
-    product = table.prod(axis=1)
-    # Several divisions may have the largest product; integers compare exactly.
-    best = table[product == product.max()]
     # Shape (a, b): whether division b gives no player less than division a, and one more. Equal
     # rows were merged, so no less for all means more for one, except of a row with itself.
     at_least = (table[np.newaxis] >= table[:, np.newaxis]).all(axis=2)
     # Only the row itself is at least as good for all.
     optimal = table[at_least.sum(axis=1) == 1]
+    # To walk away is an outcome, too: a division that gives a player less is not agreed to.
+    agreeable = optimal[(optimal >= outside).all(axis=1)]
+    product = (agreeable - outside).prod(axis=1)
+    # Several divisions may have the largest product; integers compare exactly.
+    best = agreeable[product == product.max(initial=0)]
+    if not len(best):
+        best = np.full((1, len(values)), outside)
     return BargainingReference(
         tuple(float(points) for points in best.mean(axis=0)),
-        int(table.sum(axis=1).max()),
+        max(int(table.sum(axis=1).max()), outside * len(values)),
         frozenset(tuple(int(points) for points in row) for row in optimal),
     )
 
@@ -168,7 +178,8 @@ class NegotiationAssessor:
 
     def _agreement(self, player: int) -> Assessment:
         state = self._state
-        reference = bargaining_reference(state.counts, state.values)
+        outside = state.game.options.walk_away
+        reference = bargaining_reference(state.counts, state.values, outside)
         points, agreed = state.points, state.is_agreed
         optimal = agreed and reference.is_optimal(points)
         measurements = {

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from arena import Action, Decision, Observation, Seat
 from games.negotiation.deals import TOTAL_VALUE, worth
-from games.negotiation.events import ACCEPT, ProposeDivision
+from games.negotiation.events import ACCEPT, WALK_AWAY, ProposeDivision
 from games.negotiation.game import Negotiation
 from games.negotiation.notes import NegotiationNotes
 from games.negotiation.text import mean_values
@@ -44,9 +44,10 @@ class TimeDependentBot:
         """Return the points that the bot asks for in a turn.
 
         target(t) = 10 - (10 - reserve) * t ** (1 / beta), where t runs from 0 in the first turn to
-        1 in the last, and the reserve is an equal share of the 10 points.
+        1 in the last, and the reserve is an equal share of the 10 points, or the points of walking
+        away if these are more.
         """
-        reserve = TOTAL_VALUE / self.game.num_players
+        reserve = max(TOTAL_VALUE / self.game.num_players, self.game.options.walk_away)
         time = (turn - 1) / (self.game.options.turns - 1)
         # time ** (1 / beta) is the polynomial function of the paper with k = 0.
         return TOTAL_VALUE - (TOTAL_VALUE - reserve) * math.pow(time, 1 / self.beta)
@@ -56,9 +57,12 @@ class TimeDependentBot:
         assert isinstance(notes, NegotiationNotes)
         legal, target = observation.legal_actions, self.target(notes.turn)
         offers = legal.of(ProposeDivision)
-        # When no offer can be made any more, the other choice is no deal and no points.
-        if not offers or (notes.offered is not None and notes.offered >= target):
+        if notes.offered is not None and notes.offered >= target:
             return [ACCEPT]
+        # When no offer can be made any more, the other choice is no deal and no points.
+        if not offers:
+            better = (notes.offered or 0) < self.game.options.walk_away
+            return [WALK_AWAY if better else ACCEPT]
         # Never empty: to keep everything is worth 10, and no target is higher.
         enough = [offer for offer in offers if worth(offer.kept, notes.own) >= target]
         scores = self._scores(enough, notes)

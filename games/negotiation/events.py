@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from arena import Action, Event, GameOptions
-from games.negotiation.deals import Triple, Values
+from games.negotiation.deals import TOTAL_VALUE, Triple, Values
 
 
 class NegotiationOptions(GameOptions):
@@ -23,6 +23,13 @@ class NegotiationOptions(GameOptions):
         gt=0,
         le=1,
         description="Factor of all points for each turn after the second.",
+    )
+    walk_away: int = Field(
+        0,
+        ge=0,
+        le=TOTAL_VALUE,
+        description="Points of each player when one of them walks away in its turn, which ends the "
+        "game. 0: players cannot walk away.",
     )
 
 
@@ -73,7 +80,15 @@ class RejectOffer(Action):
         return "reject"
 
 
-ACCEPT, REJECT = AcceptOffer(), RejectOffer()
+@dataclass(frozen=True, slots=True)
+class WalkAway(Action):
+    """End the game without an agreement, for the points of the option `walk_away`."""
+
+    def __str__(self) -> str:
+        return "walk away"
+
+
+ACCEPT, REJECT, WALK_AWAY = AcceptOffer(), RejectOffer(), WalkAway()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +129,12 @@ class OfferAccepted(Event):
 @dataclass(frozen=True, slots=True)
 class OfferRejected(Event):
     """Public: a player rejects the last offer."""
+
+    player: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedAway(Event):
+    """Public: a player ends the game without an agreement."""
 
     player: int

@@ -3,7 +3,10 @@
 Rules of Lewis et al. (2017), see `deals`; offers and acceptance as in OpenSpiel's `bargaining`,
 whose returns are equal on the same deals (there the last turn may also be an offer, which ends the
 game like `reject` here). With three players an offer divides the items among all of them, and both
-others have to accept it in turn.
+others have to accept it in turn. The option `walk_away` is an outside option, see K. Binmore, A.
+Shaked and J. Sutton, "The outside option principle in bargaining", Quarterly Journal of Economics
+104 (1989), 753-770; here all players get the same points, discounted as those of an agreement, and
+no deal within the turns still gives 0.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from games.negotiation.deals import (
 from games.negotiation.events import (
     ACCEPT,
     REJECT,
+    WALK_AWAY,
     AcceptOffer,
     DealItems,
     DivisionProposed,
@@ -55,6 +59,8 @@ from games.negotiation.events import (
     ProposeDivision,
     RejectOffer,
     ValuesDealt,
+    WalkAway,
+    WalkedAway,
 )
 
 
@@ -116,7 +122,8 @@ class Negotiation(Game):
         return self.options.players
 
     def _all_actions(self) -> Iterable[Action]:
-        return (ACCEPT, REJECT, *all_proposals(self.num_players))
+        leave = [WALK_AWAY] if self.options.walk_away else []
+        return (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)
 
     def proposals(self, counts: Triple) -> Sequence[Action]:
         """Return all offers of a division of these items."""
@@ -136,7 +143,7 @@ class Negotiation(Game):
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action binds the player or ends the game."""
-        return action in (ACCEPT, REJECT)
+        return action in (ACCEPT, REJECT, WALK_AWAY)
 
 
 class NegotiationState(State):
@@ -157,6 +164,8 @@ class NegotiationState(State):
         self.spoken = False
         """Whether the player in turn has sent its message."""
         self.is_agreed = False
+        self.leaver: int | None = None
+        """The player who has walked away."""
 
     # Chance
 
@@ -200,6 +209,7 @@ class NegotiationState(State):
         # The offer on the table is never the own one: it would have come back accepted by all.
         actions: list[Action] = [ACCEPT] if self.offer else []
         actions += game.proposals(self.counts) if self.may_offer else [REJECT]
+        actions += [WALK_AWAY] if game.options.walk_away else []
         # One message for each turn, before the action that ends it: so a game always ends.
         talk = game.options.talk and not self.spoken
         return game.actions.subset(actions, speech=(SpeechOffer(Say),) if talk else ())
@@ -224,6 +234,9 @@ class NegotiationState(State):
                 self.log.append(OfferRejected(player))
                 # No turns are left for another offer that all could accept.
                 self.to_act = ()
+            case WalkAway():
+                self.log.append(WalkedAway(player))
+                self.leaver, self.to_act = player, ()
 
     def _deal(self, counts: Triple, values: Values) -> None:
         # Items are public, values private: one event for each player.
@@ -255,14 +268,15 @@ class NegotiationState(State):
 
     @property
     def points(self) -> tuple[int, ...]:
-        """Points of each player without the discount; 0 without an agreement."""
+        """Points of each player without the discount; 0 if no player agrees or walks away."""
         if not self.is_agreed:
-            return (0,) * self.game.num_players
+            points = 0 if self.leaver is None else self.game.options.walk_away
+            return (points,) * self.game.num_players
         return tuple(worth(share, own) for share, own in zip(self.offer, self.values, strict=True))
 
     def returns(self) -> tuple[float, ...]:
         """Return the value of each player's items, times discount ** (turns after the second)."""
-        # `turn` is the turn of the last acceptance; without an agreement the points are 0.
+        # `turn` is the turn of the last acceptance, or of walking away; else the points are 0.
         factor = self.game.options.discount ** max(0, self.turn - 2)
         return tuple(points * factor for points in self.points)
 
@@ -270,6 +284,8 @@ class NegotiationState(State):
         names = self.game.seat_names
         if self.is_agreed and self.proposer is not None:
             return f"agreement on the offer of {names[self.proposer]}"
+        if self.leaver is not None:
+            return f"{names[self.leaver]} walked away"
         return f"no deal within {self.game.options.turns} turns"
 
 

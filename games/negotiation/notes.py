@@ -40,7 +40,6 @@ from games.negotiation.events import (
     DivisionProposed,
     ItemsDealt,
     OfferAccepted,
-    OfferRejected,
     ValuesDealt,
 )
 from games.negotiation.game import Negotiation
@@ -158,8 +157,6 @@ class NegotiationNotes(Notes):
                 self.accepted += (player,)
                 # The last acceptance ends the game, and no other turn begins.
                 self.turn += len(self.accepted) < self.game.num_players - 1
-            case ValuesDealt() | OfferRejected():
-                pass
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of `NegotiationArrays.specs`."""

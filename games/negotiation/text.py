@@ -15,6 +15,7 @@ from games.negotiation.events import (
     OfferRejected,
     ProposeDivision,
     ValuesDealt,
+    WalkedAway,
 )
 from games.negotiation.game import Negotiation
 from games.negotiation.notes import NegotiationNotes
@@ -39,7 +40,8 @@ def values_text(values: Sequence[float]) -> str:
 
 def _notation(game: Negotiation) -> str:
     """Return the notation of actions with an example."""
-    talk = f"; before it, if you like: {Say.notation()}" if game.options.talk else ""
+    talk = " | walk away" if game.options.walk_away else ""
+    talk += f"; before it, if you like: {Say.notation()}" if game.options.talk else ""
     if game.num_players == 2:
         return (
             f"Your action: keep BOOKS HATS BALLS | accept | reject{talk}. For example, to keep 1 "
@@ -151,6 +153,11 @@ class NegotiationText(GameText):
             "are left to accept it; after that you accept or reject the last one, and to reject it "
             "ends the game. Without an agreement everybody scores 0.",
         ]
+        if options.walk_away:
+            lines.append(
+                "In its turn a player may also walk away: the game ends without an agreement, and "
+                f"each player scores {pluralize(options.walk_away, 'point')}."
+            )
         if options.discount < 1:
             lines.append(
                 "With each turn after the second, all points are multiplied by "
@@ -165,7 +172,7 @@ class NegotiationText(GameText):
         lines.append(_notation(game))
         return "\n".join(lines)
 
-    def narrate(self, event: Event) -> str:
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
         """Return one event as a sentence."""
         game = self.game
         names = game.seat_names
@@ -181,6 +188,8 @@ class NegotiationText(GameText):
                 return f"{names[player]} accepts."
             case OfferRejected(player):
                 return f"{names[player]} rejects the last offer."
+            case WalkedAway(player):
+                return f"{names[player]} walks away."
             case Spoken():
                 return event.sentence(names)
             case _:
@@ -246,7 +255,7 @@ class NegotiationView:
             case DivisionProposed(player, shares):
                 self._offer = shares
                 self._latest = f"{names[player]} offers."
-            case OfferAccepted() | OfferRejected():
+            case OfferAccepted() | OfferRejected() | WalkedAway():
                 self._latest = self.game.text.narrate(event)
             case Spoken():
                 # A long message would break the lines of a terminal; the events hold all of it.

@@ -48,6 +48,7 @@ from games.negotiation.deals import (
 from games.negotiation.events import (
     ACCEPT,
     REJECT,
+    WALK_AWAY,
     DealItems,
     DivisionProposed,
     ItemsDealt,
@@ -357,6 +358,33 @@ def test_measures_of_a_known_deal() -> None:
         assert 0 <= measured["welfare"].total <= measured["welfare"].weight
 
 
+def test_walking_away_ends_the_game_for_its_points() -> None:
+    with pytest.raises(InvalidAction):
+        after(TWO).parse("walk away")
+    state = after(TWO, keep(1, 4, 1), WALK_AWAY, walk_away=3)
+    assert state.is_terminal and state.returns() == (3, 3)
+    assert state.reason() == "Player 1 walked away" and not state.is_agreed
+    assert "Player 1 walks away." in state.observe(0).text()
+    third = after(TWO, keep(1, 4, 1), keep(1, 4, 1), WALK_AWAY, walk_away=3, discount=0.5)
+    assert third.returns() == (1.5, 1.5)  # Discounted as the points of an agreement.
+    late = after(TWO, keep(1, 4, 1), keep(1, 4, 1), REJECT, walk_away=3, turns=3)
+    assert late.returns() == (0, 0)  # No deal in time is not walking away.
+    assert "each player scores 3 points" in state.game.text.rules()
+
+
+def test_nash_counts_from_the_points_of_walking_away() -> None:
+    assert bargaining_reference(TWO.counts, TWO.values, 8).nash == (10, 8)
+    # No division gives both players nine points, so the best outcome is to walk away.
+    assert bargaining_reference(TWO.counts, TWO.values, 9).nash == (9, 9)
+
+
+def test_bots_walk_away_rather_than_accept_less() -> None:
+    game = Negotiation(walk_away=7, turns=3, talk=False)
+    for seed in range(12):
+        match = Match(game, ["bot:boulware"] * 2, seed=seed)
+        assert min(asyncio.run(play(match, match.seat())).outcome.returns) >= 7
+
+
 # Bots, other libraries, conformance
 
 
@@ -420,6 +448,7 @@ def test_returns_equal_those_of_open_spiel(discount: float) -> None:
 
 def test_conformance_of_other_options() -> None:
     check_game(make_game("negotiation", players=3, turns=6, discount=0.9), range(1))
+    check_game(make_game("negotiation", walk_away=4), range(1))
 
 
 def test_fallback_gives_nothing_away() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pkgutil
 import random
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,8 @@ class LibraryGame(Game):
     Text = "games.adapters.library_game:LibraryText"
     Arrays = "games.adapters.library_game:LibraryArrays"
     View = "games.adapters.library_game:LibraryView"
+    Position: ClassVar[str]
+    """`"module:Class"` of the positions whose library is in this process."""
     options: GameOptions
     array_size: int = 0
     """Number of values that the library shows as an array; 0 for none."""
@@ -96,10 +99,6 @@ class LibraryGame(Game):
     def _load(self) -> None:
         """Load the game of the library. Raises UsageError for options that it refuses."""
 
-    @abstractmethod
-    def _first_state(self) -> State:
-        """Return the first position, whose library is in this process."""
-
     def compute(self, function: Callable[..., R], *arguments: object, rng: random.Random) -> R:
         """Return `function(game, *arguments, rng)`, called where the library is."""
         process = self.process
@@ -112,7 +111,10 @@ class LibraryGame(Game):
 
     def initial_state(self) -> State:
         process = self.process
-        return ApartState(self, process) if process else self._first_state()
+        if process:
+            return ApartState(self, process)
+        state: State = pkgutil.resolve_name(self.Position)(self)
+        return state
 
     @property
     def num_players(self) -> int:

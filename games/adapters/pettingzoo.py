@@ -42,6 +42,7 @@ class PettingZooGame(LibraryGame):
     """A classic environment, with the parameters of its constructor as options."""
 
     Text = "games.adapters.pettingzoo:PettingZooText"
+    Position = "games.adapters.pettingzoo:PettingZooState"
     module: ClassVar[Any]
     """The module of the environment, with `env` and `raw_env`."""
 
@@ -77,9 +78,6 @@ class PettingZooGame(LibraryGame):
 
     def _all_actions(self) -> Iterable[Action]:
         return self.moves
-
-    def _first_state(self) -> PettingZooState:
-        return PettingZooState(self)
 
 
 class PettingZooText(LibraryText):

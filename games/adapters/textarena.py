@@ -81,6 +81,7 @@ class TextArenaGame(LibraryGame):
 
     Options = TextArenaOptions
     Text = "games.adapters.textarena:TextArenaText"
+    Position = "games.adapters.textarena:TextArenaState"
     options: TextArenaOptions
     default_bots = ("quoting",)
     speech: ClassVar[tuple[type[Speech], ...]] = (TextArenaSpeech,)
@@ -115,9 +116,6 @@ class TextArenaGame(LibraryGame):
 
     def _all_actions(self) -> Iterable[Action]:
         return (PASS,)
-
-    def _first_state(self) -> TextArenaState:
-        return TextArenaState(self)
 
 
 class TextArenaText(LibraryText):

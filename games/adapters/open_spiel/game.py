@@ -1,20 +1,45 @@
-"""OpenSpiel's games as games of arena, made on request, and their other worlds."""
+"""OpenSpiel's games as games of arena, made on request: options, moves, texts and arrays."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Any
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from itertools import chain
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, create_model
 
-from arena import CHANCE, Action, GameAnalysis, Step
+from arena import CHANCE, Action, ReturnScale
+from arena.core.action import normalise
+from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
 from arena.plugins.families import FamilyGame, unknown_game
+from games.adapters.library_game import (
+    NO_ARRAY,
+    LibraryGame,
+    LibraryMove,
+    LibraryObserved,
+    LibraryText,
+    clean_lines,
+    one_line_label,
+)
 from games.adapters.open_spiel import library
-from games.adapters.open_spiel.rules import OpenSpielRules, fault_of
-from games.adapters.open_spiel.state import OpenSpielState
+
+MOST_NAMED = 30_000
+"""Moves beyond which their texts are not made in advance."""
+
+NATIVE = frozenset(
+    ["bargaining", "bridge", "euchre", "gin_rummy", "hearts", "leduc_poker", "oh_hell"]
+)
+"""Games whose states have `resample_from_infostate`."""
+
+SUITS = str.maketrans({"♣": "C", "♦": "D", "♥": "H", "♠": "S"})
+"""Signs that the comparison of texts ignores, as letters."""
+
+SECRET_CHANCE = frozenset(["python_hangman"])
+"""Games that OpenSpiel calls perfect, although chance draws something that is hidden."""
 
 
 class OpenSpielOptions(GameOptions):
@@ -23,148 +48,212 @@ class OpenSpielOptions(GameOptions):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
 
-class OpenSpielGame(OpenSpielRules):
+class OpenSpielGame(LibraryGame):
     """A game of OpenSpiel. Its options are the parameters of the library."""
 
-    Analysis = "games.adapters.open_spiel.game:OpenSpielAnalysis"
+    Text = "games.adapters.open_spiel.game:OpenSpielText"
+    Analysis = "games.adapters.open_spiel.analysis:OpenSpielAnalysis"
+    Position = "games.adapters.open_spiel.state:OpenSpielState"
+    default_bots = (
+        "random",
+        "random",
+    )  # Tree search is a hundred times slower.
+    kind: ClassVar[Any]
+    """The `pyspiel.GameType` under which the game is registered."""
 
-    def _first_state(self) -> OpenSpielState:
-        return OpenSpielState(self)
+    facts = (*LibraryGame.facts, "is_sampled", "return_scale")
 
-
-# Other worlds
-
-
-MOST_MOVES = 2_000
-"""Moves that the search applies before it gives up."""
-
-MOST_CHOICES = 20
-"""Results of chance that the search tries at one position."""
-
-NATIVE = frozenset(
-    ["bargaining", "bridge", "euchre", "gin_rummy", "hearts", "leduc_poker", "oh_hell"]
-)
-"""Games whose states have `resample_from_infostate`."""
-
-
-class OpenSpielAnalysis(GameAnalysis):
-    """Other histories of a game of OpenSpiel."""
-
-    game: OpenSpielRules
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw another history with the same information state, by OpenSpiel or by search."""
-        if not self.game.hides or self.game.is_sampled:
-            return None
-        return self.game.compute(other_world, history, player, rng=rng)
-
-
-def other_world(
-    game: OpenSpielRules, history: Sequence[Step], player: int, rng: random.Random
-) -> list[Step]:
-    """Return a history with the same information for `player`.
-
-    It is OpenSpiel's own where it has one. Otherwise it is searched: of the same length, with the
-    same seats to act and the same texts for the player. The same history is returned if the search
-    finds no other.
-    """
-    if game.short_name in NATIVE and history:
-        steps = _native_world(game, history, player, rng)
-        if steps is not None:
-            return steps
-    return _searched_world(game, history, player, rng)
-
-
-def _native_world(
-    game: OpenSpielRules, history: Sequence[Step], player: int, rng: random.Random
-) -> list[Step] | None:
-    state = _play(game, history)
-    # The library's information state of a seat is defined where that seat acts.
-    if state.to_act != (player,):
-        return None
-    try:
-        with library.without_messages():
-            world = state.spiel.resample_from_infostate(player, rng.random)
-    except library.pyspiel().SpielError:
-        return None
-    twin, steps = OpenSpielState(game), list[Step]()
-    for number in world.history():
-        actor = twin.to_act[0]
-        action: Action = (
-            twin.chance_action(number) if actor == CHANCE else game.moves[actor][number]
+    def _load(self) -> None:
+        self.spiel = library.load(self.short_name, self.options.model_dump())
+        # The type of the loaded game: a parameter may hide information or add chance.
+        loaded, types = self.spiel.get_type(), library.pyspiel().GameType
+        fault = fault_of(loaded)
+        if fault:
+            raise UsageError(f"{self.name}: {fault}")
+        library.check_start(self.short_name, self.spiel)
+        self.hides = (
+            loaded.information == types.Information.IMPERFECT_INFORMATION
+            or self.short_name in SECRET_CHANCE
         )
-        twin.apply(actor, action)
-        steps.append(Step(actor, action))
-    return steps
+        self.is_sampled = loaded.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC
+        self.has_rewards = loaded.reward_model == types.RewardModel.REWARDS
+        self.players = int(self.spiel.num_players())
+        self._choose_views(loaded)
+
+    @property
+    def short_name(self) -> str:
+        """The name in OpenSpiel."""
+        return self.name.partition("/")[2]
+
+    @cached_property
+    def return_scale(self) -> ReturnScale:
+        low, high = self.spiel.min_utility(), self.spiel.max_utility()
+        # A game that is cut off counts with its returns so far, which begin at 0.
+        ends = [end if math.isfinite(end) else None for end in (min(low, 0.0), max(high, 0.0))]
+        utility = library.pyspiel().GameType.Utility
+        total = 0.0 if self.spiel.get_type().utility == utility.ZERO_SUM else None
+        if low < high:
+            return ReturnScale("return", "", ends[0], ends[1], total)
+        return ReturnScale(total=total)
+
+    def _choose_views(self, loaded: Any) -> None:
+        """Choose the text and the tensor that seats get.
+
+        With hidden information it is the information state, which contains the seat's whole past;
+        a game without one shows its observations one after the other.
+        """
+        past = loaded.provides_information_state_string
+        self.texts_add_up = self.hides and not past
+        use_past = past and (self.hides or not loaded.provides_observation_string)
+        has_text = past or loaded.provides_observation_string
+        self._text_method = "information_state_string" if use_past else "observation_string"
+        if not has_text:
+            # Without hidden information, the whole position may be shown.
+            self._text_method = "" if self.hides else "to_string"
+        past_array = loaded.provides_information_state_tensor
+        use_past_array = past_array and (self.hides or not loaded.provides_observation_tensor)
+        self._array_method = "information_state_tensor" if use_past_array else "observation_tensor"
+        self.array_size = 0
+        if past_array or loaded.provides_observation_tensor:
+            size = getattr(self.spiel, f"{self._array_method}_size")
+            self.array_size = int(size())
+
+    def text_of(self, spiel: Any, player: int) -> str:
+        """Return what OpenSpiel shows to a seat at a position."""
+        if not self._text_method:
+            return ""
+        method = getattr(spiel, self._text_method)
+        text = method() if self._text_method == "to_string" else method(player)
+        return clean_lines(_with_letters(text))
+
+    def observed(self, spiel: Any, player: int, text: str, legal: Sequence[int]) -> LibraryObserved:
+        """Return the event that shows a position to a seat."""
+        labels = tuple(self.label(spiel, player, n) for n in legal) if self.is_positional else ()
+        return LibraryObserved(
+            player, text, labels, self._array_of(spiel, player), public=not self.hides
+        )
+
+    def _array_of(self, spiel: Any, player: int) -> bytes:
+        if not self.array_size:
+            return NO_ARRAY
+        try:
+            values = getattr(spiel, self._array_method)(player)
+        except library.pyspiel().SpielError:  # Some games have none at the end.
+            return NO_ARRAY
+        # Faster than an array of NumPy for the few values of a small game.
+        return array("f", values).tobytes()
+
+    def label(self, spiel: Any, player: int, number: int) -> str:
+        """Return OpenSpiel's text of a move or of a result of chance at a position."""
+        return one_line_label(_with_letters(spiel.action_to_string(player, number)))
+
+    def event_text(self, spiel: Any, player: int, number: int) -> str:
+        """Return the text of a move, or of a result of chance, in events."""
+        if player == CHANCE or self.is_positional:
+            return self.label(spiel, player, number)
+        return self.moves[player][number].text
+
+    @cached_property
+    def moves(self) -> tuple[tuple[LibraryMove, ...], ...]:
+        """The moves of each seat by their numbers in OpenSpiel."""
+        count = self.spiel.num_distinct_actions()
+        rows = self._move_texts(count)
+        if rows is None:
+            numbered = tuple(LibraryMove(number, f"move {number}") for number in range(count))
+            return (numbered,) * self.num_players
+        return tuple(tuple(map(LibraryMove, range(count), row)) for row in rows)
+
+    @cached_property
+    def is_positional(self) -> bool:
+        """Whether moves are written by number, with OpenSpiel's text beside them."""
+        return str(self.moves[0][0]) == "move 0"
+
+    def _move_texts(self, count: int) -> list[list[str]] | None:
+        """Return the texts of all moves by seat; None if they do not name one move each."""
+        if self.short_name in library.POSITIONAL | library.WRAPPERS or count > MOST_NAMED:
+            return None
+        if self.is_sampled:
+            return None
+        state, rows = self.spiel.new_initial_state(), list[list[str]]()
+        owners = dict[str, tuple[int, str]]()
+        with library.without_messages():
+            for player in range(self.num_players):
+                rows.append([self._static_text(state, player, n) for n in range(count)])
+        for row in rows:
+            for number, text in enumerate(row):
+                key = normalise(text)
+                # As the parser compares: two texts must differ in more than case and punctuation.
+                if not key or owners.setdefault(key, (number, text)) != (number, text):
+                    return None
+        return rows
+
+    def _static_text(self, state: Any, player: int, number: int) -> str:
+        try:
+            return self.label(state, player, number)
+        except (library.pyspiel().SpielError, LookupError, ValueError):
+            return f"move {number}"  # Another seat's move, for example.
+
+    def _all_actions(self) -> Iterable[Action]:
+        # Seats may have other texts for the same move: "x(0,0)" and "o(0,0)".
+        return dict.fromkeys(chain.from_iterable(self.moves))
+
+    @cached_property
+    def openings(self) -> tuple[LibraryObserved | None, ...]:
+        if self.is_sampled:
+            return super().openings
+        spiel = self.spiel.new_initial_state()
+        if spiel.is_chance_node():
+            return super().openings
+        seats = range(self.num_players)
+        return tuple(
+            self.observed(spiel, seat, self.text_of(spiel, seat), spiel.legal_actions(seat))
+            for seat in seats
+        )
+
+    def seeded(self, seed: int) -> Any:
+        """Return a fresh first position of a game that draws by itself, from this seed."""
+        names = [n for n in library.SEED_PARAMETERS if n in self.kind.parameter_specification]
+        options = {**self.options.model_dump(), names[0]: seed}
+        return library.load(self.short_name, options).new_initial_state()
 
 
-def _play(game: OpenSpielRules, history: Sequence[Step]) -> OpenSpielState:
-    state = OpenSpielState(game)
-    for step in history:
-        state.apply(step.player, step.action)
-    return state
+class OpenSpielText(LibraryText):
+    """Rules of a game of OpenSpiel."""
+
+    game: OpenSpielGame
+
+    def rules(self) -> str:
+        game = self.game
+        scale = game.return_scale.range_text or "unknown"
+        information = "some information is hidden" if game.hides else "nothing is hidden"
+        example = game.actions[0]
+        return (
+            f"{game.kind.long_name} ({game.name}), {game.num_players} players, as OpenSpiel "
+            f"implements it; {information}. Returns: {scale}. Your view of the game is OpenSpiel's "
+            "own text.\n"
+            "Your action: one of those listed at your turn, written exactly like there. For "
+            f"example: {example}"
+        )
 
 
-def _known(state: OpenSpielState, player: int) -> tuple[tuple[int, ...], str]:
-    """Return who acts, and the text of the player where it is shown."""
-    visible = player in state.to_act or not state.to_act
-    # A position within a simultaneous move shows nothing new.
-    if state.pending or not (visible or state.game.texts_add_up) or state.to_act == (CHANCE,):
-        return state.to_act, ""
-    return state.to_act, state.game.text_of(state.spiel, player)
+def _with_letters(text: str) -> str:
+    """Return a text with letters for the signs of suits."""
+    return text if text.isascii() else text.translate(SUITS)
 
 
-def _searched_world(
-    game: OpenSpielRules, history: Sequence[Step], player: int, rng: random.Random
-) -> list[Step]:
-    """Search in random order, with backtracking."""
-    state = OpenSpielState(game)
-    wanted = []
-    for step in history:
-        state.apply(step.player, step.action)
-        wanted.append(_known(state, player))
-    path: list[OpenSpielState] = [OpenSpielState(game)]
-    steps, choices = list[Step](), list[Iterator[Action]]()
-    for _ in range(MOST_MOVES):
-        depth = len(steps)
-        if depth == len(history):
-            return steps
-        if len(choices) == depth:
-            choices.append(_choices(path[-1], history[depth], player, rng))
-        action = next(choices[-1], None)
-        if action is None:
-            # Back to the position before, where another choice is tried.
-            choices.pop()
-            if not choices:
-                break
-            path.pop()
-            steps.pop()
-            continue
-        twin = path[-1].clone()
-        twin.apply(history[depth].player, action)
-        if _known(twin, player) == wanted[depth]:
-            path.append(twin)
-            steps.append(Step(history[depth].player, action))
-    return list(history)
-
-
-def _choices(
-    state: OpenSpielState, step: Step, player: int, rng: random.Random
-) -> Iterator[Action]:
-    """Yield legal actions to try in place of a step; of the player itself only its own move."""
-    action = step.action
-    if step.player == CHANCE:
-        numbers = [n for n, p in state.spiel.chance_outcomes() if p > 0]
-        rng.shuffle(numbers)
-        yield from map(state.chance_action, numbers[:MOST_CHOICES])
-        return
-    legal = list(state.legal_actions(step.player))
-    if step.player == player:
-        legal = [action] if action in legal else []
-    rng.shuffle(legal)
-    yield from legal
+def fault_of(kind: Any) -> str:
+    """Return why games of this `GameType` cannot be played here; empty if they can."""
+    types = library.pyspiel().GameType
+    if kind.short_name in library.FAULTY:
+        return library.FAULTY[kind.short_name]
+    if kind.dynamics == types.Dynamics.MEAN_FIELD:
+        return "a mean-field game has a population instead of players; it cannot be seated"
+    if kind.action_structs_only:
+        return "its moves are structures without a list of legal ones; it cannot be played"
+    sampled = kind.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC
+    if sampled and not set(library.SEED_PARAMETERS) & set(kind.parameter_specification):
+        return "it draws its own chance and takes no seed, so it cannot be replayed"
+    return ""
 
 
 # The family

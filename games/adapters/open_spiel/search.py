@@ -16,7 +16,7 @@ from games.adapters.library_game import (
     LibraryObserved,
 )
 from games.adapters.open_spiel import library
-from games.adapters.open_spiel.rules import OpenSpielRules
+from games.adapters.open_spiel.game import OpenSpielGame
 
 SIMULATIONS = 100
 """Budget of a decision: simulations, each with one random game to its end."""
@@ -61,7 +61,7 @@ class TreeSearch:
         return Decision(next(chosen, None) or self._rng.choice(legal))
 
 
-def is_searchable(game: OpenSpielRules, rng: random.Random) -> bool:
+def is_searchable(game: OpenSpielGame, rng: random.Random) -> bool:
     """Return whether OpenSpiel's tree searches support the game."""
     kind, types = game.spiel.get_type(), library.pyspiel().GameType
     terminal = kind.reward_model == types.RewardModel.TERMINAL
@@ -72,7 +72,7 @@ def is_searchable(game: OpenSpielRules, rng: random.Random) -> bool:
 
 
 def searched(
-    game: OpenSpielRules, player: int, events: Sequence[Event], rng: random.Random
+    game: OpenSpielGame, player: int, events: Sequence[Event], rng: random.Random
 ) -> int | None:
     """Return the number of the move that the search finds; None if it has no world to search."""
     seed, most = rng.getrandbits(31), game.spiel.max_utility()
@@ -84,7 +84,7 @@ def searched(
     return _ismcts(game, worlds, exploration, seed) if worlds else None
 
 
-def _position(game: OpenSpielRules, player: int, events: Sequence[Event]) -> Any:
+def _position(game: OpenSpielGame, player: int, events: Sequence[Event]) -> Any:
     """Return OpenSpiel's state after moves that are all public; None if their texts are not one
     move each."""
     state = game.spiel.new_initial_state()
@@ -103,14 +103,14 @@ def _position(game: OpenSpielRules, player: int, events: Sequence[Event]) -> Any
     return state if state.current_player() == player else None
 
 
-def _mcts(game: OpenSpielRules, position: Any, exploration: float, seed: int) -> int:
+def _mcts(game: OpenSpielGame, position: Any, exploration: float, seed: int) -> int:
     spiel = library.pyspiel()
     rollouts = spiel.RandomRolloutEvaluator(1, seed)
     bot = spiel.MCTSBot(game.spiel, rollouts, exploration, SIMULATIONS, 256, True, seed, False)
     return int(bot.step(position))
 
 
-def _ismcts(game: OpenSpielRules, worlds: Sequence[Any], exploration: float, seed: int) -> int:
+def _ismcts(game: OpenSpielGame, worlds: Sequence[Any], exploration: float, seed: int) -> int:
     import numpy as np
     from open_spiel.python.algorithms import ismcts, mcts
 
@@ -131,7 +131,7 @@ def _ismcts(game: OpenSpielRules, worlds: Sequence[Any], exploration: float, see
 
 
 def _worlds(
-    game: OpenSpielRules, player: int, events: Sequence[Event], rng: random.Random
+    game: OpenSpielGame, player: int, events: Sequence[Event], rng: random.Random
 ) -> list[Any]:
     """Return states of OpenSpiel in which the seat was shown the same before each of its moves.
 

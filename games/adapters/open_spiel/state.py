@@ -18,7 +18,7 @@ from games.adapters.library_game import (
     library_fault,
 )
 from games.adapters.open_spiel import library
-from games.adapters.open_spiel.rules import OpenSpielRules
+from games.adapters.open_spiel.game import OpenSpielGame
 from games.adapters.seeded_state import MOST_SEEDS
 
 _CHANCE_TEXT = re.compile(r"(seed|chance) (\d{1,18})(?:: .*)?")
@@ -32,9 +32,9 @@ class OpenSpielState(State):
     each change of a seat's observation.
     """
 
-    game: OpenSpielRules
+    game: OpenSpielGame
 
-    def __init__(self, game: OpenSpielRules) -> None:
+    def __init__(self, game: OpenSpielGame) -> None:
         super().__init__(game)
         self.seed: int | None = None
         self.applied: list[int | list[int]] = []

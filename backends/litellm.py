@@ -32,7 +32,7 @@ from backends.litellm_client import (
     load_litellm,
     model_arguments,
 )
-from backends.openai_wire import longest_body, read_choice, sampling_fields
+from backends.openai_wire import longest_body, read_choice, sampling_fields, with_bill
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 
 
@@ -109,6 +109,8 @@ class LiteLLMBackend:
             failure = self._retryable_error("bad_response", problem, str(error))
         finally:
             current_exchange.reset(token)
+        # litellm takes some answers that were billed for errors.
+        with_bill(failure, bytes(exchange.received))
         raise failure  # Outside any `except`: litellm's exceptions may contain the key.
 
     def _arguments(self, request: Request) -> dict[str, Any]:

@@ -97,6 +97,8 @@ class HTTPExchange:
     invalid_content: str = ""
     """The reason why a response with status 200 cannot be a completion."""
     body: aiohttp.StreamReader | None = None
+    received: bytearray = field(default_factory=bytearray)
+    """The body, as far as it was read."""
 
     @property
     def is_truncated(self) -> bool:
@@ -152,6 +154,7 @@ class _BoundedBody:
             if self._body.total_bytes > self._exchange.longest:
                 self._exchange.invalid_content = f"more than {size_text(self._exchange.longest)}"
                 raise aiohttp.ClientPayloadError(self._exchange.invalid_content)
+            self._exchange.received += chunk
             yield chunk
 
 

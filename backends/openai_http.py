@@ -19,7 +19,13 @@ from arena.core.errors import BackendError, UsageError
 from arena.core.text import size_text
 from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.settings import Limits, Settings
-from backends.openai_wire import chat_request, longest_body, read_completion, versioned_name
+from backends.openai_wire import (
+    chat_request,
+    longest_body,
+    read_completion,
+    versioned_name,
+    with_bill,
+)
 from backends.provider_errors import (
     extract_message,
     parse_retry_after,
@@ -225,7 +231,8 @@ class HTTPBackend:
         if response.status_code != 200:
             message = extract_message(raw[:MAX_ERROR_BYTES].decode(errors="replace"))
             wait = parse_retry_after(response.headers.get("retry-after"))
-            raise status_error(response.status_code, message, self.url, wait, self._key)
+            error = status_error(response.status_code, message, self.url, wait, self._key)
+            raise with_bill(error, raw)
         content_type = response.headers.get("content-type", "application/json")
         if "json" not in content_type.lower():
             raise self._bad_response(f"answered {content_type} instead of JSON")

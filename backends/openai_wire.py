@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictStr, ValidationError
 from pydantic_core import from_json
@@ -216,7 +217,20 @@ def read_completion(
         fault = _unreadable(body, source, error, key)
     else:
         return _completion(response, requested_model, seconds)
-    raise fault  # Outside the `except`: the ValidationError quotes the body.
+    raise with_bill(fault, body)  # Outside the `except`: the ValidationError quotes the body.
+
+
+class _Billed(_Wire):
+    usage: _Usage
+
+
+def with_bill(error: BackendError, body: bytes) -> BackendError:
+    """Return the error with the tokens and the cost that the body of its response states."""
+    with suppress(ValidationError):
+        usage = _Billed.model_validate_json(body).usage
+        error.prompt_tokens, error.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+        error.cost = usage.cost
+    return error
 
 
 def _completion(response: _ChatCompletion, requested_model: str, seconds: float) -> Completion:

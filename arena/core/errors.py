@@ -73,8 +73,13 @@ class BackendError(ArenaError):
     """A failed call to a model.
 
     The ledger counts it under `cause`. `retryable` is True if the same request may succeed later;
-    `retry_after` is the delay in seconds that the provider asks for, or None.
+    `retry_after` is the delay in seconds that the provider asks for, or None. Tokens and `cost` (US
+    dollars) are what a provider states for the failed call; most state nothing.
     """
+
+    prompt_tokens = 0
+    completion_tokens = 0
+    cost: float | None = None
 
     def __init__(
         self,

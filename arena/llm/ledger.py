@@ -30,7 +30,8 @@ class Tally:
     Failures are counted by the cause of the BackendError, or as `cancelled`, `budget`
     (BudgetSpent), `stopped` (StopPlaying: a backend that stayed down, a wrong key) or `crash` (any
     other error, a fault of the backend's program). Tokens and cost are those of the answered calls,
-    as their providers counted them; answers from the cache add nothing.
+    as their providers counted them, and of failed tries whose provider states their cost; answers
+    from the cache add nothing.
     """
 
     calls: int = 0
@@ -72,6 +73,13 @@ class Tally:
 
     def add_answer(self, completion: Completion, seconds: float) -> None:
         self.answered += 1
+        self.add_usage(completion)
+        self.seconds.append(seconds)
+        if completion.seconds_to_first_token is not None:
+            self.seconds_to_first_token.append(completion.seconds_to_first_token)
+
+    def add_usage(self, completion: Completion) -> None:
+        """Add tokens and cost, of an answer or of a failed try."""
         self.prompt_tokens += completion.usage.prompt_tokens
         self.completion_tokens += completion.usage.completion_tokens
         self.reasoning_tokens += completion.usage.reasoning_tokens
@@ -80,9 +88,6 @@ class Tally:
             self.unknown_cost += 1
         else:
             self.cost += completion.cost
-        self.seconds.append(seconds)
-        if completion.seconds_to_first_token is not None:
-            self.seconds_to_first_token.append(completion.seconds_to_first_token)
 
     def add(self, other: Tally) -> None:
         """Add the counts of another SPEC."""

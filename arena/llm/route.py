@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from arena.core.errors import BackendError, FailureCause
-from arena.llm.backend import Backend, Completion, Price, Request, traits_of
+from arena.llm.backend import Backend, Completion, Price, Request, Usage, traits_of
 from arena.llm.budget import Budget
 from arena.llm.ledger import FallbackGuard, Tally, failure_word
 from arena.llm.limits import DOWN, SharedLimits
@@ -121,14 +121,17 @@ class Route:
         if self._budget is None:
             return await self._counted(request, retries)
         reservation = await self._budget.reserve(self.name, request)
-        completion = None
+        used = None
         try:
             # The call that found out the price may have found none.
             self.breaker.raise_if_stopped()
-            completion = await self._counted(request, retries)
+            used = completion = await self._counted(request, retries)
+        except BackendError as error:
+            used = self._used_by(error)
+            raise
         finally:
             # Also for a failed or cancelled try, or its estimate would stay set aside for ever.
-            self._budget.settle(reservation, completion)
+            self._budget.settle(reservation, used)
         if completion.cost is None and self._budget.max_cost is not None:
             # This call is answered, and counted so; the next one is refused.
             self.breaker.stop(f"{self.name}: {UNKNOWN_PRICE}")
@@ -145,10 +148,19 @@ class Route:
             completion = self._accounted(request, await self._before_deadline(request))
         except BaseException as error:  # Whatever it was, the try was made and is counted.
             self.tally.failed_tries[failure_word(error)] += 1
+            if isinstance(error, BackendError) and (used := self._used_by(error)):
+                self.tally.add_usage(used)
             raise
         self.tally.add_answer(completion, time.perf_counter() - start)
         self.breaker.succeeded()
         return completion
+
+    def _used_by(self, error: BackendError) -> Completion | None:
+        """Return the tokens and the cost of a failed try, if its provider states them."""
+        usage, cost = Usage(error.prompt_tokens, error.completion_tokens), error.cost
+        if cost is None and self.price is not None:
+            cost = self.price.cost_of(usage)
+        return Completion((), self.name, usage, cost) if cost else None
 
     def _accounted(self, request: Request, completion: Completion) -> Completion:
         """Return the completion with estimates of tokens and cost that its provider omits."""

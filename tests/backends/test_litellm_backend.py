@@ -19,9 +19,12 @@ from typing import Any
 import pytest
 from cluedo_server import wait_until
 from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
+from scripted_table import check_sums
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Usage
+from arena.llm.ledger import Tally
+from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
 from backends.litellm import PROVIDERS, LiteLLMBackend, any_provider, cohere, ollama
@@ -96,6 +99,30 @@ def test_a_good_answer(server: Misbehaving, prefix: str) -> None:
     assert asked.body["temperature"] == 1
     assert asked.body["max_tokens"] == 20
     assert asked.body["messages"] == [{"role": "user", "content": "who has the rope"}]
+
+
+@pytest.mark.parametrize("route", ["openrouter", "http"])
+@pytest.mark.parametrize("error", ["finish_error", "billed_error"])
+def test_what_a_failed_call_has_cost_is_in_the_ledger(
+    server: Misbehaving, route: str, error: str
+) -> None:
+    """OpenRouter bills what a provider has written before it broke off."""
+    spec = "openrouter" if route == "openrouter" else f"{server.openai_url}#tiny"
+    server.script(["ok", error, error, "ok"])
+    limits = {"max_retries": 1, "backoff": 0.0}
+
+    async def ask() -> Tally:
+        async with LLMService(settings(**limits), max_cost=1.0, notify=lambda _: None) as llm:
+            for _ in range(4):
+                with suppress(BackendError):
+                    await llm.complete(spec, ASK)
+            return llm.ledger.total()
+
+    tally = asyncio.run(ask())
+    check_sums(tally)
+    assert tally.cost == pytest.approx(server.ledger.cost)
+    assert tally.prompt_tokens == server.ledger.prompt_tokens
+    assert tally.completion_tokens == server.ledger.completion_tokens
 
 
 def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving) -> None:

@@ -34,7 +34,7 @@ PRICE = 1e-6  # US dollars for each token.
 
 ANSWERS = (
     *("ok", "empty", "refusal", "tool_call", "long_text", "reasoning", "tokens", "token_names"),
-    *("truncated", "thought_out"),
+    *("truncated", "thought_out", "finish_error", "billed_error"),
 )
 """What is answered with 200 in the promised format, and billed."""
 OTHER_FORMATS = {"/messages": anthropic_answer, ":generateContent": gemini_answer}
@@ -341,6 +341,9 @@ def openai_answer(
         message["reasoning_content"] = THOUGHTS
     if behaviour == "thought_out":
         choice["finish_reason"] = "length"
+    upstream = {"code": 502, "message": "the provider broke off"}
+    if behaviour == "finish_error":
+        choice |= {"finish_reason": "error", "error": upstream}
     body = {
         "id": "gen-1",
         "object": "chat.completion",
@@ -356,6 +359,9 @@ def openai_answer(
             "completion_tokens_details": {"reasoning_tokens": thought},
         },
     }
+    if behaviour == "billed_error":
+        del body["choices"]
+        body["error"] = upstream
     if behaviour in {"tokens", "token_names"}:
         _add_tokens(body, text, named=behaviour == "token_names")
     return body

@@ -18,7 +18,9 @@ from preloaded import arena_command
 
 from arena.agents.chat import HOW_TO_ANSWER
 from arena.agents.system_prompts import system_prompt
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
+from arena.core.event import Decision
+from arena.core.observation import Observation
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
 from trainers.pretrain.corpus import (
@@ -58,6 +60,28 @@ def test_a_demonstration_is_a_chat_in_which_every_answer_was_legal(
             if message.role != "assistant" or number in demonstration.mistakes:
                 continue
             assert str(game.actions.parse(message.content)) == message.content
+
+
+class Failing:
+    """Plays the first legal action: as a fallback move, or after an error."""
+
+    def __init__(self, failure: str | None) -> None:
+        self.failure = failure
+
+    async def act(self, observation: Observation) -> Decision:
+        if self.failure is None:
+            raise KeyError("no plan")
+        return Decision(observation.legal_actions[0], self.failure)
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [("refused", "it gave no move: refused"), (None, r"it has failed: KeyError\('no plan'\)")],
+)
+def test_fallback_moves_are_not_imitated(failure: str | None, message: str) -> None:
+    mixture = Mixture({}, {"notes": 1.0}, {"notes": {"random": 1.0}})
+    with pytest.raises(ArenaError, match=f"Failing cannot be imitated, {message}"):
+        list(demonstrations("kuhn_poker", {}, mixture, 1, lambda spec, seat: Failing(failure)))
 
 
 def test_the_same_seed_gives_the_same_demonstrations() -> None:

@@ -28,6 +28,8 @@ from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
+from arena.core.errors import ArenaError
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
@@ -99,6 +101,23 @@ class DemonstrationRecorder(ChatRecorder):
         self._rng = rng
         self._as_played = as_played
         self._decisions = 0
+
+    async def act(self, observation: Observation) -> Decision:
+        """Return the decision of the bot.
+
+        Raises ArenaError if it fails, or a fallback move is played for it: there is nothing to
+        imitate then.
+        """
+        bot = type(self._bot).__name__
+        try:
+            decision = await super().act(observation)
+        except ArenaError:
+            raise
+        except Exception as error:  # The edge of a player's turn.
+            raise ArenaError(f"{bot} cannot be imitated, it has failed: {error!r}") from error
+        if decision.failure is not None:
+            raise ArenaError(f"{bot} cannot be imitated, it gave no move: {decision.failure}")
+        return decision
 
     def on_request(self, observation: Observation) -> None:
         if self._decisions == self._rebuild_at:

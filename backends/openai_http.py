@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from functools import partial
 
 import httpx
@@ -97,9 +98,13 @@ class ModelCard(BaseModel):
     parent: str | None = None
     """The base model of an adapter."""
     max_model_len: int | None = None
+    owned_by: str = ""
+    """`vllm`: the server is vLLM."""
 
 
-class _ServerModels(BaseModel):
+class ModelList(BaseModel):
+    """The answer of GET /models."""
+
     data: list[ModelCard] = Field(min_length=1)
 
 
@@ -146,7 +151,9 @@ class HTTPBackend:
         for each in [client] if client else self._clients:
             self._idle_clients.put_nowait(each)
         # One query at a time; all other calls wait for its result.
-        self._choosing_model = asyncio.Lock()
+        self._looking_up = asyncio.Lock()
+        self._is_vllm: bool | None = None
+        """None until the server's list of models says so."""
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits
@@ -171,6 +178,8 @@ class HTTPBackend:
 
     async def complete_with(self, model: str, request: Request) -> Completion:
         """Answer with any model of this server."""
+        if request.sampling.seed is not None and not await self._takes_seeds():
+            request = replace(request, sampling=replace(request.sampling, seed=None))
         started = time.perf_counter()
         body = chat_request(request, model)
         raw = await self._fetch("POST", "/chat/completions", longest_body(request), body)
@@ -181,18 +190,34 @@ class HTTPBackend:
         """Return the models that the server lists, at least one. Raises BackendError."""
         raw = await self._fetch("GET", "/models", MAX_LIST_BYTES)
         try:
-            return _ServerModels.model_validate_json(raw).data
+            return ModelList.model_validate_json(raw).data
         except ValidationError:
             message = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
         raise BackendError(message, "bad_response", retryable=True)
 
     async def _choose_model(self) -> str:
         """Return the first model that the server lists; concurrent calls share one query."""
-        async with self._choosing_model:
+        async with self._looking_up:
             if not self.model:  # Another call may have set it while this one waited.
                 card = (await self.models())[0]
                 self.model, self.context_length = card.id, card.max_model_len
+                self._is_vllm = card.owned_by == "vllm"
         return self.model
+
+    async def _takes_seeds(self) -> bool:
+        """Return whether a request may have a seed. The server is asked once which one it is.
+
+        vLLM makes a generator for each seed, which slows its batches down, and its builds for a CPU
+        (0.32, 0.33) end with "CPU Generator does not use offset" if such a prompt comes in chunks.
+        """
+        async with self._looking_up:
+            if self._is_vllm is None:
+                try:
+                    self._is_vllm = (await self.models())[0].owned_by == "vllm"
+                except BackendError as error:
+                    # Without a list of models it is not vLLM; a server that is down may be.
+                    self._is_vllm = None if error.retryable else False
+        return not self._is_vllm
 
     async def _fetch(
         self, method: str, path: str, longest: int, body: dict[str, JsonValue] | None = None

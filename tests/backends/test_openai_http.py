@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 from cluedo_server import wait_until
 from hypothesis import given
@@ -124,6 +125,35 @@ def test_the_servers_first_model_answers_if_none_is_named(server: Misbehaving) -
     assert backend.model == "tiny"
     assert backend.context_length == 1024
     assert [asked.method for asked in server.asked].count("GET") == 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "status", "seed"), [("vllm", 200, None), ("arena", 200, 7), ("", 404, 7)]
+)
+@pytest.mark.parametrize("name", ["tiny", ""])
+def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str) -> None:
+    bodies, listed = list[dict[str, Any]](), 0
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        nonlocal listed
+        if request.method == "GET":
+            listed += 1
+            return httpx.Response(status, json={"data": [{"id": "tiny", "owned_by": owner}]})
+        bodies.append(json.loads(request.content))
+        message = {"role": "assistant", "content": "suggest"}
+        return httpx.Response(200, json={"choices": [{"index": 0, "message": message}]})
+
+    async def ask() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
+            limits = settings().service.limits("http")
+            backend = HTTPBackend("http://server/v1", name, limits, None, client=client)
+            for _ in range(2):
+                await backend.complete(replace(ASK, sampling=Sampling(seed=7)))
+
+    if not name and status == 404:
+        return
+    asyncio.run(ask())
+    assert [body.get("seed") for body in bodies] == [seed, seed] and listed == 1
 
 
 def test_no_model_to_choose(server: Misbehaving) -> None:

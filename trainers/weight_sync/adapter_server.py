@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
-from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
+from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from backends.openai_http import ModelCard, ModelList
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from backends.server import shared_adapters
 from trainers.config.config import FULL_WEIGHTS
@@ -22,19 +23,6 @@ from trainers.weight_sync.own_server import PLUGIN, served_rank, version_problem
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""
 PORTS = {"http": 80, "https": 443}
-
-
-class ListedModel(BaseModel):
-    """A model in the reply of GET /models; an adapter names its base model as `parent`."""
-
-    id: str
-    parent: str | None = None
-    max_model_len: int | None = None
-    owned_by: str = ""
-
-
-class _ModelList(BaseModel):
-    data: list[ListedModel] = Field(min_length=1)
 
 
 class _Version(BaseModel):
@@ -53,7 +41,7 @@ class AdapterServer:
         self.key = key.get_secret_value().strip() if key else ""
         self.start_hint = start_hint
 
-    def models(self) -> list[ListedModel]:
+    def models(self) -> list[ModelCard]:
         """Return the base model and all loaded adapters.
 
         Raises:
@@ -65,12 +53,12 @@ class AdapterServer:
             message = extract_message(reply.text)
             raise status_error(reply.status_code, message, f"{self.url}/models", key=self.key)
         try:
-            return _ModelList.model_validate_json(reply.text).data
+            return ModelList.model_validate_json(reply.text).data
         except ValidationError:
             message = f"{self.url}/models lists no models: is this a model server?"
             raise StopPlaying(message) from None
 
-    def base_model(self) -> ListedModel:
+    def base_model(self) -> ModelCard:
         """Return the model that adapters are added to: the first that is not an adapter."""
         models = self.models()
         return next((model for model in models if not model.parent), models[0])

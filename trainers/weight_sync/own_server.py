@@ -163,9 +163,8 @@ def vllm_command(server: OwnServer, model: Path) -> list[str]:
     if config.weight_sync == "shared_vllm":
         options += ["--weight-transfer-config", json.dumps({"backend": "arena_shared"})]
     if server.device == "cpu":
-        # Compiling takes a minute and gains nothing there. Prompts must fit into one batch: the CPU
-        # build (0.32) fails on a request with a seed whose prompt is computed in parts.
-        options += ["--dtype", "float32", "--enforce-eager", "--max-num-batched-tokens", "16384"]
+        # Compiling takes a minute and gains nothing there.
+        options += ["--dtype", "float32", "--enforce-eager"]
     module = ["-m", "vllm.entrypoints.openai.api_server"]
     # The user's arguments are last: vLLM takes the last value of a flag.
     return [vllm_python(config), *module, *options, *shlex.split(config.vllm_args)]

@@ -19,11 +19,11 @@ from torch import Tensor
 from arena.core.errors import StopPlaying
 from arena.llm.backend import Completion, Message, Request, Sampling
 from backends.embedded.architecture import Architecture
-from backends.openai_http import HTTPBackend
+from backends.openai_http import HTTPBackend, ModelCard
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 from trainers.algorithms.sequences import Encode
 from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.adapter_server import AdapterServer, ListedModel
+from trainers.weight_sync.adapter_server import AdapterServer
 from trainers.weight_sync.own_server import OwnServer
 
 Chat = Sequence[Message]
@@ -191,12 +191,12 @@ class ProvenServer(AdapterServer):
         if self._connected is not None:
             self.http.url = self.url
 
-    async def connect(self, probe: WeightProbe) -> ListedModel:
+    async def connect(self, probe: WeightProbe) -> ModelCard:
         """Use these connections; returns the server's base model."""
         self._connected = probe
         return await self.identify()
 
-    async def identify(self) -> ListedModel:
+    async def identify(self) -> ModelCard:
         """Ask for the base model's name, which a restart may change; returns the model."""
         listed = await asyncio.to_thread(self.base_model)
         self.base_name = listed.id

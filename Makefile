@@ -164,7 +164,7 @@ test-openenv: build/venv-openenv/.ready
 build/venv-openenv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-openenv
 	build/venv-openenv/bin/python $(INSTALL) \
-	  --editable '.[openenv]' pytest hypothesis psutil jmespath msgpack \
+	  --editable '.[openenv,embedded]' pytest hypothesis psutil jmespath msgpack \
 	  torch==2.13.0 transformers==5.3.0 trl==1.16.0 datasets==5.2.0
 	@touch $@
 

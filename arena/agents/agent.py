@@ -51,6 +51,8 @@ class Seat:
     game: Game
     player: int
     rng: random.Random
+    """Draws for this seat alone, from the seed of the match. An agent that tries all small seeds
+    finds one that was given; a seed that arena draws (`draw_seed`) is not found."""
     text_level: TextLevel = "notes"
     llm: ModelService | None = None
     """Answers the requests of models; bots need none."""

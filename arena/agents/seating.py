@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from arena.agents.agent import Agent, Seat
 from arena.agents.chat_agent import ChatAgent
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted
+from arena.plugins.catalog import run_plugin
 from arena.plugins.loader import catalog
 
 
@@ -67,11 +68,5 @@ def make_agent(spec: str, seat: Seat) -> Agent:
             f"(for example bot:{bot_names(seat.game.name)[-1]}); 'arena agents' lists them"
         )
     make: Callable[[str, Seat], Agent] = catalog().load("agent", parsed.prefix)
-    try:
-        return make(parsed.rest, seat)
-    except ArenaError:
-        raise
-    except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
-        raise ArenaError(
-            f"seat {seat.player}: '{redacted(spec)}' cannot be made: {error!r}"
-        ) from error
+    what = f"seat {seat.player}: '{redacted(spec)}' cannot be made"
+    return run_plugin(what, make, parsed.rest, seat)

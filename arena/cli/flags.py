@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial, wraps
@@ -24,6 +23,7 @@ from pydantic.fields import FieldInfo
 from arena.cli.completion import complete_game
 from arena.core.errors import UsageError
 from arena.core.observation import TextLevel
+from arena.core.seeds import draw_seed
 from arena.core.text import read_value
 from arena.llm.config import (
     Config,
@@ -104,7 +104,7 @@ class GameFlags(GameOptionFlags):
 
 def first_seed(seed: int | None) -> int:
     """Return the seed, or draw one if the flag is not given."""
-    return random.SystemRandom().randrange(2**31) if seed is None else seed
+    return draw_seed() if seed is None else seed
 
 
 def one_of(flag: str, value: str, words: Any) -> None:

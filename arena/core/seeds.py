@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import random
+import secrets
 
 from arena.core.errors import UsageError
 
 SMALLEST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1
 """A seed fits a signed 64-bit integer, as replays and results databases store it."""
 
-SECRET_SEED_BITS = 53
-"""Bits of a seed that is drawn. A small seed can be guessed: a player who tries all of them finds
-the one that gives its own cards, or its agent's draws, and knows the deal. 2**53 cannot be tried,
-and JavaScript reads such a number exactly."""
+
+def draw_seed() -> int:
+    """Return a random seed that cannot be guessed.
+
+    A small seed can: a player who tries all of them finds the one that gives its own cards, or its
+    agent's draws (`Seat.rng`), and knows the deal. All of 2**53 cannot be tried, and JavaScript
+    reads such a number exactly.
+    """
+    return secrets.randbits(53)
 
 
 def check_seed(seed: object, name: str = "seed") -> int:

@@ -47,7 +47,7 @@ class Match:
     """The SPEC of each seat; names for the record where `play` is given agents. Empty: the names
     of the agents' classes."""
     seed: int = 0
-    """Seeds chance, the agents and the fallback moves."""
+    """Seeds chance, the agents and the fallback moves. A small one can be guessed: `draw_seed`."""
     text_level: TextLevel = "notes"
     chat: ChatOptions | None = None
     """How models are asked; None if no model plays."""
@@ -139,7 +139,10 @@ class Match:
 
 
 class Watcher(Protocol):
-    """Follows a game as it is played: the writer of a replay, a live view."""
+    """Follows a game as it is played: the writer of a replay, a live view.
+
+    A subclass has those of the methods that it needs.
+    """
 
     def begin(self, header: Header, state: State) -> None: ...
     def ply(self, ply: Ply, state: State) -> None: ...

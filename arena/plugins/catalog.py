@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from arena.core.errors import ArenaError, MissingDependency, NameTaken, UsageError
+
+T = TypeVar("T")
+
+
+def run_plugin(what: str, code: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """Call code of a plugin, which may fail in any way. Raises ArenaError, with `what` and why."""
+    try:
+        return code(*arguments, **options)
+    except ArenaError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ArenaError(f"{what}: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +102,17 @@ class Catalog:
             known = ", ".join(self.names(kind)) or "none"
             raise UsageError(f"there is no {kind} '{name}'; {hint}known: {known}")
         module, _, attribute = entry.target.partition(":")
-        try:
-            return getattr(import_module(module), attribute)
-        except ArenaError:
-            raise
-        except ModuleNotFoundError as error:
-            raise MissingDependency(
-                f"{kind} '{name}' of {entry.plugin} needs the package '{error.name}', "
-                "which is not installed; 'arena doctor' says how to get it"
-            ) from error
-        except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
-            raise ArenaError(f"{self.source(kind, name)} cannot be loaded: {error!r}") from error
+
+        def find() -> Any:
+            try:
+                return getattr(import_module(module), attribute)
+            except ModuleNotFoundError as error:
+                raise MissingDependency(
+                    f"{kind} '{name}' of {entry.plugin} needs the package '{error.name}', "
+                    "which is not installed; 'arena doctor' says how to get it"
+                ) from error
+
+        return run_plugin(f"{self.source(kind, name)} cannot be loaded", find)
 
     def source(self, kind: str, name: str) -> str:
         """Return a registered name with its origin, for errors: `game 'go' of NAME (TARGET)`."""

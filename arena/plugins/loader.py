@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.game import Game
 from arena.core.text import read_value
-from arena.plugins.catalog import Catalog
+from arena.plugins.catalog import Catalog, run_plugin
 from arena.plugins.families import GameFamily
 
 BUNDLED = ("backends", "games", "trainers")
@@ -107,9 +107,4 @@ def make_game(name: str, /, **options: JsonValue) -> Game:
             raise UsageError(f"{name}:{inline}: the option '{option}' is given twice")
         options[option] = read_value(value)
     kind = game_class(name)
-    try:
-        return kind(**options)
-    except ArenaError:
-        raise
-    except (Exception, SystemExit) as error:  # The code of a plugin may fail in any way.
-        raise ArenaError(f"game '{name}' ({kind.__module__}) cannot be made: {error!r}") from error
+    return run_plugin(f"game '{name}' ({kind.__module__}) cannot be made", kind, **options)

@@ -42,6 +42,8 @@ from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay, verify
 from arena.http import connections
 from arena.http.access import AccessControl, BodyLimit
+from arena.llm.service import LLMService
+from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from arena.testing.positions import sampled_positions
 from trainers.rewards import Rewards
@@ -376,6 +378,18 @@ def test_joining_has_clear_errors(kuhn: Hosted) -> None:
                 result = await one.step(call("Bet"))
 
     clients(work)
+
+
+def test_a_model_of_this_process_is_an_opponent() -> None:
+    """The extras `openenv` and `embedded` install together and work together."""
+    llm = LLMService(Settings.load())
+    host = hosted(CLUEDO, "embedded:clue-tiny", llm=llm, max_turns=2)
+    env = GameEnvironment(host, SharedEpisodes(host))
+    seen = env.reset(seed=1)
+    while not seen.done:
+        seen = env.step(call("reply", text=seen.legal_actions[0]))
+    assert seen.outcome == "stopped after 2 turns"
+    env.close()
 
 
 def test_without_the_token_nothing_is_served() -> None:

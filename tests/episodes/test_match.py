@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from arena.agents.agent import Agent
+from arena.cli.flags import first_seed
 from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
+from arena.core.seeds import draw_seed
 from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 
@@ -70,6 +73,13 @@ def test_each_seat_draws_from_a_stream_of_its_own() -> None:
 def test_a_seed_of_a_wrong_type_or_size(seed: Any) -> None:
     with pytest.raises(UsageError, match=r"seed=.*give a whole number from -2\*\*63"):
         Match(KUHN, BOTS, seed)
+
+
+@pytest.mark.parametrize("draw", [draw_seed, lambda: first_seed(None)])
+def test_a_drawn_seed_cannot_be_tried_out(draw: Callable[[], int]) -> None:
+    """All seeds of 31 bits, as they were drawn, can: an agent sees the draws of its own stream."""
+    drawn = [draw() for _ in range(20)]
+    assert 2**45 < max(drawn) < 2**53 and len(set(drawn)) == 20
 
 
 @pytest.mark.parametrize("turns", [0, -1, 1.5, "3", True])

@@ -13,7 +13,7 @@ from arena.agents.seating import default_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.core.seeds import SECRET_SEED_BITS, check_seed
+from arena.core.seeds import check_seed, draw_seed
 from arena.episodes.match import Match, Watcher
 from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import EXTERNAL, GameSession, SeatTurn
@@ -244,5 +244,4 @@ class SharedEpisodes:
 
 
 def _checked_seed(seed: object) -> int:
-    """Return the seed, or one that nothing reveals: the seed of a game gives its deal."""
-    return secrets.randbits(SECRET_SEED_BITS) if seed is None else check_seed(seed)
+    return draw_seed() if seed is None else check_seed(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NotRequired, TypedDict, cast
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from arena.agents.chat import ChatOptions
 from arena.agents.seating import bot_names, default_bot
 from arena.core.errors import ArenaError, UsageError
+from arena.core.seeds import draw_seed
 from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match
@@ -24,7 +24,6 @@ from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup
 
 HUMAN = "human"
-SEED_BITS = 48
 
 
 class OptionJson(TypedDict):
@@ -117,7 +116,7 @@ class NewGames:
         match = Match(
             game,
             wanted.seats,
-            seed=secrets.randbits(SEED_BITS),
+            seed=draw_seed(),
             chat=self.chat if has_models else None,
         )
         return WebGameSetup(match, wanted.pace, wanted.clock, wanted.help)
@@ -139,7 +138,7 @@ class NewGames:
         match = Match(
             game,
             specs,
-            seed=secrets.randbits(SEED_BITS),
+            seed=draw_seed(),
             text_level=replay.header.text_level,
             chat=self.chat if any(spec in self.models for spec in specs) else None,
             max_turns=turns_left(replay, start, game),

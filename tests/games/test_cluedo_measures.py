@@ -26,9 +26,9 @@ from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import END_TURN, Suggest
+from games.cluedo.text.notebook import SeenCards
 
 DECK = {"suspects": 4, "weapons": 4, "rooms": 5}
 """Smaller than the usual one, so that hundreds of games are played and judged in seconds."""

@@ -34,10 +34,10 @@ from games.cluedo.analysis.position_analysis import (
 )
 from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase
+from games.cluedo.text.notebook import SeenCards
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
 

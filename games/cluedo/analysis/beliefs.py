@@ -17,10 +17,10 @@ from pydantic import JsonValue
 
 from arena import Observation, WeightedSum
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse
 from games.cluedo.text.belief_parser import read_beliefs
+from games.cluedo.text.notebook import SeenCards
 
 if TYPE_CHECKING:
     from games.cluedo.rules.setting import CluedoSetting

@@ -32,8 +32,8 @@ from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.events import Show, Suggest
+from games.cluedo.text.notebook import SeenCards
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -25,7 +24,7 @@ from games.cluedo.rules.events import (
     Suggest,
 )
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.text.notebook import Notebook
+from games.cluedo.text.notebook import Notebook, SeenCards
 
 A = TypeVar("A", bound=Action)
 

@@ -28,7 +28,6 @@ import numpy as np
 from arena import Event
 from games.cluedo.inference.constraints import propagate
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.seen_cards import SeenCards
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     CardShown,
@@ -40,6 +39,7 @@ from games.cluedo.rules.events import (
     TurnBegan,
 )
 from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.text.notebook import SeenCards
 
 NUM_DEALS = 6
 """Deals that are drawn from the posterior."""

@@ -191,9 +191,9 @@ def evaluate_command(
     seed: SeedFlag = None,
 ) -> int:
     """Measure a served model as `arena eval` does."""
-    if openai_flags.api_key:
+    if openai_flags.key:
         # The backend of a URL takes its key from there.
-        os.environ["ARENA_API_KEY"] = openai_flags.api_key
+        os.environ["ARENA_API_KEY"] = openai_flags.key
     # The function behind the flags, which takes them in their groups.
     code: int = unwrap(eval_command)(
         game,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
-from arena.cli.flags import FieldsOf, Flag, GameFlags, Given
+from arena.cli.flags import FieldsOf, GameFlags, Given
 from arena.core.errors import UsageError
-from arena.llm.config import SettingsLayer
+from arena.llm.config import Config, SettingsLayer, setting
 from trainers.config.config import TrainConfig
 from trainers.config.presets import DEFAULT, resolve
 
@@ -24,35 +24,21 @@ if TYPE_CHECKING:
     from trainers.atropos.group_player import GroupPlayer
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIFlags:
+class OpenAIFlags(Config):
     """The OpenAI-compatible server of the model that learns."""
 
-    base_url: Annotated[str, Flag("--openai.base_url", help="URL of the model's server, …/v1.")] = (
-        "http://127.0.0.1:5001/v1"
-    )
-    model_name: Annotated[
-        str,
-        Flag(
-            "--openai.model_name",
-            help="Its name there. Default: the newest adapter NAME@STEP, else the first model.",
-        ),
-    ] = ""
-    api_key: Annotated[
-        str,
-        Flag(
-            "--openai.api_key", envvar="ARENA_OPENAI_API_KEY", show_default=False, help="Its key."
-        ),
-    ] = ""
-    server_type: Annotated[
-        str, Flag("--openai.server_type", help="vllm or openai: the same calls for both.")
-    ] = "vllm"
-    timeout: Annotated[float, Flag("--openai.timeout", min=1, help="Seconds for one answer.")] = (
-        1200.0
-    )
-    max_requests: Annotated[
-        int, Flag("--openai.num_max_requests_at_once", min=1, help="Requests in flight.")
-    ] = 512
+    base_url: str = setting("http://127.0.0.1:5001/v1", flag="--openai.base_url")
+    """URL of the model's server, …/v1."""
+    served_model: str = setting("", flag="--openai.model_name")
+    """Its name there. Default: the newest adapter NAME@STEP, else the first model."""
+    api_key: str = setting("", flag="--openai.api_key")
+    """Its key; also ARENA_OPENAI_API_KEY."""
+    server_type: str = setting("vllm", flag="--openai.server_type")
+    """vllm or openai: the same calls for both."""
+    timeout: float = setting(1200.0, flag="--openai.timeout", ge=1)
+    """Seconds for one answer."""
+    max_requests: int = setting(512, flag="--openai.num_max_requests_at_once", ge=1)
+    """Requests in flight."""
 
     @property
     def url(self) -> str:
@@ -66,9 +52,14 @@ class OpenAIFlags:
         return url if url.endswith("/v1") else f"{url}/v1"
 
     @property
+    def key(self) -> str:
+        """The key of the server; empty if there is none of its own."""
+        return self.api_key or os.environ.get("ARENA_OPENAI_API_KEY", "")
+
+    @property
     def spec(self) -> str:
         """The SPEC of the model."""
-        return f"{self.url}#{self.model_name}" if self.model_name else self.url
+        return f"{self.url}#{self.served_model}" if self.served_model else self.url
 
     def add_to(self, llm: LLMService, games: int) -> None:
         """Register the model as the learner. Raises UsageError."""
@@ -89,9 +80,9 @@ class OpenAIFlags:
                 "read_timeout": self.timeout,
             }
         )
-        key = SecretStr(self.api_key) if self.api_key else llm.settings.secret("ARENA_API_KEY")
-        server = HTTPBackend(check_url(self.url), self.model_name, limits, key)
-        learner = server if self.model_name else NewestModel(server)
+        key = SecretStr(self.key) if self.key else llm.settings.secret("ARENA_API_KEY")
+        server = HTTPBackend(check_url(self.url), self.served_model, limits, key)
+        learner = server if self.served_model else NewestModel(server)
         llm.add(NEWEST, learner, is_trained=True)
 
 
@@ -109,57 +100,40 @@ Learner = Annotated[Given, FieldsOf(TrainConfig, LEARNER_FLAGS, LEARNER_DEFAULTS
 """The players, the reward and the sampling."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFlags:
+class GroupFlags(Config):
     """The rows of groups, and how many groups are in play."""
 
-    max_token_length: Annotated[
-        int, Flag("--env.max_token_length", min=1, help="Rows must be shorter, in tokens.")
-    ] = 2048
-    max_num_workers: Annotated[
-        int, Flag("--env.max_num_workers_per_node", min=1, help="Groups in play at once.")
-    ] = 8
+    max_token_length: int = setting(2048, flag="--env.max_token_length", ge=1)
+    """Rows must be shorter, in tokens."""
+    max_num_workers: int = setting(8, flag="--env.max_num_workers_per_node", ge=1)
+    """Groups in play at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvFlags:
+class EnvFlags(Config):
     """The trajectory API, and how much to play for it."""
 
-    rollout_server_url: Annotated[
-        str,
-        Flag(
-            "--rollout-server-url",
-            "--env.rollout_server_url",
-            help="The trajectory API: run-api, or arena atropos api.",
-        ),
-    ] = "http://127.0.0.1:8000"
-    total_steps: Annotated[
-        int, Flag("--env.total_steps", min=-1, help="Batches. -1: the trainer's number.")
-    ] = 1000
-    max_batches_offpolicy: Annotated[
-        int, Flag("--env.max_batches_offpolicy", min=1, help="Batches that may wait.")
-    ] = 3
-    wandb_name: Annotated[
-        str, Flag("--env.wandb_name", help="Name at the API. Default: the game.")
-    ] = ""
-    inference_weight: Annotated[
-        float, Flag("--env.inference_weight", min=0, help="Weight among environments.")
-    ] = 1.0
-    min_batch_allocation: Annotated[
-        float | None,
-        Flag("--env.min_batch_allocation", min=0, max=1, help="Least share of each batch."),
-    ] = None
-
-    include_messages: Annotated[
-        bool, Flag("--env.include_messages", help="Send the chats as text too.")
-    ] = False
-    different_scores: Annotated[
-        bool,
-        Flag(
-            "--env.ensure_scores_are_not_same/--env.no-ensure_scores_are_not_same",
-            help="Drop groups with equal scores.",
-        ),
-    ] = True
+    rollout_server_url: str = setting(
+        "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
+    )
+    """The trajectory API: run-api, or arena atropos api."""
+    total_steps: int = setting(1000, flag="--env.total_steps", ge=-1)
+    """Batches. -1: the trainer's number."""
+    max_batches_offpolicy: int = setting(3, flag="--env.max_batches_offpolicy", ge=1)
+    """Batches that may wait."""
+    wandb_name: str = setting("", flag="--env.wandb_name")
+    """Name at the API. Default: the game."""
+    inference_weight: float = setting(1.0, flag="--env.inference_weight", ge=0)
+    """Weight among environments."""
+    min_batch_allocation: float | None = setting(
+        None, flag="--env.min_batch_allocation", ge=0, le=1
+    )
+    """Least share of each batch."""
+    include_messages: bool = setting(False, flag="--env.include_messages")
+    """Send the chats as text too."""
+    different_scores: bool = setting(
+        True, flag="--env.ensure_scores_are_not_same/--env.no-ensure_scores_are_not_same"
+    )
+    """Drop groups with equal scores."""
 
     def options(self, game: str, groups: GroupFlags, group_size: int) -> EnvironmentOptions:
         """Return the options of the environment."""

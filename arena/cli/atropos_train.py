@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from arena.cli.flags import FieldsOf, Flag, Given, JsonFlag, flag_groups
 from arena.cli.training_session import exit_code, let_threads_sleep, run_training
 from arena.core.errors import UsageError
-from arena.llm.config import SettingsLayer
+from arena.llm.config import Config, SettingsLayer, setting
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 from trainers.config.presets import DEFAULT, resolve
 
@@ -54,48 +54,28 @@ DEFAULTS: dict[str, JsonValue] = {
 """Defaults of atropos-grpo where they differ; 9001 is the port of the server that it expects."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFlags:
+class BatchFlags(Config):
     """The trajectory API, its batches, and what the loss adds for them."""
 
-    url: Annotated[
-        str, Flag("--atropos-url", help="The trajectory API: run-api, or arena atropos api.")
-    ] = "http://127.0.0.1:8000"
-    batch_size: Annotated[
-        int, Flag(min=1, help="Rows, times --gradient-accumulation-steps: those of a batch.")
-    ] = 2
-    accumulation: Annotated[
-        int,
-        Flag(
-            "--gradient-accumulation-steps",
-            min=1,
-            help="See --batch-size. Memory is bounded by --tokens-per-batch.",
-        ),
-    ] = 32
-    seq_len: Annotated[
-        int, Flag(min=0, help="Tokens of the longest row. 0: the model's context.")
-    ] = 0
-    max_staleness: Annotated[
-        int, Flag(min=0, help="Leave out groups that weights of more steps ago have played.")
-    ] = 8
-    max_mismatch: Annotated[
-        float,
-        Flag(
-            min=0,
-            help="Refuse groups whose log-probabilities differ by more from those of the weights "
-            "here, in nats per token. 0: never.",
-        ),
-    ] = 1.0
-    patience: Annotated[
-        float, Flag(min=0, help="Seconds to wait for a trajectory API that does not answer.")
-    ] = 300.0
-
-    kl_coef: Annotated[
-        float, Flag(min=0, help="Pull towards the policy that sampled, per trained token.")
-    ] = 0.0
-    vllm_config_path: Annotated[
-        str, Flag(help="Not needed: the addresses come from the server. Accepted for Atropos.")
-    ] = ""
+    url: str = setting("http://127.0.0.1:8000", flag="--atropos-url")
+    """The trajectory API: run-api, or arena atropos api."""
+    batch_size: int = setting(2, ge=1)
+    """Rows, times --gradient-accumulation-steps: those of a batch."""
+    accumulation: int = setting(32, flag="--gradient-accumulation-steps", ge=1)
+    """See --batch-size. Memory is bounded by --tokens-per-batch."""
+    seq_len: int = setting(0, ge=0)
+    """Tokens of the longest row. 0: the model's context."""
+    max_staleness: int = setting(8, ge=0)
+    """Leave out groups that weights of more steps ago have played."""
+    max_mismatch: float = setting(1.0, ge=0)
+    """Refuse groups whose log-probabilities differ by more from those of the weights here, in nats
+    per token. 0: never."""
+    patience: float = setting(300.0, ge=0)
+    """Seconds to wait for a trajectory API that does not answer."""
+    sampling_kl: float = setting(0.0, flag="--kl-coef", ge=0)
+    """Pull towards the policy that sampled, per trained token."""
+    vllm_config_path: str = setting("")
+    """Not needed: the addresses come from the server. Accepted for Atropos."""
 
     def options(self, context: int) -> TrajectoryOptions:
         """Return the options, without the id of the run."""
@@ -105,7 +85,7 @@ class BatchFlags:
             url=self.url,
             batch_size=self.batch_size * self.accumulation,
             max_token_len=min(self.seq_len or context, context),
-            kl_coef=self.kl_coef,
+            kl_coef=self.sampling_kl,
             max_staleness=self.max_staleness,
             max_mismatch=self.max_mismatch,
             patience=self.patience,

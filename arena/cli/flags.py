@@ -107,12 +107,6 @@ def first_seed(seed: int | None) -> int:
     return draw_seed() if seed is None else seed
 
 
-def one_of(flag: str, value: str, words: Any) -> None:
-    """Raise UsageError for a word that is not one of the choices."""
-    if value not in get_args(words):
-        raise UsageError(f"{flag} {value!r}: choose {', '.join(get_args(words))}")
-
-
 @dataclass(frozen=True, slots=True)
 class Given:
     """The values that were given for the fields of a config, before they are checked."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ModelFlags, has_models
+from arena.llm.config import Config, setting
 
 if TYPE_CHECKING:
     from arena.core.game import Game
@@ -31,21 +31,15 @@ BODIES = 64
 """Bodies of the largest size that may be in progress at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostFlags:
+class HostFlags(Config):
     """The other seats and the reward of an environment."""
 
-    opponents: Annotated[
-        list[str],
-        Flag(
-            help="SPEC[,SPEC…] of the other seats; too few are repeated. Default: the game's "
-            "default bot."
-        ),
-    ] = field(default_factory=list)
-    reward: Annotated[
-        str, Flag(help="Terms and weights, e.g. win=1,information=0.5. Default: the return.")
-    ] = ""
-    reward_fn: Annotated[str, Flag(help="module:function of a custom term.")] = ""
+    opponents: list[str] = setting([])
+    """SPEC[,SPEC…] of the other seats; too few are repeated. Default: the game's default bot."""
+    reward: str = setting("")
+    """Terms and weights, e.g. win=1,information=0.5. Default: the return."""
+    reward_fn: str = setting("")
+    """module:function of a custom term."""
 
     @property
     def specs(self) -> list[str]:
@@ -75,38 +69,26 @@ class HostFlags:
         return "from trainers.rewards import Rewards", expression
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFlags:
+class ServerFlags(Config):
     """Address of a server, and limits of its sessions."""
 
-    host: Annotated[str, Flag(help="Where to listen; beyond this machine a token is needed.")] = (
-        "127.0.0.1"
-    )
-    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8000
-    token: Annotated[
-        str,
-        Flag(
-            envvar="ARENA_API_KEY",
-            help="Bearer token that clients must send. Others on this machine can read the flag; "
-            "the variable ARENA_API_KEY, also in .env, keeps it from them.",
-        ),
-    ] = ""
-    max_sessions: Annotated[
-        int, Flag(min=1, help="Sessions at the same time; one more is refused.")
-    ] = 64
-    session_timeout: Annotated[
-        float, Flag(min=1, help="Seconds without a call after which a session ends.")
-    ] = 1800.0
-    turn_seconds: Annotated[
-        float | None,
-        Flag(min=0.01, help="Time for a decision; then a fallback move is played. Default: none."),
-    ] = None
-    join_seconds: Annotated[
-        float, Flag(min=0.01, help="Time for all sessions of an episode to join it.")
-    ] = 30.0
-    max_message_bytes: Annotated[
-        int, Flag(min=1024, help="Largest message or body; a larger one is refused.")
-    ] = 262_144
+    host: str = setting("127.0.0.1")
+    """Where to listen; beyond this machine a token is needed."""
+    port: int = setting(8000, ge=0, le=65535)
+    """0 takes a free one."""
+    token: str = setting("")
+    """Bearer token that clients must send. Others on this machine can read the flag; the variable
+    ARENA_API_KEY, also in .env, keeps it from them."""
+    max_sessions: int = setting(64, ge=1)
+    """Sessions at the same time; one more is refused."""
+    session_timeout: float = setting(1800.0, ge=1)
+    """Seconds without a call after which a session ends."""
+    turn_seconds: float | None = setting(None, ge=0.01)
+    """Time for a decision; then a fallback move is played. Default: none."""
+    join_seconds: float = setting(30.0, ge=0.01)
+    """Time for all sessions of an episode to join it."""
+    max_message_bytes: int = setting(262_144, ge=1024)
+    """Largest message or body; a larger one is refused."""
 
 
 @app.command("serve", cls=ArenaCommand)

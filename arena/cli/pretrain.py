@@ -6,19 +6,19 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from arena.cli.flags import Flag, GameName, GameOptionFlags, JsonFlag, flag_groups, one_of
+from arena.cli.flags import GameName, GameOptionFlags, JsonFlag, flag_groups
 from arena.cli.training_session import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
+from arena.core.observation import TextLevel
+from arena.llm.config import Config, setting
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from arena.core.observation import TextLevel
     from trainers.pretrain.recipe import CurvePoint, ImitationSettings
 
 SCRATCH_OUT = Path("runs/clue-tiny")
@@ -26,96 +26,58 @@ TEACH_OUT = Path("runs/pretrain")
 LORA_RATE, FULL_RATE = 1e-3, 5e-5
 """Learning rates of an adapter, which starts at 0 and needs a larger one, and of all weights."""
 
-TeachFlag = partial(Flag, rich_help_panel="With --base-model")
+TEACHING = "With --base-model"
 
 
-@dataclass(frozen=True, slots=True)
-class TeachFlags:
+class TeachFlags(Config):
     """Flags for an existing model. None: the default of ImitationSettings."""
 
-    lora_rank: Annotated[
-        int | None, TeachFlag(min=0, max=512, help="Rank of a LoRA adapter. 0: all weights.")
-    ] = None
-    learning_rate: Annotated[
-        float | None, TeachFlag(help="Peak. Default: 1e-3 for LoRA, 5e-5 for all weights.")
-    ] = None
-    batch_size: Annotated[
-        int | None, TeachFlag(min=1, help="Chats per step of the optimizer. Default: 16.")
-    ] = None
-    max_context_tokens: Annotated[
-        int | None,
-        TeachFlag(min=0, help="Cut a chat after the last reply within. Default: the model's."),
-    ] = None
-    tokens_per_batch: Annotated[
-        int | None,
-        TeachFlag(min=256, help="Tokens per forward pass. Bounds the memory. Default: 4096."),
-    ] = None
-    gradient_checkpointing: Annotated[
-        bool | None,
-        TeachFlag(
-            "--gradient-checkpointing/--no-gradient-checkpointing",
-            help="Compute activations twice: less memory, a third more time.",
-        ),
-    ] = None
-    save_every: Annotated[
-        int | None,
-        TeachFlag(min=1, help="Steps between checkpoints with a held-out loss. Default: 50."),
-    ] = None
-    device: Annotated[str | None, TeachFlag(help="cpu, cuda or auto. Default: auto.")] = None
-    threads: Annotated[int | None, TeachFlag(min=1, max=256, help="CPU threads. Default: 2.")] = (
-        None
+    lora_rank: int | None = setting(None, TEACHING, ge=0, le=512)
+    """Rank of a LoRA adapter. 0: all weights."""
+    learning_rate: float | None = setting(None, TEACHING)
+    """Peak. Default: 1e-3 for LoRA, 5e-5 for all weights."""
+    batch_size: int | None = setting(None, TEACHING, ge=1)
+    """Chats per step of the optimizer. Default: 16."""
+    max_context_tokens: int | None = setting(None, TEACHING, ge=0)
+    """Cut a chat after the last reply within. Default: the model's."""
+    tokens_per_batch: int | None = setting(None, TEACHING, ge=256)
+    """Tokens per forward pass. Bounds the memory. Default: 4096."""
+    gradient_checkpointing: bool | None = setting(
+        None, TEACHING, flag="--gradient-checkpointing/--no-gradient-checkpointing"
     )
-    resume: Annotated[
-        bool | None, TeachFlag("--resume", help="Continue the interrupted run in --out.")
-    ] = None
+    """Compute activations twice: less memory, a third more time."""
+    save_every: int | None = setting(None, TEACHING, ge=1)
+    """Steps between checkpoints with a held-out loss. Default: 50."""
+    device: str | None = setting(None, TEACHING)
+    """cpu, cuda or auto. Default: auto."""
+    threads: int | None = setting(None, TEACHING, ge=1, le=256)
+    """CPU threads. Default: 2."""
+    resume: bool | None = setting(None, TEACHING, flag="--resume")
+    """Continue the interrupted run in --out."""
 
     def given(self) -> dict[str, Any]:
         """Return the flags that are given, by their names."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return self.model_dump(exclude_none=True)
 
 
-@dataclass(frozen=True, slots=True)
-class PretrainFlags:
+class PretrainFlags(Config):
     """Flags for models from scratch and existing ones."""
 
-    base_model: Annotated[
-        str,
-        Flag(help="Checkpoint to teach: a name or a folder. Default: a small model from scratch."),
-    ] = ""
-    out: Annotated[
-        Path | None,
-        Flag(
-            help=f"Folder for the checkpoint. Default: {SCRATCH_OUT}, or with --base-model "
-            f"{TEACH_OUT}/GAME-MODEL."
-        ),
-    ] = None
-    games: Annotated[
-        int | None,
-        Flag(min=50, max=10**6, help="Games to imitate. Default: 3600, or 400 with --base-model."),
-    ] = None
-    epochs: Annotated[
-        int | None, Flag(min=1, max=100, help="Passes over the games. Default: 2.")
-    ] = None
-    bot: Annotated[str, Flag(help="Bot to imitate. Default: the game's usual opponent.")] = ""
-    text_level: Annotated[
-        str | None,
-        Flag(
-            help="Help in the text: events, notes or deductions. Default: all of them, or notes "
-            "with --base-model."
-        ),
-    ] = None
-    seed: Annotated[int, Flag(min=0, max=10**6, help="Of the games and of the weights.")] = 0
-    as_json: JsonFlag = False
-
-    @property
-    def level(self) -> TextLevel | None:
-        """The text level; None without the flag. Raises UsageError for an unknown word."""
-        from arena.core.observation import TextLevel
-
-        if self.text_level is not None:
-            one_of("--text-level", self.text_level, TextLevel)
-        return self.text_level  # type: ignore[return-value]
+    base_model: str = setting("")
+    """Checkpoint to teach: a name or a folder. Default: a small model from scratch."""
+    out: Path | None = setting(None)
+    """Folder for the checkpoint. Default: runs/clue-tiny, or with --base-model
+    runs/pretrain/GAME-MODEL."""
+    games: int | None = setting(None, ge=50, le=10**6)
+    """Games to imitate. Default: 3600, or 400 with --base-model."""
+    epochs: int | None = setting(None, ge=1, le=100)
+    """Passes over the games. Default: 2."""
+    bot: str = setting("")
+    """Bot to imitate. Default: the game's usual opponent."""
+    text_level: TextLevel | None = setting(None)
+    """Help in the text. Default: all of them, or notes with --base-model."""
+    seed: int = setting(0, ge=0, le=10**6)
+    """Of the games and of the weights."""
 
     @property
     def passes(self) -> dict[str, int]:
@@ -126,7 +88,11 @@ class PretrainFlags:
 
 @flag_groups
 def pretrain_command(
-    game: GameName, game_flags: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
+    game: GameName,
+    game_flags: GameOptionFlags,
+    flags: PretrainFlags,
+    teaching: TeachFlags,
+    as_json: JsonFlag = False,
 ) -> int:
     """Make a model that plays, by imitating bots' games.
 
@@ -145,11 +111,7 @@ def pretrain_command(
             raise UsageError(f"--{given.replace('_', '-')}: it needs --base-model")
         out = flags.out or SCRATCH_OUT
         figures = _from_scratch(game, game_flags, flags, out)
-    print(
-        json.dumps(figures)
-        if flags.as_json
-        else f"Play it: arena play {game} --seat 0=embedded:{out}"
-    )
+    print(json.dumps(figures) if as_json else f"Play it: arena play {game} --seat 0=embedded:{out}")
     return 0
 
 
@@ -166,7 +128,7 @@ def _from_scratch(
         **flags.passes,
         seed=flags.seed,
         options=game_flags.options(),
-        level=flags.level,
+        level=flags.text_level,
         bot=flags.bot,
     )
     with _progress() as (notify, progress):
@@ -185,7 +147,7 @@ def _settings(
     from trainers.pretrain.recipe import imitated_bots
 
     folder = base_checkpoint(flags.base_model)
-    made, level = make_game(game, **game_flags.options()), flags.level or "notes"
+    made, level = make_game(game, **game_flags.options()), flags.text_level or "notes"
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
     from trainers.pretrain.recipe import ImitationSettings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -70,7 +70,7 @@ MODES = (
     _mode("html", "seat", "views:write_html"),
     _mode("svg", "position seat", "views:write_svg"),
     _mode("verify", "as_json", "views:verify_replay"),
-    _mode("schema", "", "views:print_schema"),
+    _mode("print_schema", "", "views:print_schema"),
     _mode("branch", "seat seed games max_concurrent out as_json", "branch:branch", MODEL_FLAGS),
     _mode("ask", "seat seed max_concurrent as_json", "branch:ask", MODEL_FLAGS - UNASKED),
     _mode("export", FILM_FLAGS, "views:film", formats=FILM_FORMATS),
@@ -79,13 +79,13 @@ MODES = (
 )
 """The first mode whose flag is given applies; the last is the default."""
 
-OF_FOLDERS = frozenset({"web", "schema", "export"})
+OF_FOLDERS = frozenset({"web", "print_schema", "export"})
 
 
 def mode_of(ctx: typer.Context, call: Call) -> Mode:
     """Return the mode of this call. Raises UsageError for a flag that the mode ignores."""
     groups = (call.look, call.page, call.what_if, call.data)
-    values = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
+    values = {name: value for group in groups for name, value in group}
     # Position 0 of --branch is a value too.
     given = {name for name, value in values.items() if value is not None and value is not False}
     mode = next(each for each in MODES if each.applies(given, call.data.export))
@@ -151,8 +151,6 @@ def replay_command(
 
     Models: arena replay FILE --ask openai:gpt-4o-mini --max-cost 0.50
     """
-    from arena.cli.replay import mode_of
-
     named = typed_names(ctx)
     call = Call(look, page, what_if, data, film, model_flags, tuple(paths or ()), as_json, named)
     return mode_of(ctx, call).run(call)

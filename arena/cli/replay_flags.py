@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from arena.cli.flags import Flag
 from arena.cli.play_flags import ModelFlags
 from arena.core.errors import UsageError
 from arena.llm.config import Config, setting
@@ -15,95 +13,60 @@ from arena.llm.config import Config, setting
 if TYPE_CHECKING:
     from arena.episodes.replay import Replay
 
-LookFlag = partial(Flag, rich_help_panel="Look")
-PageFlag = partial(Flag, rich_help_panel="Page")
-WhatIfFlag = partial(Flag, rich_help_panel="What if")
-DataFlag = partial(Flag, rich_help_panel="Data")
 
-
-@dataclass(frozen=True, slots=True)
-class LookFlags:
+class LookFlags(Config):
     """Views of one replay in the terminal."""
 
-    position: Annotated[int | None, LookFlag(min=0, help="Position N, after N plies.")] = None
-    seat: Annotated[
-        list[str],
-        LookFlag(
-            help="I: only what this seat could see; with --ask: at its decisions only. "
-            "I=SPEC, with --branch: who plays on there."
-        ),
-    ] = field(default_factory=list)
-    verify: Annotated[bool, LookFlag("--verify", help="Play it again and compare.")] = False
-    schema: Annotated[bool, LookFlag("--schema", help="Print the format's schema.")] = False
-    svg: Annotated[Path | None, LookFlag(help="Write the position to this picture.")] = None
+    position: int | None = setting(None, "Look", ge=0)
+    """Position N, after N plies."""
+    seat: list[str] = setting([], "Look")
+    """I: only what this seat could see; with --ask: at its decisions only. I=SPEC, with --branch:
+    who plays on there."""
+    verify: bool = setting(False, "Look", flag="--verify")
+    """Play it again and compare."""
+    print_schema: bool = setting(False, "Look", flag="--schema")
+    """Print the format's schema."""
+    svg: Path | None = setting(None, "Look")
+    """Write the position to this picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageFlags:
+class PageFlags(Config):
     """Views of replays in a browser."""
 
-    web: Annotated[
-        bool,
-        PageFlag(
-            "--web", help="Serve a page to a browser on this machine; takes --position, --seat."
-        ),
-    ] = False
-    port: Annotated[int, PageFlag(min=0, max=65535, help="Of the page; 0: any that is free.")] = (
-        8765
-    )
-    html: Annotated[
-        Path | None,
-        PageFlag(help="Write the page with this one game to a file that works offline."),
-    ] = None
+    web: bool = setting(False, "Page", flag="--web")
+    """Serve a page to a browser on this machine; takes --position, --seat."""
+    port: int = setting(8765, "Page", ge=0, le=65535)
+    """Of the page; 0: any that is free."""
+    html: Path | None = setting(None, "Page")
+    """Write the page with this one game to a file that works offline."""
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIfFlags:
+class WhatIfFlags(Config):
     """Other players at the positions of a replay."""
 
-    branch: Annotated[
-        int | None, WhatIfFlag(min=0, help="Play on from position N, after N plies.")
-    ] = None
-    ask: Annotated[
-        str | None, WhatIfFlag(help="SPEC: ask this agent for its move at each decision of --seat.")
-    ] = None
-    seed: Annotated[
-        int | None,
-        WhatIfFlag(
-            min=0,
-            max=2**53,
-            help="Of chance from --branch on (default: drawn), and of what --ask draws (default: "
-            "the seed of the replay).",
-        ),
-    ] = None
-    games: Annotated[int, WhatIfFlag(min=1, max=10**6, help="Times to play on from --branch.")] = 1
-    max_concurrent: Annotated[
-        int,
-        WhatIfFlag(min=1, max=10_000, help="Games of --branch, or questions of --ask, at a time."),
-    ] = 16
+    branch: int | None = setting(None, "What if", ge=0)
+    """Play on from position N, after N plies."""
+    ask: str | None = setting(None, "What if")
+    """SPEC: ask this agent for its move at each decision of --seat."""
+    seed: int | None = setting(None, "What if", ge=0, le=2**53)
+    """Of chance from --branch on (default: drawn), and of what --ask draws (default: the seed of
+    the replay)."""
+    games: int = setting(1, "What if", ge=1, le=10**6)
+    """Times to play on from --branch."""
+    max_concurrent: int = setting(16, "What if", ge=1, le=10_000)
+    """Games of --branch, or questions of --ask, at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportFlags:
+class ExportFlags(Config):
     """Replays as data."""
 
-    export: Annotated[
-        str | None,
-        DataFlag(
-            help="chat, parquet or art: what models read and wrote, as data. mp4 or gif: a film of "
-            "one game."
-        ),
-    ] = None
-    reward: Annotated[
-        str | None,
-        DataFlag(
-            help="TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of "
-            "arena train --reward. Default: the game's own reward."
-        ),
-    ] = None
-    out: Annotated[
-        Path | None, DataFlag(help="File of --export; folder of --branch (runs/branch).")
-    ] = None
+    export: str | None = setting(None, "Data")
+    """chat, parquet or art: what models read and wrote, as data. mp4 or gif: a film of one game."""
+    reward: str | None = setting(None, "Data")
+    """TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of arena train
+    --reward. Default: the game's own reward."""
+    out: Path | None = setting(None, "Data")
+    """File of --export; folder of --branch (runs/branch)."""
 
 
 class FilmFlags(Config):

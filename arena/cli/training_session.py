@@ -67,8 +67,6 @@ def run_training(
 def training_view(as_json: bool) -> TrainingView:
     """Return the display for this terminal."""
     if as_json or not sys.stderr.isatty():
-        from arena.cli.training_session import TrainingLines
-
         return TrainingLines()
     from rich.console import Console
 

@@ -98,9 +98,6 @@ class _Seats:
         vector = flatten(self.arena.game, observation.arrays())
         return {"observation": vector, "action_mask": observation.legal_actions.mask}
 
-    def close(self) -> None:
-        """Do nothing: the environment holds no resources."""
-
     def _play(self, actions: Mapping[int, SupportsIndex]) -> tuple[dict[str, float], bool, bool]:
         """Apply the actions; return rewards, and whether the game is terminated or truncated.
 

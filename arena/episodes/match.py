@@ -139,10 +139,7 @@ class Match:
 
 
 class Watcher(Protocol):
-    """Follows a game as it is played: the writer of a replay, a live view.
-
-    A subclass has those of the methods that it needs.
-    """
+    """Follows a game as it is played: the writer of a replay, a live view."""
 
     def begin(self, header: Header, state: State) -> None: ...
     def ply(self, ply: Ply, state: State) -> None: ...

@@ -260,13 +260,22 @@ class ExternalSeat:
         self.news.clear()
 
 
-class _SessionPosition(Watcher):
+class _SessionPosition:
     """Watcher that keeps the state, for the last observation of each seat."""
 
     state: State
 
     def begin(self, header: Header, state: State) -> None:
         self.state = state
+
+    def ply(self, ply: Ply, state: State) -> None:
+        """Do nothing: the state is the one of `begin`."""
+
+    def end(self, outcome: Outcome) -> None:
+        """Do nothing: the state stays."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
 
     def observe(self, seat: int) -> Observation:
         """Return what a seat knows, without actions: the game may be truncated."""

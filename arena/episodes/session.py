@@ -12,8 +12,9 @@ from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.core.action import Action
 from arena.core.errors import ArenaError, InvalidAction, UsageError
-from arena.core.event import Decision
+from arena.core.event import Decision, Ply
 from arena.core.observation import Observation
+from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Header, Position

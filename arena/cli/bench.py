@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,15 +168,30 @@ def _read(folder: Path, suite: Path | None) -> Submission:
     return submission
 
 
-def _verified(folder: Path, suite: Path | None, flags: ExecutorFlags) -> Submission:
-    """Return the submission in a folder. Raises ArenaError for the first fault."""
+def _verified(
+    folder: Path, suite: Path | None, flags: ExecutorFlags, again: bool = True
+) -> Submission:
+    """Return the submission in a folder. Raises ArenaError for the first fault.
+
+    Its games are not played again if they were before, with the same files and the same code.
+    """
     import asyncio
 
+    from arena.episodes.files import user_folder
+    from arena.evaluation.benchmark.verification import fingerprint
+
     submission = _read(folder, suite)
+    mark = user_folder() / "verified" / fingerprint(submission)
+    if mark.exists() and not again:
+        echo(f"{submission.card.name}: verified before", file=sys.stderr)
+        return submission
     faults = asyncio.run(_faults(submission, flags))
     if faults:
         more = f" (and {len(faults) - 1} more games have faults)" if len(faults) > 1 else ""
         raise ArenaError(f"{folder}: {faults[0]}{more}")
+    with suppress(OSError):  # The result counts also where nothing can be kept.
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
     return submission
 
 
@@ -243,7 +260,7 @@ def site_command(
     flags: ExecutorFlags,
     suite: SuiteFlag = None,
     verify: Annotated[
-        bool, Flag("--verify/--no-verify", help="Play all games again first; without, in seconds.")
+        bool, Flag("--verify/--no-verify", help="Play games again that were not verified before.")
     ] = True,
     as_json: JsonFlag = False,
 ) -> int:
@@ -258,15 +275,18 @@ def site_command(
     if any(folder.resolve() == out.resolve() for folder in folders):
         raise UsageError(f"{out} is a submission; name another folder for the site, at the end")
     submissions = [
-        _verified(folder, suite, flags) if verify else _read(folder, suite) for folder in folders
+        _verified(folder, suite, flags, again=False) if verify else _read(folder, suite)
+        for folder in folders
     ]
+    # Of each entry its page, two games and the reports; then the first page and the method.
+    pages = 2 + sum(3 + len(each.tasks) for each in submissions)
     with progress_bar(transient=True) as progress:
-        bar = progress.add_task("pages", total=None)
+        bar = progress.add_task("ratings", total=pages)
         numbers = write_site(
             submissions,
             out,
             folders if verify else (),
-            lambda name: progress.update(bar, description=name),
+            lambda name: progress.update(bar, advance=1, description=name),
         )
     if as_json:
         print(json.dumps(numbers))

@@ -30,6 +30,16 @@ if sys.platform != "win32":
     import fcntl
 
 
+def user_folder() -> Path:
+    """Return the folder for files of this user that every run may use; it need not exist.
+
+    It is ARENA_HOME, or `arena` in the user's folder for caches (XDG_CACHE_HOME).
+    """
+    home = os.environ.get("ARENA_HOME")
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return (Path(home) if home else Path(cache, "arena")).expanduser()
+
+
 def write_whole(path: Path, text: str) -> None:
     """Replace a file atomically: a reader finds the old text or the new one, never a part.
 

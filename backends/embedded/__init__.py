@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.core.errors import BackendError, UsageError
+from arena.episodes.files import user_folder
 from arena.llm.backend import Choice, Completion, Request, Token, Usage
 from arena.plugins.catalog import require
 
@@ -71,13 +71,8 @@ def embedded(model: str, settings: Settings) -> Backend:
 
 
 def models_folder() -> Path:
-    """Return the folder of fetched models, which need not exist.
-
-    It is `models` in ARENA_HOME, or in `arena` in the user's folder for caches (XDG_CACHE_HOME).
-    """
-    home = os.environ.get("ARENA_HOME")
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return (Path(home) if home else Path(cache, "arena")).expanduser() / "models"
+    """Return the folder of fetched models, which need not exist."""
+    return user_folder() / "models"
 
 
 def named_checkpoints() -> dict[str, Path]:

@@ -13,7 +13,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from arena.core.text import pluralize
-from arena.evaluation.benchmark import CardUsage
+from arena.evaluation.benchmark import UNPROVEN, CardUsage
 from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standings
 from arena.evaluation.benchmark.submission import PlayedTask
 from arena.evaluation.formatting import amount, options_in_words
@@ -318,7 +318,11 @@ def _page(template: str, standings: Standings, **fields: object) -> str:
     environment_ = _environment()
     style = str(environment_.globals["style"])
     return environment_.get_template(template).render(
-        standings=standings, suite=standings.suite, policy=_policy(style), **fields
+        standings=standings,
+        suite=standings.suite,
+        policy=_policy(style),
+        unproven=UNPROVEN,
+        **fields,
     )
 
 

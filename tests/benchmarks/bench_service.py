@@ -111,6 +111,11 @@ async def bare_litellm(url: str) -> AsyncIterator[Ask]:
         return str(answer.choices[0].message.content)
 
     yield ask
+    # litellm's own closing leaves the sessions of its aiohttp transport open.
+    for client in list(litellm.in_memory_llm_clients_cache.cache_dict.values()):
+        transport = client._client._transport
+        await client.close()
+        await transport._get_valid_client_session().close()
 
 
 @asynccontextmanager

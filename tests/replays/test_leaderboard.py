@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import shutil
 import sqlite3
@@ -15,8 +16,9 @@ from typing import Any, Literal
 
 import pytest
 from browsing import axe_findings, browsing, missing, tab
-from small_benchmark import bench, submit, write_suite
+from small_benchmark import bench, submit, task, write_suite
 
+from arena.cli import bench as bench_command
 from arena.core.errors import ArenaError
 from arena.evaluation.benchmark import BASELINE, read_suite
 from arena.evaluation.benchmark.submission import Submission, read_submission
@@ -146,6 +148,46 @@ def test_an_unchecked_site_reads_only_the_replays_of_its_games(
     shutil.rmtree(copy / "three" / "replays")
     assert bench("site", copy, tmp_path / "site", *words) == 1
     assert "cannot read" in capsys.readouterr().err
+
+
+def test_what_was_verified_is_not_played_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played: list[str] = []
+    real = bench_command._faults
+
+    async def counted(submission: Submission, *more: Any) -> list[str]:
+        played.append(submission.folder.name)
+        return await real(submission, *more)
+
+    monkeypatch.setattr(bench_command, "_faults", counted)
+    # Writing its games takes longer than all else.
+    monkeypatch.setattr("replays.leaderboard.write_site", lambda *_: {})
+    monkeypatch.setenv("ARENA_HOME", str(tmp_path / "home"))
+    copy = Path(shutil.copytree(home / "detective", tmp_path / "copy"))
+    words = ("site", copy, tmp_path / "site", "--suite", home / "small.json", "--executor", "local")
+    assert bench(*words) == 0 and bench(*words) == 0
+    assert played == ["copy"] and "verified before" in capsys.readouterr().err
+    # Any other byte is another submission, and verify always plays.
+    replay = copy / "two" / "replays" / "game000000.jsonl"
+    replay.write_text(replay.read_text().replace('"seconds":', '"seconds": '))
+    assert bench(*words) == 1
+    assert bench("verify", home / "detective", *words[3:]) == 0
+    assert played == ["copy", "copy", "detective"]
+
+
+def test_what_is_not_proven_is_marked_beside_the_figure(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "small.json", task("two", 2, 2, max_turns=4))
+    script = tmp_path / "replies.json"
+    script.write_text(json.dumps(["end turn"] * 60))
+    submit(suite, f"scripted:{script}", tmp_path / "model")
+    write_site([read_submission(tmp_path / "model", read_suite(suite))], tmp_path / "site")
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert f"replies name scripted:{script}" in text and "Not proven: which model" in text
+    # Beside the name and the tokens; a scripted model has no price.
+    assert text.count(">not proven<") >= 2
+    page = next((tmp_path / "site").glob("01-*.html")).read_text(encoding="utf-8")
+    assert "Tokens per game, not proven" in page and "Cost per game, not proven" in page
 
 
 def test_one_entry_has_no_rating(home: Path, tmp_path: Path) -> None:

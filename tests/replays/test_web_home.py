@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,8 @@ from arena.evaluation.aggregation import stored_report
 from arena.evaluation.paired import compare_evaluations
 from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
-from replays.web.home.entries import EntryList, find_results, find_run
-from replays.web.home.views import run_view
+from replays.web.home.entries import EntryList, FileSet, find_results, find_run
+from replays.web.home.views import comparison_view, run_comparison_view, run_view
 from replays.web.http_errors import HttpError
 from replays.web.listing import EMPTY_ROW, Listing
 from replays.web.replay_api import ORDERS, GameIndex, GameQuery
@@ -241,6 +243,33 @@ def test_two_runs_are_drawn_over_each_other(server: WebViewer) -> None:
     assert all(f'class="c{color} line"' in delta["svg"] for color in (0, 1))
     tables = [table for section in view["sections"] for table in section["tables"]]
     assert ["learning_rate", "0.001", "0.002"] in [row for table in tables for row in table["rows"]]
+
+
+def test_what_cannot_be_compared_is_not_drawn_together(tmp_path: Path) -> None:
+    paths = [write_evaluation(tmp_path / name, f"bot:{name}") for name in ("one", "other")]
+    with closing(sqlite3.connect(paths[1])) as database:
+        database.execute("UPDATE experiment SET game = 'leduc_poker', options = '{}'")
+        database.commit()
+    files = [FileSet(path.parent.name, path, ()) for path in paths]
+    view = comparison_view(files[0], files[0])
+    assert any(part["charts"] for part in view["sections"])
+    view = comparison_view(*files)
+    assert "cannot be compared" in view["verdict"][0]
+    assert not any(part["charts"] for part in view["sections"])
+    runs = [
+        write_run(tmp_path / f"run of {game}", rows(12), "stopped", game=game)
+        for game in ("cluedo", "leduc_poker")
+    ]
+    titles = {}
+    for other in runs:
+        both = [FileSet(path.name, path, ()) for path in (runs[0], other)]
+        view = run_comparison_view(*both)
+        titles[other.name] = {part["title"] for part in view["sections"] if part["charts"]}
+    assert {"Learning", "Reward"} <= titles["run of cluedo"]
+    assert (
+        titles["run of leduc_poker"] and not {"Learning", "Reward"} & titles["run of leduc_poker"]
+    )
+    assert "cannot be compared" in view["notes"][0]
 
 
 def test_reports_run_no_script(server: WebViewer) -> None:

@@ -6,9 +6,11 @@ the reading of each reply by the chat's options, its numbers by the replay.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -62,6 +64,20 @@ class CheckedGame:
     task: str
     number: int
     fault: str | None
+
+
+def fingerprint(submission: Submission) -> str:
+    """Return the hash of all that a verification depends on: folder, suite, and code.
+
+    A submission that was verified with this fingerprint need not be verified again.
+    """
+    digest = hashlib.sha256(submission.suite.sha256.encode())
+    games = {type(played.game).__module__.partition(".")[0] for played in submission.tasks}
+    code = [Path(sys.modules[name].__path__[0]) for name in sorted({"arena", *games})]
+    for root, pattern in ((submission.folder, "*"), *((root, "*.py") for root in code)):
+        for path in sorted(each for each in root.rglob(pattern) if each.is_file()):
+            digest.update(f"{path.relative_to(root).as_posix()} {sha256(path)}\n".encode())
+    return digest.hexdigest()
 
 
 async def check_games(

@@ -133,10 +133,10 @@ def choices(outcomes: Outcomes) -> Choices:
     # Games with few distinct line-ups have few distinct choices: a fit costs one row for each.
     kinds, kind = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
     # The indices went through floats with the targets; small integers are exact there.
-    seated, by_team, targets, by_side = np.hsplit(kinds, np.arange(1, 4) * size[1])
-    seated, by_team, by_side = (each.astype(np.int64) for each in (seated, by_team, by_side))
-    by_side = by_side.reshape(len(kinds), size[1], sides.shape[2])
-    return Choices(seated, by_team, by_side, targets, kind.ravel(), np.concatenate(games))
+    *parts, by_side = np.hsplit(kinds, np.arange(1, 4) * size[1])
+    seated, by_team = (each.astype(np.int64) for each in parts[:2])
+    of_sides = by_side.astype(np.int64).reshape(len(kinds), size[1], sides.shape[2])
+    return Choices(seated, by_team, of_sides, parts[2], kind.ravel(), np.concatenate(games))
 
 
 def _highest(returns: Floats, here: NDArray[np.bool_]) -> Floats:
@@ -261,7 +261,7 @@ class PlackettLuce:
         diagonal = np.concatenate([curvature, self._spread**-2])
         hessian[np.diag_indices_from(hessian)] += diagonal
         # The prior makes H positive definite, also for players and seats without games.
-        step: Floats = -np.linalg.solve(hessian, gradient)
+        step: Floats = np.linalg.solve(hessian, -gradient).astype(np.float64)
         return step
 
     def _hessian(self, p: Floats, weights: FitWeights) -> Floats:

@@ -110,8 +110,8 @@ def comparison_view(first: FileSet, second: FileSet) -> ViewJson:
     names = [report.players[0].player for report in reports]
     suffixes = [" (A)", " (B)"]
     answer, notes = _verdict(reports, names, shared)
-    same_scale = reports[0].scale == reports[1].scale
-    charts = _standings(reports, suffixes) if same_scale else []
+    # Results of different games or options have no common axis.
+    charts = _standings(reports, suffixes) if shared else []
     tables = [_side_by_side(reports, names)]
     sections = [section("Both evaluations", charts=charts, tables=tables)]
     paired = shared.comparison if shared else None
@@ -266,17 +266,19 @@ def run_comparison_view(first: FileSet, second: FileSet) -> ViewJson:
     """Return two runs with their curves over each other. Raises ArenaError as `run_view`."""
     runs = [read_run(first), read_run(second)]
     names = [f"{letter}: {run.name}" for letter, run in zip("AB", runs, strict=True)]
-    learning = _overlaid(runs, names, lambda rows: [figures.delta(rows), figures.win_rate(rows)])
-    others = [
-        ("Reward", figures.rewards),
+    notes, learning, others = list[str](), list[ChartJson](), list[tuple[str, Draw]]()
+    configs = [run.config for run in runs]
+    if all(configs) and len({config.game for config in configs if config}) > 1:
+        notes.append("The runs are of different games: their results cannot be compared.")
+    else:
+        learning = _overlaid(runs, names, _learning)
+        others.append(("Reward", figures.rewards))
+    others += [
         ("Updates and replies", lambda rows: [*figures.updates(rows), *figures.replies(rows)]),
         ("Throughput", figures.throughput),
     ]
     small = [(title, _overlaid(runs, names, draw, small=True)) for title, draw in others]
     grids = [grid for grid in tables.comparison(runs) if grid.rows]
-    notes = []
-    if runs[0].config and runs[1].config and runs[0].config.game != runs[1].config.game:
-        notes.append("The runs are of different games: their curves are not comparable.")
     return {
         "title": f"Training · {names[0]} · {names[1]}",
         "facts": [f"A: {first.path}", f"B: {second.path}"],
@@ -295,10 +297,17 @@ def run_comparison_view(first: FileSet, second: FileSet) -> ViewJson:
     }
 
 
+Draw = Callable[[Sequence[StepRecord]], Sequence[Figure]]
+
+
+def _learning(rows: Sequence[StepRecord]) -> Sequence[Figure]:
+    return [figures.delta(rows), figures.win_rate(rows)]
+
+
 def _overlaid(
     runs: Sequence[TrainingRun],
     names: Sequence[str],
-    draw: Callable[[Sequence[StepRecord]], Sequence[Figure]],
+    draw: Draw,
     small: bool = False,
 ) -> list[ChartJson]:
     """Draw each figure that some run has, with a line for each run."""

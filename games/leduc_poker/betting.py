@@ -7,8 +7,8 @@ to check.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Self
 
@@ -49,7 +49,7 @@ class LeducOptions(GameOptions):
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LeducBetting:
     """All moves so far, and the chips that each player has put into the pot."""
 
@@ -61,13 +61,14 @@ class LeducBetting:
     """The player who moves next; the first one who has not folded begins each round."""
     waiting: int = 2
     """Players who move before the round ends, unless there is a raise."""
-    folded: frozenset[int] = frozenset()
+    left: tuple[int, ...] = (0, 1)
+    """The players who have not folded."""
 
     @classmethod
     def start(cls, options: LeducOptions) -> LeducBetting:
         """Return the betting before the first move."""
         players = options.players
-        return cls(chips=(ANTE,) * players, most_raises=options.raises, waiting=players)
+        return cls(("",), (ANTE,) * players, options.raises, 0, players, tuple(range(players)))
 
     @property
     def _latest(self) -> str:
@@ -82,11 +83,6 @@ class LeducBetting:
     def pot(self) -> int:
         """Chips in the pot."""
         return sum(self.chips)
-
-    @cached_property
-    def left(self) -> tuple[int, ...]:
-        """The players who have not folded."""
-        return tuple(seat for seat in range(len(self.chips)) if seat not in self.folded)
 
     @property
     def legal(self) -> str:
@@ -107,32 +103,24 @@ class LeducBetting:
     def after(self, move: str) -> LeducBetting:
         """Return the betting after a legal move."""
         # A fold adds nothing; a call matches the others; a raise adds its amount on top.
-        chips, folded, waiting = list(self.chips), self.folded, self.waiting - 1
+        chips, left, waiting = list(self.chips), self.left, self.waiting - 1
+        place = left.index(self.player)
         if move == "f":
-            folded |= {self.player}
+            left = (*left[:place], *left[place + 1 :])
         else:
-            added = RAISES[len(self.rounds) - 1] if move == "r" else 0
-            chips[self.player] = max(chips) + added
+            chips[self.player] = max(chips)
+            place += 1
         if move == "r":
+            chips[self.player] += RAISES[len(self.rounds) - 1]
             # All others who have not folded answer it.
-            waiting = len(self.left) - 1
-        seats = len(chips)
-        order = ((self.player + step) % seats for step in range(1, seats + 1))
-        following = next((seat for seat in order if seat not in folded), self.player)
-        rounds = (*self.rounds[:-1], self._latest + move)
-        return replace(
-            self,
-            rounds=rounds,
-            chips=tuple(chips),
-            folded=folded,
-            waiting=waiting,
-            player=following,
-        )
+            waiting = len(left) - 1
+        rounds, following = (*self.rounds[:-1], self._latest + move), left[place % len(left)]
+        return LeducBetting(rounds, tuple(chips), self.most_raises, following, waiting, left)
 
     def next_round(self) -> LeducBetting:
         """Return the betting after the board card."""
-        first, waiting = self.left[0], len(self.left)
-        return replace(self, rounds=(*self.rounds, ""), player=first, waiting=waiting)
+        rounds, left = (*self.rounds, ""), self.left
+        return LeducBetting(rounds, self.chips, self.most_raises, left[0], len(left), left)
 
     def __str__(self) -> str:
         return "/".join(self.rounds)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
-from arena.cli.flags import FieldsOf, Flag, Given, JsonFlag, flag_groups
-from arena.cli.training_session import exit_code, let_threads_sleep, run_training
+from arena.cli.flags import FieldsOf, Flag, Given, flag_groups
+from arena.cli.training_session import ResumeFlags, conduct, let_threads_sleep
 from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from trainers.atropos.training.options import TrajectoryOptions
     from trainers.runs.records import RunFiles, RunState
     from trainers.runs.run_files import Plan
+    from trainers.runs.run_log import TrainingView
 
 
 FLAGS = {
@@ -92,26 +92,11 @@ class BatchFlags(Config):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TrajectoryRunFlags:
-    """How the run starts."""
-
-    resume: Annotated[
-        bool | None,
-        Flag(
-            "--resume/--fresh",
-            help="Require an existing run, or start a new one and move the old folder aside. "
-            "Default: resume if it exists.",
-        ),
-    ] = None
-    as_json: JsonFlag = False
-
-
 @flag_groups
 def train_command(
     given: Annotated[Given, FieldsOf(TrainConfig, FLAGS, DEFAULTS)],
     batches: BatchFlags,
-    run: TrajectoryRunFlags,
+    run: ResumeFlags,
 ) -> int:
     """Train a model on batches of a trajectory API, and keep the server's weights up to date.
 
@@ -169,42 +154,16 @@ def _train(
     options: TrajectoryOptions,
     plan: Plan,
     settings: Settings,
-    run: TrajectoryRunFlags,
+    flags: ResumeFlags,
 ) -> int:
     let_threads_sleep()
     from trainers.atropos.training.options import settled_options
     from trainers.atropos.training.trainer import train_from_batches
-    from trainers.runs.run_files import open_run
 
-    with open_run(plan) as files:
+    async def start(files: RunFiles, view: TrainingView) -> RunState:
         settled = settled_options(options, files, config.experiment)
-        state, interrupted = run_training(
-            files,
-            run.as_json,
-            lambda view: train_from_batches(
-                config, settled, folder=files.folder, view=view, settings=settings
-            ),
+        return await train_from_batches(
+            config, settled, folder=files.folder, view=view, settings=settings
         )
-        _print_result(config, files, state, interrupted, run.as_json)
-        return exit_code(state, config.total_steps, interrupted, run.resume)
 
-
-def _print_result(
-    config: TrainConfig, files: RunFiles, state: RunState, interrupted: bool, as_json: bool
-) -> None:
-    checkpoint = files.checkpoint(state.step)
-    if as_json:
-        result = {
-            "experiment": config.experiment,
-            "step": state.step,
-            "status": state.status,
-            "reason": state.reason,
-            "folder": str(files.folder),
-            "checkpoint": str(checkpoint) if checkpoint else None,
-        }
-        print(json.dumps(result))
-    elif not interrupted:
-        print(f"Finished steps: {state.step} of {config.total_steps}.")
-        print(f"Run: {files.folder}")
-        if checkpoint:
-            print(f"Play it: arena play GAME --seat 0=embedded:{checkpoint}")
+    return conduct(config, plan, flags, start)

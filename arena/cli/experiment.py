@@ -21,13 +21,7 @@ from arena.cli.play_flags import (
     reserve_descriptors,
 )
 from arena.cli.report import ReportFlags
-from arena.cli.terminal import (
-    echo,
-    progress_bar,
-    run_until_stopped,
-    settle_accounts,
-    unused_path,
-)
+from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize

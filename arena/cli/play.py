@@ -7,15 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from arena.cli.completion import complete_seat
-from arena.cli.flags import (
-    Flag,
-    GameFlags,
-    GameName,
-    JsonFlag,
-    SeedFlag,
-    first_seed,
-    flag_groups,
-)
+from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
     BackendFlag,
     DryRunFlag,

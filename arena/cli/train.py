@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from arena.cli.flags import (
     FieldsOf,
@@ -14,11 +13,11 @@ from arena.cli.flags import (
     GameName,
     GameOptionFlags,
     Given,
-    JsonFlag,
     default_text,
     flag_groups,
 )
 from arena.cli.help import ArenaCommand
+from arena.cli.training_session import ResumeFlags, conduct, let_threads_sleep
 from arena.core.errors import UsageError
 from arena.llm.config import SettingsLayer, config_path, config_table
 from arena.llm.settings import Settings
@@ -28,8 +27,9 @@ from trainers.config.presets import DEFAULT, ResolvedConfig, layer_of, read_pres
 
 if TYPE_CHECKING:
     from trainers.hosts.selection import HostChoice
+    from trainers.runs.records import RunFiles, RunState
     from trainers.runs.run_files import Plan
-    from trainers.runs.training_run import TrainingRun
+    from trainers.runs.run_log import TrainingView
 
 OTHER_VARIABLES = {
     "project": "ART_PROJECT",
@@ -50,25 +50,16 @@ class TrainCommand(ArenaCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class RunFlags:
+class RunFlags(ResumeFlags):
     """The preset, and how the run starts."""
 
     preset: Annotated[
         str | None, Flag(help="demo, default, gpu, or a FILE.toml. Default: default.")
     ] = None
-    resume: Annotated[
-        bool | None,
-        Flag(
-            "--resume/--fresh",
-            help="Require an existing experiment, or start a new one and move the old folder "
-            "aside. Default: resume if it exists.",
-        ),
-    ] = None
     backend: Annotated[str, Flag(help="Training library: art.")] = "art"
     dry_run: Annotated[
         bool, Flag("--dry-run", help="Show the settings and their origins without training.")
     ] = False
-    as_json: JsonFlag = False
 
 
 @flag_groups
@@ -203,35 +194,12 @@ def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> Hos
 
 
 def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
-    from arena.cli.training_session import exit_code, let_threads_sleep, run_training
-    from trainers.runs.run_files import open_run
-    from trainers.runs.training_run import TrainingRun
-
     let_threads_sleep()
     from replays.html_report.training_report import write_training_report
     from trainers.loop.grpo import train
 
-    with open_run(plan) as files:
-        state, interrupted = run_training(
-            files,
-            flags.as_json,
-            lambda view: train(
-                config,
-                folder=files.folder,
-                view=view,
-                settings=settings,
-                report=write_training_report,
-            ),
-        )
-        run = TrainingRun(files, config, state, ())
-        _print_result(run, interrupted, flags.as_json)
-        return exit_code(state, run.total_steps or 0, interrupted, flags.resume)
+    def start(files: RunFiles, view: TrainingView) -> Coroutine[Any, Any, RunState]:
+        report = write_training_report
+        return train(config, folder=files.folder, view=view, settings=settings, report=report)
 
-
-def _print_result(run: TrainingRun, interrupted: bool, as_json: bool) -> None:
-    from arena.cli.training_session import result_json, result_lines
-
-    if as_json:
-        print(json.dumps(result_json(run)))
-    elif not interrupted:
-        print("\n".join(result_lines(run)))
+    return conduct(config, plan, flags, start)

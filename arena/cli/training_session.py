@@ -9,8 +9,11 @@ import shlex
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
+from arena.cli.flags import Flag, JsonFlag
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import pluralize, printable
@@ -26,8 +29,24 @@ if TYPE_CHECKING:
 
     from trainers.config.config import TrainConfig
     from trainers.runs.records import RunFiles, RunState, StepRecord
+    from trainers.runs.run_files import Plan
     from trainers.runs.run_log import TrainingView
     from trainers.runs.training_run import TrainingRun
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeFlags:
+    """How a run starts, and how its result is printed."""
+
+    resume: Annotated[
+        bool | None,
+        Flag(
+            "--resume/--fresh",
+            help="Require an existing run, or start a new one and move the old folder aside. "
+            "Default: resume if it exists.",
+        ),
+    ] = None
+    as_json: JsonFlag = False
 
 
 def let_threads_sleep() -> None:
@@ -36,6 +55,27 @@ def let_threads_sleep() -> None:
     On busy cores, an update took twenty times as long with spinning threads.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def conduct(
+    config: TrainConfig,
+    plan: Plan,
+    flags: ResumeFlags,
+    start: Callable[[RunFiles, TrainingView], Coroutine[Any, Any, RunState]],
+) -> int:
+    """Run a loop in the folder of its run, print the result, and return the exit code."""
+    # Imported here: the help of all commands imports this module.
+    from trainers.runs.run_files import open_run
+    from trainers.runs.training_run import TrainingRun
+
+    with open_run(plan) as files:
+        state, interrupted = run_training(files, flags.as_json, partial(start, files))
+        run = TrainingRun(files, config, state, ())
+        if flags.as_json:
+            print(json.dumps(result_json(run)))
+        elif not interrupted:
+            print("\n".join(result_lines(run)))
+        return exit_code(state, config.total_steps, interrupted, flags.resume)
 
 
 def run_training(
@@ -47,7 +87,6 @@ def run_training(
 
     Raises ArenaError if the folder of the run cannot be written, and what ended the loop.
     """
-    # Imported here: the help of all commands imports this module.
     from trainers.runs.run_files import read_state
 
     try:
@@ -145,13 +184,15 @@ def result_lines(run: TrainingRun) -> Iterator[str]:
     for evaluation in run.final_evaluations():
         if evaluation.step is not None:  # There is no best step if none beat the start.
             yield f"{checkpoint_name(evaluation).capitalize()}: {delta_line(evaluation)}"
-    if run.files.report.exists():
-        yield f"Report:  {run.files.report}"
+    exists = run.files.report.exists()
+    yield f"Report:  {run.files.report}" if exists else f"Run:     {run.files.folder}"
     if run.files.replays.is_dir():
         yield f"Replays: {run.files.replays}"
     checkpoint = _checkpoint(run)
     if checkpoint and run.config:
-        yield f"Play it: {play_command(run.config, checkpoint)}"
+        # A run on batches does not know what is played.
+        command = f"arena play GAME --seat 0=embedded:{checkpoint}"
+        yield f"Play it: {play_command(run.config, checkpoint) if run.make_game() else command}"
 
 
 def _checkpoint(run: TrainingRun) -> Path | None:

@@ -15,9 +15,7 @@ from arena.core.errors import BackendError, StopPlaying
 from arena.core.spec import Spec, redacted
 from arena.llm.backend import Backend, Request, traits_of
 from arena.llm.settings import Limits
-from arena.llm.tokens import (
-    estimate_tokens,
-)
+from arena.llm.tokens import estimate_tokens
 
 DOWN = frozenset({"connection", "timeout", "server_error"})
 """Causes of failure that mean that the backend is down."""

@@ -14,10 +14,7 @@ from arena.llm.budget import Budget
 from arena.llm.ledger import FallbackGuard, Tally, failure_word
 from arena.llm.limits import DOWN, SharedLimits
 from arena.llm.settings import Limits
-from arena.llm.tokens import (
-    CHARACTERS_PER_TOKEN,
-    estimate_usage,
-)
+from arena.llm.tokens import CHARACTERS_PER_TOKEN, estimate_usage
 
 REMEDIES: dict[FailureCause, str] = {
     "authentication": "check the API key and its credit",

@@ -51,25 +51,10 @@ from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import StepSettings, TrainingHost
 from trainers.loop.checkpoints import Checkpoints
-from trainers.loop.metrics import (
-    RolloutCounts,
-    Timer,
-    staleness_metrics,
-    step_record,
-)
-from trainers.loop.setup import (
-    make_base,
-    make_host,
-    parse_config,
-    rollout_setting,
-)
+from trainers.loop.metrics import RolloutCounts, Timer, staleness_metrics, step_record
+from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
 from trainers.loop.training import TrainingLoop, update_weights
-from trainers.rewards.credit import (
-    complete_groups,
-    credit_games,
-    select_groups,
-    shuffle_rewards,
-)
+from trainers.rewards.credit import complete_groups, credit_games, select_groups, shuffle_rewards
 from trainers.rewards.group_scorers import score_groups
 from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.opponents import NEWEST

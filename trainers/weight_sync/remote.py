@@ -28,11 +28,7 @@ from trainers.hosts.embedded_trainer import EmbeddedTrainer, ReadSequences, Trai
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, SeveralServers, inference_server
 from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.adapter_server import (
-    adapters_folder,
-    server_urls,
-    start_hint,
-)
+from trainers.weight_sync.adapter_server import adapters_folder, server_urls, start_hint
 from trainers.weight_sync.own_server import OwnServer, own_servers
 from trainers.weight_sync.proven_server import (
     PROBE,

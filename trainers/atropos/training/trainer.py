@@ -27,12 +27,7 @@ from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.loop.metrics import (
-    RolloutCounts,
-    RolloutResult,
-    Timer,
-    step_record,
-)
+from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
 from trainers.loop.training import TrainingLoop
 from trainers.runs.records import GroupCounts, RunState, StepRecord
 from trainers.runs.run_log import RunLog, TrainingView, kept_steps

@@ -118,11 +118,7 @@ def _quiet_environment() -> Iterator[None]:
 
 
 with _quiet_environment():
-    from art import (
-        TrainableModel,
-        Trajectory,
-        TrajectoryGroup,
-    )
+    from art import TrainableModel, Trajectory, TrajectoryGroup
     from art.backend import Backend
     from art.trajectories import History
     from art.types import TrainResult

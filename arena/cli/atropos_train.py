@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
-from arena.cli.flags import FieldsOf, Flag, Given, flag_groups
+from arena.cli.flags import FieldsOf, Given, flag_groups
 from arena.cli.training_session import ResumeFlags, conduct, let_threads_sleep
 from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictStr, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, JsonValue, StrictStr, ValidationError
 from pydantic_core import from_json
 
 from arena.core.errors import BackendError
@@ -39,6 +39,8 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 _VERSIONED_NAME = re.compile(r"(.+)@(\d{1,9})", re.ASCII | re.DOTALL)
 _VERSION = re.compile(r"(?:.+@|step_)(\d{1,9})", re.ASCII | re.DOTALL)
 """Ours, after ART; Atropos' trainer names its adapters `step_k`."""
+_CACHED = AliasPath("prompt_tokens_details", "cached_tokens")
+_REASONED = AliasPath("completion_tokens_details", "reasoning_tokens")
 _TOKEN_ID = re.compile(r"token_id:(\d{1,9})", re.ASCII)
 
 
@@ -170,19 +172,12 @@ class _Choice(_Wire):
     token_ids: list[int] | None = None
 
 
-class _PromptDetails(_Wire):
-    cached_tokens: int | None = None
-
-
-class _CompletionDetails(_Wire):
-    reasoning_tokens: int | None = None
-
-
 class _Usage(_Wire):
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _CompletionDetails | None = None
+    # Not all servers report the details.
+    cached_tokens: int | None = Field(default=None, validation_alias=_CACHED)
+    reasoning_tokens: int | None = Field(default=None, validation_alias=_REASONED)
     cost: float | None = None
 
 
@@ -235,7 +230,6 @@ def with_bill(error: BackendError, body: bytes) -> BackendError:
 
 def _completion(response: _ChatCompletion, requested_model: str, seconds: float) -> Completion:
     wire_usage = response.usage or _Usage()
-    prompt, reply = wire_usage.prompt_tokens_details, wire_usage.completion_tokens_details
     model = response.model or requested_model
     version = parse_policy_version(model)
     return Completion(
@@ -244,9 +238,8 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
         usage=Usage(
             wire_usage.prompt_tokens,
             wire_usage.completion_tokens,
-            # Not all servers report the details.
-            (prompt.cached_tokens or 0) if prompt else 0,
-            (reply.reasoning_tokens or 0) if reply else 0,
+            wire_usage.cached_tokens or 0,
+            wire_usage.reasoning_tokens or 0,
         ),
         cost=wire_usage.cost,
         # Some servers answer with the plain name of the model.

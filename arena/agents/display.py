@@ -129,7 +129,8 @@ def ending(game: Game, outcome: Outcome, seat: int | None = None) -> str:
     """
     sentences = [f"{_result(game, outcome, seat)}: {outcome.reason}."]
     if not game.return_scale.is_win_rate:
-        sentences.append(f"{game.return_scale.name.capitalize()}: {_returns(game, outcome)}.")
+        returns = ", ".join(_returns(game, outcome))
+        sentences.append(f"{game.return_scale.name.capitalize()}: {returns}.")
     return " ".join(sentences)
 
 
@@ -153,19 +154,14 @@ def _result(game: Game, outcome: Outcome, seat: int | None) -> str:
     return f"{', '.join(names)} won"
 
 
-def _returns(game: Game, outcome: Outcome) -> str:
-    """Return the return of each seat with its unit: "Player 0 +2 chips, Player 1 −2 chips"."""
-    return ", ".join(_each(game, outcome))
-
-
-def _each(game: Game, outcome: Outcome) -> Iterator[str]:
+def _returns(game: Game, outcome: Outcome) -> Iterator[str]:
+    """Yield the return of each seat with its unit: "Player 0 +2 chips", "Player 1 −2 chips"."""
     scale = game.return_scale
     # A scale that begins at 0 or above counts what is earned; others have gains and losses.
     signed = scale.low is None or scale.low < 0
     values = set(outcome.returns)
     if len(values) == 1 and not game.return_scale.has_winner:
-        value = values.pop()
-        yield f"{_amount(value, scale.unit, signed)} for all"
+        yield f"{_amount(values.pop(), scale.unit, signed)} for all"
         return
     for name, value in zip(game.seat_names, outcome.returns, strict=True):
         yield f"{name} {_amount(value, scale.unit, signed)}"

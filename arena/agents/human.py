@@ -97,7 +97,7 @@ class HumanAgent:
             self._print(f"{game.name}: {game.summary}.\n{HELP}\n")
         elif self._console.is_terminal:
             self._console.print(Rule(Text(f"you are {self.name}", "dim"), style="dim"))
-        picture = self._picture(observation.events)
+        picture = draw_table(self._seat.game, observation.events, self.player)
         level = self._seat.text_level
         # The notebook is not repeated in words where the picture shows it.
         if level == "notes" and picture is not None and observation.game.text.table_shows_notes:
@@ -142,13 +142,9 @@ class HumanAgent:
             return False
         return True
 
-    def _picture(self, events: Sequence[Event]) -> Picture | None:
-        """Return the table as this seat sees it."""
-        return draw_table(self._seat.game, events, self.player)
-
     def _draw_table(self, events: Sequence[Event]) -> bool:
         """Print the table; return whether there is one."""
-        picture = self._picture(events)
+        picture = draw_table(self._seat.game, events, self.player)
         self._print_picture(picture)
         return picture is not None
 

@@ -23,19 +23,15 @@ def system_prompt(
     `{details}` by details of the rules. Raises UsageError for an unknown name or a file that cannot
     be read.
     """
-    if name.endswith(".txt"):
-        return _read(Path(name), game, answers, turn_limit)
-    text: str = catalog().load("prompt", name)(game, answers, turn_limit)
-    return text
-
-
-def _read(path: Path, game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
+    if not name.endswith(".txt"):
+        prompt: str = catalog().load("prompt", name)(game, answers, turn_limit)
+        return prompt
     try:
-        text = path.read_text("utf-8").strip()
+        text = Path(name).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--prompt {path}: {error}") from error
+        raise UsageError(f"--prompt {name}: {error}") from error
     if not text:
-        raise UsageError(f"--prompt {path}: the file is empty")
+        raise UsageError(f"--prompt {name}: the file is empty")
     return fill_in(text, game, answers, turn_limit)
 
 

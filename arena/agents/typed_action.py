@@ -11,7 +11,6 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from unicodedata import normalize
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -22,6 +21,7 @@ from arena.agents.reply.reading import correction, fitting_actions
 from arena.core.action import Action, Speech, normalise
 from arena.core.errors import ActionError
 from arena.core.observation import Observation
+from arena.core.text import plain_letters
 
 COMMANDS = ("table", "all", "help")
 """Words that a person may type instead of an action; `HumanAgent` carries them out."""
@@ -46,7 +46,7 @@ def parse(answer: str, observation: Observation) -> Action:
     if speech is not None:
         observation.legal_actions.check(speech)
         return speech
-    answer = normalize("NFKC", answer)  # Full-width letters, for example.
+    answer = plain_letters(answer)
     wanted = normalise(answer)
     legal = {normalise(str(action)): action for action in observation.legal_actions}
     fitting = [action for text, action in legal.items() if wanted and text.startswith(wanted)]

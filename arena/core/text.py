@@ -92,6 +92,14 @@ def _without_quotes(line: str) -> str:
     return _INVISIBLE.sub("", _QUOTE.sub("'", line))
 
 
+def plain_letters(text: str) -> str:
+    """Return text with ordinary letters in place of full-width ones and other forms (NFKC).
+
+    Letter by letter: to normalise many combining marks together takes quadratic time.
+    """
+    return text if text.isascii() else "".join(normalize("NFKC", letter) for letter in text)
+
+
 def quote(text: str) -> str:
     """Return free text between double quotes, none of which is within the text."""
     return f'"{one_line(text)}"'

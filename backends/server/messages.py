@@ -108,7 +108,7 @@ class EndpointBody(RequestBody):
 
 
 class CalledFunction(RequestBody):
-    """Name and arguments of a call, in a message; the arguments are a JSON text."""
+    """Name of a function and, for a call in a message, its arguments as a JSON text."""
 
     name: str
     arguments: str = "{}"
@@ -170,17 +170,11 @@ class ToolDefinition(RequestBody):
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
 
 
-class FunctionName(RequestBody):
-    """The name of a function."""
-
-    name: str
-
-
 class NamedToolChoice(RequestBody):
     """The choice of one function that the model must call."""
 
     type: Literal["function"]
-    function: FunctionName
+    function: CalledFunction
 
 
 class ParsedCall(BaseModel):

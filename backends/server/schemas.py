@@ -179,16 +179,14 @@ class SamplingBody(EndpointBody):
         Raises ApiError if there is more than one.
         """
         outputs = self.structured_outputs
-        choices = (self.guided_choice, outputs.choice)
-        patterns = (self.guided_regex, outputs.regex)
         schemas = (self.guided_json, outputs.json_schema, self.response_format.answer_schema)
-        grammars = (self.guided_grammar, outputs.grammar)
-        given = [
-            *(OutputConstraint(grammar=grammar) for grammar in grammars if grammar),
-            *(OutputConstraint(choice=choice) for choice in choices if choice),
-            *(OutputConstraint(regex=regex) for regex in patterns if regex),
-            *(OutputConstraint(json_schema=schema) for schema in schemas if schema is not None),
+        forms = [
+            *(OutputConstraint(choice=choice) for choice in (self.guided_choice, outputs.choice)),
+            *(OutputConstraint(regex=regex) for regex in (self.guided_regex, outputs.regex)),
+            *(OutputConstraint(grammar=each) for each in (self.guided_grammar, outputs.grammar)),
+            *(OutputConstraint(json_schema=schema) for schema in schemas),
         ]
+        given = [form for form in forms if form != OutputConstraint()]
         if len(given) > 1:
             raise invalid_value(
                 "structured_outputs",

@@ -574,6 +574,8 @@ def test_a_reply_of_ten_megabytes_does_not_hold_up_the_event_loop(unit: str) -> 
         "\n",
         "not accuse Plum, Rope, Hall ",
         "İ ",
+        "a\u0301\u0323\u0301\u0323",
+        "\u0301\u0323",
     ],
 )
 def test_a_megabyte_takes_bounded_time(unit: str) -> None:

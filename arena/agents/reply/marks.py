@@ -135,13 +135,11 @@ class ReplyLine:
 
 def lines(text: str) -> list[ReplyLine]:
     """Return the last lines that hold words, fences of code left out."""
-    found: list[ReplyLine] = []
-    at, heading = max(0, len(text) - 200 * MAX_LINES), ""
-    for raw in text[at:].split("\n")[-MAX_LINES:]:
-        start = text.find(raw, at)
-        at = start + len(raw)
+    found, heading = list[ReplyLine](), ""
+    for match in list(re.finditer(r"[^\n]+", text))[-MAX_LINES:]:
+        raw, at = match[0], match.end()
         marker = _MARKER.match(raw)
-        begin = start + (marker.end() if marker else 0)
+        begin = match.start() + (marker.end() if marker else 0)
         content = text[begin:at]
         if not re.search(r"\w", content) or content.strip().startswith(("```", "~~~")):
             continue

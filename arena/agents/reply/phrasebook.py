@@ -36,7 +36,6 @@ FILLERS = frozenset(
 )
 """Words that do not count, unless an action of the game has them."""
 
-
 WORD = re.compile(r"[^\W_]+")
 """The words of `arena.core.action.normalise`: all else only separates them."""
 

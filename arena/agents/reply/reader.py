@@ -41,7 +41,6 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
-from unicodedata import normalize
 
 from arena.agents.reply import context
 from arena.agents.reply.marks import (
@@ -68,7 +67,7 @@ from arena.agents.reply.reading import (
 )
 from arena.core.action import Speech, normalise
 from arena.core.observation import Observation
-from arena.core.text import one_line
+from arena.core.text import one_line, plain_letters
 from arena.llm.backend import FinishReason
 
 MAX_REPLY, MAX_READ = 1 << 20, 1 << 14
@@ -126,7 +125,7 @@ def _without_cut_call(text: str) -> str:
         if call.start() < at:
             continue
         try:
-            at = DECODER.raw_decode(text, max(text.find("{", call.start()), 0))[1]
+            at = DECODER.raw_decode(text, text.index("{", call.start()))[1]
         except (ValueError, RecursionError):
             return text[: call.start()]
     return text
@@ -155,7 +154,7 @@ def read_reply(
     if not any(character.isprintable() and not character.isspace() for character in shown):
         return failed("truncated" if cut else "empty", text[-EXCERPT_LENGTH:])
     reading = _Reply(shown, observation, cut).read()
-    if reading.action is None and (plain := normalize("NFKC", shown)[-MAX_READ:]) != shown:
+    if reading.action is None and (plain := plain_letters(shown)[-MAX_READ:]) != shown:
         again = _Reply(plain, observation, cut).read()
         return reading if again.action is None else again
     return reading

@@ -6,7 +6,7 @@ to check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -122,6 +122,11 @@ class LeducBetting:
         rounds, left = (*self.rounds, ""), self.left
         return LeducBetting(rounds, self.chips, self.most_raises, left[0], len(left), left)
 
+    def folds(self, names: Sequence[str]) -> str:
+        """Return who has folded, in words."""
+        folded = [name for seat, name in enumerate(names) if seat not in self.left]
+        return f"{' and '.join(folded)} fold{'s' if len(folded) == 1 else ''}"
+
     def __str__(self) -> str:
         return "/".join(self.rounds)
 
@@ -132,15 +137,20 @@ def strength(card: str, board: str) -> int:
     return len(RANKS) if card == board else RANKS.index(card)
 
 
+def winners(left: Sequence[int], cards: Sequence[str], board: str) -> Sequence[int]:
+    """Return those of the players left whose hands are best; a single one needs no cards."""
+    if len(left) == 1:
+        return left
+    strengths = [strength(cards[seat], board) for seat in left]
+    return [seat for seat, each in zip(left, strengths, strict=True) if each == max(strengths)]
+
+
 def chips_won(betting: LeducBetting, cards: tuple[str, ...], board: str) -> tuple[float, ...]:
     """Return what each player wins in a finished hand; equal hands share the pot."""
     won = [-float(chips) for chips in betting.chips]
-    winners = betting.left
-    if len(winners) > 1:
-        best = max(strength(cards[seat], board) for seat in winners)
-        winners = tuple(seat for seat in winners if strength(cards[seat], board) == best)
-    for seat in winners:
-        won[seat] += betting.pot / len(winners)
+    best = winners(betting.left, cards, board)
+    for seat in best:
+        won[seat] += betting.pot / len(best)
     return tuple(won)
 
 

@@ -39,7 +39,7 @@ from games.leduc_poker.betting import (
     LeducShowdown,
     card_chances,
     chips_won,
-    strength,
+    winners,
 )
 
 if TYPE_CHECKING:
@@ -222,13 +222,11 @@ class LeducState(State):
     def reason(self) -> str:
         names, left = self.game.seat_names, self.betting.left
         if len(left) == 1:
-            folded = [names[seat] for seat in range(len(names)) if seat not in left]
-            return f"{' and '.join(folded)} fold{'s' if len(folded) == 1 else ''}"
-        best = max(strength(self.cards[seat], self.board) for seat in left)
-        winners = [seat for seat in left if strength(self.cards[seat], self.board) == best]
-        if len(winners) > 1:
+            return self.betting.folds(names)
+        best = winners(left, self.cards, self.board)
+        if len(best) > 1:
             if len(names) == 2:
                 return "both hands are equal"
-            return f"{' and '.join(names[seat] for seat in winners)} have equal hands"
-        hand = "a pair" if self.cards[winners[0]] == self.board else "the higher card"
-        return f"{names[winners[0]]} has {hand}"
+            return f"{' and '.join(names[seat] for seat in best)} have equal hands"
+        hand = "a pair" if self.cards[best[0]] == self.board else "the higher card"
+        return f"{names[best[0]]} has {hand}"

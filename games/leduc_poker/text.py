@@ -13,7 +13,7 @@ from games.leduc_poker.betting import (
     BoardCardDealt,
     HoleCardDealt,
     LeducMoved,
-    strength,
+    winners,
 )
 from games.leduc_poker.betting import LeducShowdown as Shown
 from games.leduc_poker.game import LeducPoker
@@ -199,13 +199,11 @@ class LeducView:
         notes, names = self._notes, self._game.seat_names
         left = notes.betting.left
         if len(left) == 1:
-            folded = [names[seat] for seat in range(len(names)) if seat not in left]
-            verb = "folds" if len(folded) == 1 else "fold"
-            return f"{' and '.join(folded)} {verb}; {names[left[0]]} takes the pot."
+            return f"{notes.betting.folds(names)}; {names[left[0]]} takes the pot."
         if not notes.is_shown:
             return f"Pot: {notes.betting.pot} chips."
-        best = max(strength(notes.cards[seat], notes.board) for seat in left)
-        winners = [seat for seat in left if strength(notes.cards[seat], notes.board) == best]
-        if len(winners) > 1:
+        cards = [notes.cards.get(seat, "") for seat in range(len(names))]
+        best = winners(left, cards, notes.board)
+        if len(best) > 1:
             return "Equal hands share the pot."
-        return f"{names[winners[0]]} takes the pot of {notes.betting.pot} chips."
+        return f"{names[best[0]]} takes the pot of {notes.betting.pot} chips."

@@ -176,7 +176,7 @@ def test_a_cluster_without_room(
     async def never(host: EmbeddedHost) -> None:
         raise AssertionError
 
-    with pytest.raises(StopPlaying, match=r"no room .*--set servers=9.* of 3 cores free"):
+    with pytest.raises(StopPlaying, match=r"no room .*servers=9.* of 3 cores free"):
         run(cluster, Table(tmp_path, model), never, servers=9)
     assert not ray.is_initialized()
 

@@ -43,15 +43,10 @@ def vector(
         UsageError: An argument does not fit the game.
     """
     # Imported here: Gymnasium takes longer to import than the rest of arena.
-    from arena.core.errors import UsageError
     from arena.envs.vector_env import VectorMultiAgentEnv
     from arena.plugins.loader import make_game
 
-    if isinstance(game, str):
-        game = make_game(game, **options)
-    elif options:
-        raise UsageError(f"{game!r} has its options already; leave out {', '.join(options)}")
-    return VectorMultiAgentEnv(game, num_envs, max_turns)
+    return VectorMultiAgentEnv(make_game(game, **options), num_envs, max_turns)
 
 
 # Registration with Gymnasium

@@ -77,10 +77,7 @@ class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
         Raises:
             UsageError: An argument does not fit the game.
         """
-        if isinstance(game, str):
-            game = make_game(game, **options)
-        elif options:
-            raise UsageError(f"{game!r} has its options already; leave out {', '.join(options)}")
+        game = make_game(game, **options)
         self.env = MultiAgentEnv(game, max_turns)
         if player not in self.env.possible_agents:
             raise UsageError(f"player={player}: the seats go from 0 to {game.num_players - 1}")

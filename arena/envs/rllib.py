@@ -175,10 +175,7 @@ def masked_ppo(
     Raises:
         UsageError: An argument does not fit the game.
     """
-    if isinstance(game, str):
-        game = make_game(game, **options)
-    elif options:
-        raise UsageError(f"{game!r} has its options already; leave out {', '.join(options)}")
+    game = make_game(game, **options)
     module = RLModuleSpec(
         module_class=ActionMaskingTorchRLModule,
         observation_space=masked_vectors(game),

@@ -96,11 +96,10 @@ def masked_ppo(
     Raises:
         UsageError: An argument does not fit the game.
     """
-    if isinstance(game, str):
-        game, options = make_game(game, **options), {}
+    game = make_game(game, **options)
 
     def make() -> FlatActionMaskEnv:
-        return masked_env(game, player, opponents, max_turns, **options)
+        return masked_env(game, player, opponents, max_turns)
 
     # A game has a natural end, so returns are not discounted.
     chosen = {"gamma": 1.0, "seed": seed, **(settings or {})}
@@ -202,7 +201,7 @@ class SeatVecEnv(VecEnv):
         Raises:
             UsageError: An argument does not fit the game.
         """
-        game = make_game(game, **options) if isinstance(game, str) else game
+        game = make_game(game, **options)
         if not 0 <= player < game.num_players:
             raise UsageError(f"player={player}: the seats go from 0 to {game.num_players - 1}")
         if num_envs < 1:

@@ -90,13 +90,19 @@ def game_class(name: str) -> type[Game]:
     return found
 
 
-def make_game(name: str, /, **options: JsonValue) -> Game:
+def make_game(name: str | Game, /, **options: JsonValue) -> Game:
     """Make a game by its name, to which options may be added: `open_spiel/go:board_size=9`.
+
+    A game is returned as it is, and takes no options.
 
     Raises:
         UsageError: An unknown name, a wrong option or an option that is given twice.
         ArenaError: The class of the game cannot be loaded, or its code fails.
     """
+    if isinstance(name, Game):
+        if options:
+            raise UsageError(f"{name!r} has its options already; leave out {', '.join(options)}")
+        return name
     name, _, inline = name.partition(":")
     # No value has a comma here; `options` can hold any value.
     for item in inline.split(",") if inline else ():

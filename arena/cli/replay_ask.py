@@ -72,7 +72,7 @@ def to_json(
     agreement: PolicyAgreement, comparisons: list[Comparison], questions: int
 ) -> dict[str, JsonValue]:
     """Return the result for `--json`; `questions` is the number of decisions of the replay."""
-    from arena.evaluation.report_parts import Interval
+    from arena.evaluation.records import Interval
     from arena.evaluation.statistics import rate
 
     same = sum(each.is_same for each in comparisons)
@@ -155,7 +155,7 @@ class AgreementTables:
 
     def _share_of_equal_moves(self) -> str:
         from arena.evaluation.formatting import percent
-        from arena.evaluation.report_parts import Interval
+        from arena.evaluation.records import Interval
         from arena.evaluation.statistics import rate
 
         total = len(self._comparisons)

@@ -17,7 +17,7 @@ from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import LONGEST_QUOTE, percentage, pluralize, real_minus, shorten
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

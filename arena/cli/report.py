@@ -109,7 +109,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
 
 
 def _csv_rows(report: Report) -> list[list[object]]:
-    from arena.evaluation.report_parts import Interval
+    from arena.evaluation.records import Interval
 
     units = {measure.name: measure.unit for measure in report.measures}
     game = [report.game, json.dumps(report.options), report.settings["text_level"]]

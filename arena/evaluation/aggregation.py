@@ -16,7 +16,7 @@ from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage
 from arena.evaluation.paired import compare, holm, leading_games
-from arena.evaluation.records import LUCK, TEAM, GameResult
+from arena.evaluation.records import LUCK, TEAM, GameResult, Interval
 from arena.evaluation.report import (
     LuckAdjusted,
     PairedComparison,
@@ -25,7 +25,6 @@ from arena.evaluation.report import (
     SeatEffect,
     SequentialResult,
 )
-from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import design_text, stopping_notes
 from arena.evaluation.statistics.confidence_sequence import (
     MIN_GAMES,

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import UNKNOWN, decimal, percentage, share_digits
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -16,9 +16,8 @@ from scipy.special import ndtri
 
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.records import Estimate, GameResult
+from arena.evaluation.records import CountRange, Estimate, GameResult, Interval
 from arena.evaluation.report import PairedComparison
-from arena.evaluation.report_parts import CountRange, Interval
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics import (
     LEVEL,

@@ -1,11 +1,13 @@
-"""The records of evaluation: a game of a schedule, its result, an estimate."""
+"""The records of evaluation: a game of a schedule, its result, estimates and intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from arena.core.analysis import WeightedSum
 from arena.core.outcome import ReturnScale
@@ -125,8 +127,8 @@ class GameResult:
 class Estimate:
     """A value and its interval, of 95 % unless stated otherwise.
 
-    A value that is unknown is NaN; an end that is unknown is infinite. `report.Interval` is the
-    same for people and files.
+    A value that is unknown is NaN; an end that is unknown is infinite. `Interval` is the same
+    for people and files.
     """
 
     value: float
@@ -140,3 +142,63 @@ class Estimate:
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
+
+
+LARGEST = 1e15
+"""No rate, rating or sum is larger. A larger value is damaged and cannot be drawn."""
+
+
+def _finite(value: object) -> object:
+    """Turn NaN, infinity and numbers above `LARGEST` into None; pydantic judges other types."""
+    return None if isinstance(value, int | float) and not abs(value) <= LARGEST else value
+
+
+Number = Annotated[float | None, BeforeValidator(_finite)]
+"""A finite number, or None where it is unknown."""
+
+
+class ReportPart(BaseModel):
+    """A part of a report. Fields that are not known are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Interval(ReportPart):
+    """A value and its 95 % interval; None where it is unknown or unbounded."""
+
+    value: Number = None
+    low: Number = None
+    high: Number = None
+    n: int = 0
+    """Independent units (deals) that it is computed from."""
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Self:
+        """Return the interval of an estimate, with six decimals; infinite ends become None."""
+        value, low, high = (round(x, 6) for x in (estimate.value, estimate.low, estimate.high))
+        return cls(value=value, low=low, high=high, n=estimate.n)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """True if the interval is known and on one side of 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    @classmethod
+    def within(cls, worst: Interval, best: Interval) -> Self:
+        """Return the bounds of an unknown value: the interval of its worst to its best case."""
+        return cls(low=worst.low, high=best.high, n=worst.n)
+
+    def complement(self) -> Self:
+        """Return the interval of 1 - value: a share, counted for the other side."""
+        value, low, high = (None if x is None else 1 - x for x in (self.value, self.high, self.low))
+        return type(self)(value=value, low=low, high=high, n=self.n)
+
+
+class CountRange(NamedTuple):
+    """The least and the greatest of some counts; a list of two numbers in JSON."""
+
+    low: int = 0
+    high: int = 0
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"

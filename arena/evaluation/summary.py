@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
-from arena.evaluation.records import LEGAL_RATE, Ending, Estimate, GameResult
-from arena.evaluation.report import Report
-from arena.evaluation.report_parts import (
+from arena.evaluation.records import LEGAL_RATE, Ending, Estimate, GameResult, Interval
+from arena.evaluation.report import (
     CalibrationBin,
-    Interval,
     ModelUsage,
     NoFallback,
     OutcomeShares,
     PlayerReport,
     ReplyCounts,
+    Report,
     TurnSeries,
 )
 from arena.evaluation.scoring import measures_of

@@ -18,8 +18,8 @@ from arena.evaluation.formatting import (
     percent,
     percent_range,
 )
-from arena.evaluation.report import Report
-from arena.evaluation.report_parts import Interval, OutcomeShares, PlayerReport
+from arena.evaluation.records import Interval
+from arena.evaluation.report import OutcomeShares, PlayerReport, Report
 from arena.evaluation.verdict import adjustment_text
 
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
-from arena.evaluation.records import Slot
+from arena.evaluation.records import CountRange, Slot
 from arena.evaluation.report import ScheduleBalance
-from arena.evaluation.report_parts import CountRange
 from arena.evaluation.schedule import deal_seed
 
 LineUp = tuple[str, ...]

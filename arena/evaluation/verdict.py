@@ -8,8 +8,14 @@ from dataclasses import dataclass, replace
 from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage, pluralize
 from arena.evaluation.formatting import amount, amount_range, number, par_text, percent
-from arena.evaluation.report import LuckAdjusted, PairedComparison, Report, SequentialResult
-from arena.evaluation.report_parts import Interval, PlayerReport
+from arena.evaluation.records import Interval
+from arena.evaluation.report import (
+    LuckAdjusted,
+    PairedComparison,
+    PlayerReport,
+    Report,
+    SequentialResult,
+)
 
 TRUNCATED_LIMIT = 0.1
 """Share of truncated games above which a result says so. Played to the end, they could move a mean

@@ -21,7 +21,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from arena.core.text import MINUS, printable, shorten
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 
 WIDTH = 400
 """Width of every chart. Text of 12 units is legible on a telephone and not coarse on a desk."""

@@ -17,8 +17,8 @@ from arena.core.text import decimal, pluralize, printable, shorten
 from arena.episodes.files import write_whole
 from arena.evaluation import formatting
 from arena.evaluation.formatting import options_in_words, par_text
-from arena.evaluation.report import PairResult, Report
-from arena.evaluation.report_parts import Interval, PlayerReport, TurnSeries
+from arena.evaluation.records import Interval
+from arena.evaluation.report import PairResult, PlayerReport, Report, TurnSeries
 from arena.evaluation.verdict import Sentence, adjustment_text, headline, other_estimates
 from replays.html_report.charts import (
     MARKS,

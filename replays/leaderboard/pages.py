@@ -18,7 +18,7 @@ from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standi
 from arena.evaluation.benchmark.submission import PlayedTask
 from arena.evaluation.formatting import amount, options_in_words
 from arena.evaluation.paired import games_needed_for_rates
-from arena.evaluation.report_parts import CountRange, Interval
+from arena.evaluation.records import CountRange, Interval
 from arena.evaluation.statistics import rate
 from arena.evaluation.verdict import adjustment_text
 from replays.html_report.charts import (

@@ -6,7 +6,7 @@ import pytest
 
 from arena.core.text import bits_text, decimal, percentage, real_minus
 from arena.evaluation.formatting import percent
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 
 
 @pytest.mark.parametrize(

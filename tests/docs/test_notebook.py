@@ -12,8 +12,7 @@ from arena.core.outcome import Outcome
 from arena.episodes.html_table import MAX_ROWS, html_table
 from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header
-from arena.evaluation.report import Report
-from arena.evaluation.report_parts import PlayerReport
+from arena.evaluation.report import PlayerReport, Report
 from arena.plugins.loader import make_game
 
 ROOT = Path(__file__).parents[2]

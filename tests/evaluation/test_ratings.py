@@ -14,8 +14,7 @@ from scipy.optimize import minimize
 
 from arena.core.analysis import WeightedSum
 from arena.core.errors import UsageError
-from arena.evaluation.records import AS_ROLE, TEAM, GameResult, SeatResult, Slot
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import AS_ROLE, TEAM, GameResult, Interval, SeatResult, Slot
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
     Ints,

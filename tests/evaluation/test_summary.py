@@ -30,9 +30,8 @@ from arena.evaluation.analysis import (
     GroupedAnalyses,
 )
 from arena.evaluation.formatting import Grid, percent
-from arena.evaluation.records import GameResult, Role, SeatResult, Slot
+from arena.evaluation.records import GameResult, Interval, Role, SeatResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.report_parts import Interval
 from arena.evaluation.schedule import (
     ExperimentSetup,
     evaluation_schedule,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from replays.html_report.charts import (
     WIDTH,
     ChartAxis,

@@ -17,8 +17,8 @@ import pytest
 from arena.core.errors import ArenaError
 from arena.core.text import decimal, shorten
 from arena.evaluation.formatting import interval_text, value_text
+from arena.evaluation.records import Interval
 from arena.evaluation.report import Report
-from arena.evaluation.report_parts import Interval
 from replays.html_report import write_html
 
 VOID = {"meta", "br"}

@@ -16,7 +16,7 @@ from training_rows import CONFIG, around, evaluated, rows
 from arena.core.errors import ArenaError
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
 from replays.html_report.training_report import render, write_training_report
 from replays.html_report.transcripts import transcript_pairs

@@ -11,7 +11,7 @@ from rich.console import Console
 from training_rows import CONFIG, rows
 
 from arena.core.text import clock, short_count
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from replays.tui.training import TrainingLive, sparkline
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import sampling_rate, time_split

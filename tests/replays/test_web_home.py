@@ -257,7 +257,7 @@ def test_what_cannot_be_compared_is_not_drawn_together(tmp_path: Path) -> None:
     assert "cannot be compared" in view["verdict"][0]
     assert not any(part["charts"] for part in view["sections"])
     runs = [
-        write_run(tmp_path / f"run of {game}", rows(12), "stopped", game=game)
+        write_run(tmp_path / f"run of {game}", rows(12), "stopped", game=game).folder
         for game in ("cluedo", "leduc_poker")
     ]
     titles = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from trainers.config.config import TrainConfig
 from trainers.runs.records import GroupCounts, HeldOutResult, StepRecord, TermMean, TokenCounts
 

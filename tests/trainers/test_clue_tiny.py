@@ -16,7 +16,7 @@ from arena.core.observation import TextLevel
 from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.report_parts import ReplyCounts
+from arena.evaluation.report import ReplyCounts
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule, play_slot, run_schedule
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

@@ -23,8 +23,7 @@ from arena.episodes.executors import LocalExecutor
 from arena.episodes.files import write_whole
 from arena.episodes.job import LOOKAHEAD, GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.record import Episode
-from arena.evaluation.records import Slot
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics import clustered_mean, rate
 from arena.llm.service import LLMService

@@ -12,7 +12,7 @@ import numpy as np
 
 from arena.core.text import pluralize
 from arena.episodes.record import Episode
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from arena.evaluation.statistics import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.rewards import RewardBreakdown

@@ -9,7 +9,7 @@ from typing import Literal
 
 from arena.core.outcome import WIN_RATE
 from arena.core.text import printable
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from trainers.runs.records import StepRecord
 
 PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "other")

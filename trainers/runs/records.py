@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 
 
 class Record(BaseModel):

@@ -9,7 +9,7 @@ from arena.agents.seating import default_opponent
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import duration_in_words, percentage, pluralize, printable
 from arena.evaluation.formatting import amount, number, percent
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.rewards.scoring import default_reward
 from trainers.runs.figures import finite

@@ -12,7 +12,7 @@ from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE
 from arena.core.text import clock, decimal, percentage, short_count
 from arena.evaluation.formatting import Grid, amount, par_text, percent
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, key_order

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, played

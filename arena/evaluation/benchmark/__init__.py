@@ -34,8 +34,7 @@ from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import UNKNOWN, decimal, first_fault, percentage, pluralize, shorten
 from arena.evaluation.formatting import amount, escape_markdown, percent
-from arena.evaluation.records import Slot
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
 

@@ -19,9 +19,8 @@ from arena.evaluation.benchmark.submission import (
     Submission,
     ahead_of_baseline,
 )
-from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.records import GameResult, Interval, SeatResult, Slot
 from arena.evaluation.report import PairResult
-from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import MODEL_MEASURES, measures_of
 from arena.evaluation.statistics import ratio_of_sums
 from arena.evaluation.statistics.ratings import Ratings, rate

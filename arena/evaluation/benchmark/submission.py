@@ -25,9 +25,8 @@ from arena.evaluation.benchmark import (
     read_model,
     read_suite,
 )
-from arena.evaluation.records import ANSWERED, RESULTS, GameResult
+from arena.evaluation.records import ANSWERED, RESULTS, GameResult, Interval
 from arena.evaluation.report import Report
-from arena.evaluation.report_parts import Interval
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Results

@@ -11,8 +11,8 @@ from arena.evaluation import verdict
 from arena.evaluation.aggregation import stored_report
 from arena.evaluation.formatting import Grid, amount, in_unit, options_in_words, p_text
 from arena.evaluation.paired import SharedGames, compare_evaluations
+from arena.evaluation.records import Interval
 from arena.evaluation.report import PairedComparison, Report
-from arena.evaluation.report_parts import Interval
 from arena.evaluation.store import Results
 from arena.evaluation.tables import grids
 from replays.html_report.charts import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.core.errors import ArenaError
-from arena.evaluation.report_parts import Interval
+from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
 from backends.embedded.architecture import read_architecture
 from trainers.algorithms.sequences import TokenSequence

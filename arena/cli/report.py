@@ -69,8 +69,7 @@ class ReportFlags:
         from rich.text import Text
 
         from arena.evaluation.formatting import escape_markdown
-        from arena.evaluation.tables import grids
-        from arena.evaluation.verdict import definitions, sentences
+        from arena.evaluation.verdict import definitions, grids, sentences
 
         verdict, *others = sentences(report)
         texts = [*others, *(definitions(report) if self.explain else ())]

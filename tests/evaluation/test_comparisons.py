@@ -27,8 +27,7 @@ from arena.evaluation.paired import (
 from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.statistics import Sums, difference_of_ratios
-from arena.evaluation.tables import grids
-from arena.evaluation.verdict import sentences
+from arena.evaluation.verdict import grids, sentences
 from arena.plugins.loader import make_game
 from replays.html_report.page import render
 

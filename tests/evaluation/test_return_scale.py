@@ -38,8 +38,7 @@ from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics import clustered_mean
 from arena.evaluation.statistics.confidence_sequence import log_capital
-from arena.evaluation.tables import grids
-from arena.evaluation.verdict import sentences
+from arena.evaluation.verdict import grids, sentences
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
 

@@ -40,8 +40,7 @@ from arena.evaluation.schedule import (
 )
 from arena.evaluation.statistics import rate, student_mean, worst_cases
 from arena.evaluation.summary import Sample, calibration_error, calibration_of
-from arena.evaluation.tables import grids
-from arena.evaluation.verdict import sentences
+from arena.evaluation.verdict import grids, sentences
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

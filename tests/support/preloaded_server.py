@@ -26,7 +26,7 @@ LIGHT = (
     "arena.cli.experiment",
     "arena.evaluation.aggregation",
     "arena.evaluation.schedule",
-    "arena.evaluation.tables",
+    "arena.evaluation.verdict",
     "backends.openai_http",
     "games.cluedo.game",
     "openai",

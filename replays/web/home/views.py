@@ -14,7 +14,7 @@ from arena.evaluation.paired import SharedGames, compare_evaluations
 from arena.evaluation.records import Interval
 from arena.evaluation.report import PairedComparison, Report
 from arena.evaluation.store import Results
-from arena.evaluation.tables import grids
+from arena.evaluation.verdict import grids
 from replays.html_report.charts import (
     MARKS,
     ChartAxis,

@@ -15,6 +15,7 @@ from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
+from arena.core.version import __version__
 from arena.episodes.files import write_whole
 from arena.evaluation.records import RESULTS
 from arena.llm.config import setting
@@ -82,6 +83,7 @@ class SuiteRun:
 
     def _check_folder(self) -> None:
         from arena.evaluation.benchmark import SUITE_FILE, read_suite
+        from arena.evaluation.store import Results
 
         path = self.folder / SUITE_FILE
         if self.flags.dry_run and not path.exists():
@@ -101,6 +103,17 @@ class SuiteRun:
                 f"--resume: {self.folder} is a run of {found.label} ({found.sha256[:12]}…), not of "
                 f"{self.suite.label} ({self.suite.sha256[:12]}…)"
             )
+        for results in sorted(self.folder.glob(f"*/{RESULTS}")):
+            # A run that was killed while it created the file has left none that can be read.
+            version = __version__
+            with suppress(ArenaError), Results.read(results) as begun:
+                version = begun.experiment.arena
+            # Bots, prompts and rules of two versions differ: the mixture could not be verified.
+            if version != __version__:
+                raise UsageError(
+                    f"--resume: {results} was begun with arena {version}, this is {__version__}; "
+                    "continue with that version, or start a new run"
+                )
 
     def play(self) -> int:
         """Play the missing games of all tasks; return the exit code."""

@@ -18,6 +18,7 @@ import pytest
 from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
 from numpy.typing import NDArray
 from slot_games import play_by_bots
+from student import student_mean
 from test_ratings import uneven_games
 
 from arena.core.outcome import ReturnScale
@@ -29,7 +30,6 @@ from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.statistics import (
     clustered_mean,
     rate,
-    student_mean,
     worst_cases,
 )
 from arena.evaluation.statistics.confidence_sequence import (

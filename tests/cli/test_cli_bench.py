@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,19 @@ def test_a_run_of_another_suite_is_not_continued(
     words = ("--player", "bot:novice", "--resume", "--out", folder)
     assert bench("run", second, *words) == 2
     assert "is a run of small 1" in capsys.readouterr().err
+
+
+def test_a_run_of_another_version_is_not_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = write_suite(tmp_path / "a.json", task("one", 2, 2, max_turns=2))
+    folder = submit(suite, "bot:novice", tmp_path / "run")
+    with closing(sqlite3.connect(folder / "one" / "results.sqlite")) as database:
+        database.execute("UPDATE experiment SET arena = '0.0.9'")
+        database.commit()
+    words = ("--player", "bot:novice", "--resume", "--out", folder)
+    assert bench("run", suite, *words) == 2
+    assert "was begun with arena 0.0.9" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_one_clear_line(

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
+from student import student_mean
 
 from arena.evaluation.paired import games_needed, games_needed_for_rates
 from arena.evaluation.records import Estimate
@@ -23,7 +24,6 @@ from arena.evaluation.statistics import (
     difference_of_ratios,
     rate,
     ratio_of_sums,
-    student_mean,
 )
 
 Floats = NDArray[np.float64]

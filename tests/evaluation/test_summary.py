@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
+from student import student_mean
 
 from arena.agents.chat import ChatOptions
 from arena.core.analysis import WeightedSum
@@ -38,7 +39,7 @@ from arena.evaluation.schedule import (
     play_slot,
     stopping_notes,
 )
-from arena.evaluation.statistics import rate, student_mean, worst_cases
+from arena.evaluation.statistics import rate, worst_cases
 from arena.evaluation.summary import Sample, calibration_error, calibration_of
 from arena.evaluation.verdict import grids, sentences
 from arena.llm.backend import Request

@@ -21,6 +21,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic.fields import FieldInfo
 
 from arena.cli.completion import complete_game
+from arena.cli.help import command_words
 from arena.core.errors import UsageError
 from arena.core.observation import TextLevel
 from arena.core.seeds import draw_seed
@@ -292,7 +293,7 @@ class Sources:
         values: Mapping[str, Any],
         assignments: Iterable[str],
     ) -> None:
-        self._path = _path(ctx)
+        self._path = command_words(ctx)
         known = {
             name
             for of in configs
@@ -375,15 +376,6 @@ def typed_names(ctx: typer.Context) -> frozenset[str]:
     """Return the names of the flags and keys on the command line."""
     keys = {text.partition("=")[0] for text in ctx.params.get("set_values") or ()}
     return (parameters_from(ctx, "COMMANDLINE") - {"set_values"}) | keys
-
-
-def _path(ctx: Any) -> list[str]:
-    """Return the words of the command behind `arena`."""
-    words = [ctx.info_name or ""]
-    while ctx.parent is not None and ctx.parent.parent is not None:
-        ctx = ctx.parent
-        words.insert(0, ctx.info_name or "")
-    return words
 
 
 def _parameters_of(group: Any) -> Iterator[inspect.Parameter]:

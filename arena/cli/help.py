@@ -197,7 +197,7 @@ class ArenaCommand(TyperCommand):
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write usage, summary, examples and flags; the complete help has the keys too."""
-        command = _path(ctx)
+        command = " ".join(command_words(ctx))
         shown = basics = BASICS.get(command)
         if ctx.obj and ctx.obj.get(HELP_ALL):
             basics = None
@@ -256,13 +256,13 @@ def write_definitions(formatter: HelpFormatter, rows: Sequence[tuple[str, str]])
             start = ""
 
 
-def _path(ctx: Context) -> str:
-    """Return the words of the command behind `arena`: `play`, `atropos train`."""
+def command_words(ctx: Context) -> list[str]:
+    """Return the words of the command behind `arena`: `["play"]`, `["atropos", "train"]`."""
     words = [ctx.info_name or ""]
     while ctx.parent is not None and ctx.parent.parent is not None:
         ctx = ctx.parent
         words.insert(0, ctx.info_name or "")
-    return " ".join(words)
+    return words
 
 
 def _spelling(param: TyperArgument | TyperOption) -> str:

@@ -229,16 +229,12 @@ class EntryList:
 
 
 def distinct(entries: Sequence[EntryJson]) -> list[EntryJson]:
-    """Return the entries with different titles: equal ones get the name of their folder or file."""
+    """Return copies with different titles: equal ones get their folder or file."""
     counts = Counter((entry["kind"], entry["title"]) for entry in entries)
-    named: list[EntryJson] = []
-    for entry in entries:
-        folder = entry["path"].removesuffix(f"/{RESULTS}")
-        same = counts[entry["kind"], entry["title"]] > 1 and folder != entry["title"]
-        # A copy: the entries are cached.
-        named.append(entry.copy())
-        if same:
-            named[-1]["title"] += f" ({printable(folder)})"
+    named = [entry.copy() for entry in entries]
+    for entry in named:
+        if counts[entry["kind"], entry["title"]] > 1:
+            entry["title"] += f" ({printable(entry['path'].removesuffix(f'/{RESULTS}'))})"
     return named
 
 

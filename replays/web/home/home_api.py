@@ -47,16 +47,9 @@ RUN_REPORT = "/report"
 MAX_CACHED = 16
 QUICK_SECONDS = 0.5
 """A view that takes longer is not made after each change of its files."""
-REPORT_POLICY = "; ".join(
-    (
-        "sandbox",
-        "default-src 'none'",
-        "style-src 'unsafe-inline'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+REPORT_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 )
 """Of HTML reports: no script runs and nothing is loaded, whatever a file in the folder contains."""
 

@@ -25,7 +25,7 @@ WORLDS = 20
 """Worlds among which the simulations of a decision with hidden information are divided."""
 
 MOST_MOVES = 4_000
-"""Moves that are applied in the search for the worlds of a decision."""
+"""Moves that are applied in the search for the worlds of a decision; half of them for the first."""
 
 MOST_FAILURES = 8
 """Failed continuations of a world, after which an earlier decision is taken back."""
@@ -40,7 +40,7 @@ class TreeSearch:
     The bot does not see hidden state: it has the observation of its seat only. Without hidden
     information the moves in it lead to the position. With hidden information up to 20 worlds are
     searched, in which the seat was shown the same texts before the same moves of its own; others
-    and chance move at random in them, which is no posterior. If no world is found within 4,000
+    and chance move at random in them, which is no posterior. If no world is found within 2,000
     moves, as in games that deal whole hands, a random legal move is played.
     """
 
@@ -50,7 +50,7 @@ class TreeSearch:
         if not game.compute(is_searchable, rng=seat.rng):
             raise UsageError(
                 f"{game.name}: bot:mcts plays no game with simultaneous moves, with rewards before "
-                "the end, with chance of its own or in Python; bot:random plays every game"
+                "the end, with chance of its own or in Python, nor bridge; bot:random plays any"
             )
         self._game, self._rng = game, seat.rng
 
@@ -66,9 +66,10 @@ def is_searchable(game: OpenSpielGame, rng: random.Random) -> bool:
     kind, types = game.spiel.get_type(), library.pyspiel().GameType
     terminal = kind.reward_model == types.RewardModel.TERMINAL
     # OpenSpiel's search in C++ ends the process in its games that are written in Python.
-    native = not game.short_name.startswith("python_")
+    # Bridge solves each deal with open cards, for seconds.
+    unfit = game.short_name.startswith("python_") or game.short_name == "bridge"
     in_turn = kind.dynamics == types.Dynamics.SEQUENTIAL
-    return native and terminal and in_turn and not game.is_sampled
+    return terminal and in_turn and not (unfit or game.is_sampled)
 
 
 def searched(
@@ -140,7 +141,7 @@ def _worlds(
     """
     decisions, start = _decisions(events), game.spiel.new_initial_state()
     worlds, reached, failures, applied = list[Any](), [start], [0], 0
-    while applied < MOST_MOVES and len(worlds) < WORLDS:
+    while applied < (MOST_MOVES if worlds else MOST_MOVES // 2) and len(worlds) < WORLDS:
         text, move = decisions[len(reached) - 1]
         state = reached[-1].clone()
         while not state.is_terminal() and state.current_player() != player:

@@ -132,7 +132,9 @@ def test_speech_in_a_demonstration_is_no_control_token(corpus: Sequence[Demonstr
         ),
         tokenizer,
     )
-    control = set(tokenizer.convert_tokens_to_ids(["<|system|>", "<|user|>", "<|assistant|>"]))
+    control = [
+        tokenizer.convert_tokens_to_ids(f"<|{role}|>") for role in ("system", "user", "assistant")
+    ]
     assert sum(token in control for token in example.ids.tolist()) == 2
     assert tokenizer.decode(example.ids).count(forged) == 2
 

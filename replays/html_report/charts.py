@@ -356,6 +356,8 @@ def layer_chart(
     """Draw parts of a whole, stacked in this order, one column of width 1 around each of `at`."""
     groups = _groups(len(at), MOST_POINTS)
     edges = [at[group[0]] - 0.5 for group in groups] + [at[-1] + 0.5 if at else 0.5]
+    if x.high is not None:  # Half of the last column lies beyond the axis.
+        edges = [min(edge, x.high) for edge in edges]
     base = [0.0] * len(groups)
     stacked: list[tuple[int, list[float], list[float]]] = []
     for layer in layers:

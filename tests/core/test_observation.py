@@ -11,7 +11,7 @@ import pytest
 
 from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
-from arena.core.observation import GameText, Observation
+from arena.core.observation import Observation
 from arena.core.state import State
 from arena.plugins.loader import make_game
 from games.cluedo.rules.events import Accuse, Suggest
@@ -119,7 +119,7 @@ def test_rules_without_words_give_the_notation() -> None:
     class Wordless(TicTacToe):
         name = "wordless"
         summary = "three in a row"
-        Text = GameText
+        Text = "arena.core.observation:GameText"
 
     rules = Wordless().text.rules()
     assert rules == "wordless, 2 players: three in a row.\nYour action, for example: mark 1 1"

@@ -98,6 +98,14 @@ def test_layers_add_up_and_long_runs_are_thinned() -> None:
     assert few[0].high is None
 
 
+def test_columns_end_where_the_axis_ends() -> None:
+    layers, axis = [ChartLayer("a", [1.0], 0)], ChartAxis("step", -0.02, 1.02)
+    clipped = layer_chart("layers", layers, [1], axis, Y)
+    free = layer_chart("layers", layers, [1], ChartAxis("step", -0.02, 1.5), Y)
+    ends = [max(map(float, re.findall(r"[ML](-?[\d.]+)", svg))) for svg in (clipped, free)]
+    assert ends[0] == pytest.approx(ends[1])
+
+
 def test_points_without_a_value_are_left_out() -> None:
     series = {2: Interval(value=1.0, low=0.5, high=1.5), 1: Interval()}
     assert points_of(series) == [ChartPoint(2, 1.0, 0.5, 1.5)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from arena.agents.agent import RandomBot, Seat, act_now
-from arena.agents.seating import bot_names, make_agent
+from arena.agents.seating import default_opponent, make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
@@ -32,12 +32,12 @@ def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
     """Yield the positions of a random game, first to last. The state changes after each `yield`.
 
     On odd seeds all legal actions are equally likely. On even seeds the seats are played by the
-    first of the game's own bots, if it has any: uniform play may end before the interesting moves
+    game's default opponent: uniform play may end before the interesting moves
     (in Cluedo half of the legal actions are accusations).
     """
     rng = stream(seed, "conformance")
     seats = [Seat(game, player, rng) for player in range(game.num_players)]
-    bot = f"bot:{bot_names(game.name)[0]}"
+    bot = default_opponent(game)
     agents = [RandomBot(seat) if seed % 2 else make_agent(bot, seat) for seat in seats]
     state, history = game.initial_state(), list[Step]()
     yield SampledPosition(state, ())

@@ -54,10 +54,8 @@ class OpenSpielGame(LibraryGame):
     Text = "games.adapters.open_spiel.game:OpenSpielText"
     Analysis = "games.adapters.open_spiel.analysis:OpenSpielAnalysis"
     Position = "games.adapters.open_spiel.state:OpenSpielState"
-    default_bots = (
-        "random",
-        "random",
-    )  # Tree search is a hundred times slower.
+    # Tree search is a hundred times slower, and does not play every game.
+    default_bots = ("random", "random")
     kind: ClassVar[Any]
     """The `pyspiel.GameType` under which the game is registered."""
 

@@ -24,7 +24,7 @@ from arena.llm.backend import (
     Sampling,
     traits_of,
 )
-from arena.llm.budget import Budget
+from arena.llm.budget import Budget, stated_price
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import SharedLimits, provider_name
 from arena.llm.response_cache import ResponseCache
@@ -99,7 +99,7 @@ class LLMService:
             settings,
             max_cost=limits.max_cost,
             token_limit=limits.token_limit,
-            price=limits.price(),
+            price=stated_price(limits),
             cache=cache,
             max_fallbacks=limits.max_fallbacks,
             notify=notify,

@@ -43,7 +43,6 @@ from pydantic_settings import (
 )
 
 from arena.core.errors import UsageError
-from arena.llm.backend import Price
 from arena.llm.config import CONFIG_FILE, Config, setting
 
 DOTENV_FILE = ".env"
@@ -71,8 +70,6 @@ class Limits(BaseModel):
     )
 
 
-CACHED_SHARE = 0.1
-"""Share of the price of a prompt's token that most providers charge for one from their cache."""
 MODELS = "Models"
 """Heading of the help."""
 
@@ -94,16 +91,6 @@ class RunLimits(Config):
     max_fallbacks: int = setting(10, MODELS, flag=False, changeable=True, ge=0)
     """Stop the run after this number of fallback moves of a model in a row, or if most of its first
     decisions (four times as many) are fallback moves. 0: never."""
-
-    def price(self) -> Price | None:
-        """Return the stated price per token. Raises UsageError for half of one."""
-        stated = (self.price_in, self.price_out, self.price_cached)
-        if stated == (None, None, None):
-            return None
-        if self.price_in is None or self.price_out is None:
-            raise UsageError("price_in and price_out belong together: set both")
-        cached = CACHED_SHARE * self.price_in if self.price_cached is None else self.price_cached
-        return Price(self.price_in / 1e6, self.price_out / 1e6, cached / 1e6)
 
 
 class ServiceSettings(Limits):

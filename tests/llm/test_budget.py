@@ -14,6 +14,7 @@ from scripted_table import ASK, SPEC, Busy, Table, check_sums, quick, settle, ta
 
 from arena.core.errors import BackendError, BudgetSpent, UsageError
 from arena.llm.backend import Completion, Price, traits_of
+from arena.llm.budget import stated_price
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
@@ -107,7 +108,7 @@ def test_cached_tokens_of_a_prompt_have_a_price_of_their_own() -> None:
     stated = RunLimits(price_in=10, price_out=100, price_cached=5)
     assert asyncio.run(cost(stated)) == pytest.approx((200 * 10 + 800 * 5 + 10 * 100) / 1e6)
     with pytest.raises(UsageError, match="belong together"):
-        RunLimits(price_cached=5).price()
+        stated_price(RunLimits(price_cached=5))
 
 
 def test_without_money_no_paid_call_is_made_and_free_ones_are() -> None:

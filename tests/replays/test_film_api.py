@@ -148,7 +148,7 @@ def test_ctrl_c_does_not_wait_for_a_film(tmp_path: Path) -> None:
         server = next(
             psutil.Process(connection.pid)
             for connection in psutil.net_connections("tcp")
-            if connection.laddr.port == viewer.port and connection.status == psutil.CONN_LISTEN
+            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (viewer.port,)
         )
         while not server.children():  # The driver of the browser.
             assert asking.is_alive(), answers

@@ -21,7 +21,6 @@ from annotated_types import Ge, Gt, Le
 from pydantic.fields import FieldInfo
 
 from arena.cli.completion import complete_game
-from arena.cli.help import command_words
 from arena.core.errors import UsageError
 from arena.core.observation import TextLevel
 from arena.core.seeds import draw_seed
@@ -39,6 +38,7 @@ from arena.llm.config import (
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
+    from typer._click import Context
 
     from arena.core.game import Game
 
@@ -271,6 +271,15 @@ def _fields_of(hint: Any) -> FieldsOf | None:
     if inspect.isclass(hint) and issubclass(hint, Config):
         return FieldsOf(hint)
     return next((each for each in get_args(hint) if isinstance(each, FieldsOf)), None)
+
+
+def command_words(ctx: Context) -> list[str]:
+    """Return the words of the command behind `arena`: `["play"]`, `["atropos", "train"]`."""
+    words = [ctx.info_name or ""]
+    while ctx.parent is not None and ctx.parent.parent is not None:
+        ctx = ctx.parent
+        words.insert(0, ctx.info_name or "")
+    return words
 
 
 class Sources:

@@ -197,6 +197,9 @@ class ArenaCommand(TyperCommand):
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write usage, summary, examples and flags; the complete help has the keys too."""
+        # The list of commands needs no flags.
+        from arena.cli.flags import command_words
+
         command = " ".join(command_words(ctx))
         shown = basics = BASICS.get(command)
         if ctx.obj and ctx.obj.get(HELP_ALL):
@@ -254,15 +257,6 @@ def write_definitions(formatter: HelpFormatter, rows: Sequence[tuple[str, str]])
         for line in lines:
             formatter.write(f"{start:<{column}}{line}\n")
             start = ""
-
-
-def command_words(ctx: Context) -> list[str]:
-    """Return the words of the command behind `arena`: `["play"]`, `["atropos", "train"]`."""
-    words = [ctx.info_name or ""]
-    while ctx.parent is not None and ctx.parent.parent is not None:
-        ctx = ctx.parent
-        words.insert(0, ctx.info_name or "")
-    return words
 
 
 def _spelling(param: TyperArgument | TyperOption) -> str:

@@ -46,7 +46,7 @@ SERVED = "ARENA_LIBRARY_PROCESS"
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PositionReport:
     """A position as the process describes it."""
 
     to_act: tuple[int, ...]
@@ -231,9 +231,9 @@ class ApartState(State):
         with process.lock:
             self._take(self._start())
 
-    def _start(self) -> Snapshot:
+    def _start(self) -> PositionReport:
         life, self._number = self.process.life, next(_positions)
-        position: Snapshot = self.process.call("start", self._number, self.steps)
+        position: PositionReport = self.process.call("start", self._number, self.steps)
         self._life = life
         return position
 
@@ -243,7 +243,7 @@ class ApartState(State):
                 self._start()
             return self.process.call(request, self._number, *arguments)
 
-    def _take(self, position: Snapshot) -> None:
+    def _take(self, position: PositionReport) -> None:
         self.to_act, self.turn, self._returns = position.to_act, position.turn, position.returns
         self._outcomes = position.outcomes
         for event in position.events:

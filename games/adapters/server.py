@@ -15,7 +15,7 @@ from arena import CHANCE, Action, ChanceOutcome, Step
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import one_line, shorten
 from arena.plugins.loader import game_class
-from games.adapters.process import MOST_SECONDS, Snapshot
+from games.adapters.process import MOST_SECONDS, PositionReport
 
 MOST_MEMORY = 4 * 2**30
 """Bytes that the process may address."""
@@ -54,7 +54,7 @@ class LibraryServer:
         for number in numbers:
             self._positions.pop(number, None)
 
-    def start(self, number: int, steps: Sequence[Step]) -> Snapshot:
+    def start(self, number: int, steps: Sequence[Step]) -> PositionReport:
         """Play a new position up to where it was."""
         state = self._game.initial_state()
         for step in steps:
@@ -65,13 +65,13 @@ class LibraryServer:
     def clone(self, number: int, twin: int) -> None:
         self._positions[twin] = self._positions[number].clone()
 
-    def apply(self, number: int, player: int, action: Action) -> Snapshot:
+    def apply(self, number: int, player: int, action: Action) -> PositionReport:
         state = self._positions[number]
         before = len(state.log.events)
         state.apply(player, action)
         return self._snapshot(state, before)
 
-    def _snapshot(self, state: Any, since: int = 0) -> Snapshot:
+    def _snapshot(self, state: Any, since: int = 0) -> PositionReport:
         index, legal, outcomes = self._game.actions.index, {}, None
         if state.to_act == (CHANCE,) and state.num_outcomes <= MOST_OUTCOMES:
             outcomes = state.chance_outcomes()
@@ -79,7 +79,7 @@ class LibraryServer:
             offered = state.legal_actions(player)
             legal[player] = [index[action] for action in offered], offered.speech
         events = state.log.events[since:]
-        return Snapshot(state.to_act, state.turn, events, legal, state.returns(), outcomes)
+        return PositionReport(state.to_act, state.turn, events, legal, state.returns(), outcomes)
 
     def outcomes(self, number: int) -> Sequence[ChanceOutcome]:
         outcomes: Sequence[ChanceOutcome] = self._positions[number].chance_outcomes()

@@ -30,7 +30,9 @@ from arena.plugins.loader import make_game
 CLUEDO = make_game("cluedo", variant="cards", players=3)
 LETHAL = {"unauthorized", "forbidden", "spent"}
 """A key that is wrong or spent ends the run, as it should."""
-FAULTS = sorted({*ANSWERS, *STATUSES, *BROKEN, *UNPROMISED} - {"ok"} - LETHAL)
+PAID = {"billed_error"}
+"""Is in the bill but in no replay; a test of the ledger has it."""
+FAULTS = sorted({*ANSWERS, *STATUSES, *BROKEN, *UNPROMISED} - {"ok"} - LETHAL - PAID)
 
 # Under which word the ledger counts what the server has done.
 CAUSES = {

@@ -71,9 +71,7 @@ def play_command(
     executor: ExecutorFlags,
     seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
     seed: SeedFlag = None,
-    games: Annotated[
-        int, Flag(min=1, max=10**9, help="Games to play, on seeds SEED, SEED+1, …")
-    ] = 1,
+    games: Annotated[int, Flag(min=1, max=10**9, help="Games, on seeds SEED, SEED+1, …")] = 1,
     out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/play"),
     resume: Annotated[
         bool, Flag("--resume", help="Keep the finished games in --out and play the missing ones.")
@@ -115,10 +113,7 @@ def play_command(
         executor=executor.or_local(),
         probe=model_flags.probe,
     )
-    if any(Spec.parse(spec).prefix == "recorded" for spec in specs):
-        from arena.cli.recordings import check_recordings
-
-        check_recordings(run)
+    _check_recordings(run)
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
     browser.check_unused()
@@ -129,6 +124,15 @@ def play_command(
         print_game_estimate(run, model_flags, as_json)
         return 0
     return run.run(as_json)
+
+
+def _check_recordings(run: GameRun) -> None:
+    """Raise UsageError if a seat plays from a replay that does not fit the game."""
+    if any(Spec.parse(spec).prefix == "recorded" for spec in run.match.specs):
+        # Read only when used.
+        from arena.cli.recordings import check_recordings
+
+        check_recordings(run)
 
 
 def _earlier_seed(out: Path, game: Game) -> int:

@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -224,21 +224,7 @@ async def run_jobs(
             comes: a killed run keeps all finished games. It stores all of them, or none.
     """
     commits = GroupCommit(store) if store else None
-    stops: list[StopPlaying] = []
-
-    async def run_one(job: S) -> T:
-        async with slots or nullcontext():
-            if stops:
-                raise stops[0]
-            try:
-                result = await run(job)
-            except StopPlaying as stop:
-                stops.append(stop)
-                raise
-        if commits is not None:
-            await commits.add(result)
-        return result
-
+    runner = _JobRunner(run, slots or nullcontext(), commits)
     remaining = iter(jobs)
     window: deque[asyncio.Future[T]] = deque()
     # A queue instead of a wait on all tasks, whose cost would grow with the window.
@@ -246,7 +232,7 @@ async def run_jobs(
     try:
         while True:
             for job in islice(remaining, ahead - len(window)):
-                window.append(asyncio.ensure_future(run_one(job)))
+                window.append(asyncio.ensure_future(runner.run(job)))
                 window[-1].add_done_callback(finished.put_nowait)
             if not window:
                 return
@@ -255,7 +241,7 @@ async def run_jobs(
                 continue
             task = await finished.get()
             if task.exception():
-                if stops and commits:
+                if runner.stop and commits:
                     await asyncio.wait(window)
                 while window[0].done() and window[0] is not task:
                     yield window.popleft().result()
@@ -267,6 +253,30 @@ async def run_jobs(
         if commits is not None:
             # Games that were finished when the run was stopped.
             commits.flush()
+
+
+@dataclass(slots=True)
+class _JobRunner(Generic[S, T]):
+    """Runs jobs in slots and commits their results; starts none after a StopPlaying."""
+
+    start: Callable[[S], Awaitable[T]]
+    slots: AbstractAsyncContextManager[None]
+    commits: GroupCommit[T] | None
+    stop: StopPlaying | None = None
+    """The first one that a job has met."""
+
+    async def run(self, job: S) -> T:
+        async with self.slots:
+            if self.stop is not None:
+                raise self.stop
+            try:
+                result = await self.start(job)
+            except StopPlaying as stop:
+                self.stop = self.stop or stop
+                raise
+        if self.commits is not None:
+            await self.commits.add(result)
+        return result
 
 
 class GroupCommit(Generic[T]):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Agent, Seat
@@ -31,11 +31,11 @@ from arena.agents.chat import (
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
 from arena.core.action import Action
-from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
+from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.spec import redacted
-from arena.llm.backend import BackendTraits, Message, Request
+from arena.llm.backend import BackendTraits, Completion, Message, Request
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService
@@ -45,6 +45,7 @@ NO_ANSWER = "(no answer)"
 LONGEST_TOKEN = 16
 """Characters. A reply longer than `max_tokens` times this is cut in the chat, since every later
 request would pay for it again; the replay keeps all of it."""
+_ATTEMPTS = TypeAdapter(list[Attempt])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +119,32 @@ class ChatAgent:
                 break
             # After the last attempt there is no request that could carry the correction.
             if number < self._options.max_attempts:
-                limit = self._sampling.max_tokens if answer.is_cut_thinking else 0
-                self._chat.correct(correction(answer.reading, observation, limit))
+                self._correct(answer, observation)
         return self._give_up(observation, attempts, details)
+
+    def follow(self, observation: Observation, decision: Decision) -> None:
+        """Continue the chat by a recorded decision of this seat, without asking the model.
+
+        Only replies come from the record, which is untrusted; prompts are made again. Raises
+        ArenaError for details that are no record of a chat.
+        """
+        try:
+            attempts = _ATTEMPTS.validate_python(decision.details.get("attempts") or [])
+        except ValidationError as error:
+            raise ArenaError(f"the recorded attempts are invalid: {error.errors()[0]}") from None
+        self._announced = ""
+        self._forfeited = decision.failure is not None and self._options.fallback == "forfeit"
+        if not attempts:
+            return  # An announced action or an error of the agent: nothing was written.
+        self._chat.ask(observation)
+        for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
+            self._sent = tuple(self._chat.messages)
+            if attempt.cause == "context_length":
+                self._chat.shorten(observation)
+            elif attempt.failure != "provider_error":
+                parsed = self._read(attempt.completion(), attempt, observation)
+                if parsed.reading.action is None and left:
+                    self._correct(parsed, observation)
 
     def _announced_action(self, observation: Observation) -> Decision | None:
         """Return the decision that an earlier reply has announced, if it fits the situation."""
@@ -157,18 +181,29 @@ class ChatAgent:
                 return ParsedReply(Reading(None, None, str(error)), attempt)
             attempt = Attempt.of_request(request, self._sent)
             self._sent = request.messages
-            choice = completion.choices[0]
-            reply = choice.text or choice.refusal or NO_ANSWER
-            # The end is kept, because the action is usually last.
-            self._chat.add_reply(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
-            text = choice.text
-            if self._combined is not None:
-                text, self._announced = self._combined.split(text)
-            reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
-            parsed = ParsedReply(reading, attempt.with_answer(completion, reading))
-            if reading.failure == "truncated":
+            parsed = self._read(completion, attempt, observation)
+            if parsed.reading.failure == "truncated":
                 self._explain_truncation(parsed.is_cut_thinking)
             return parsed
+
+    def _read(
+        self, completion: Completion, attempt: Attempt, observation: Observation
+    ) -> ParsedReply:
+        """Add an answer to the chat and parse it."""
+        choice = completion.choices[0]
+        reply = choice.text or choice.refusal or NO_ANSWER
+        # The end is kept, because the action is usually last.
+        self._chat.add_reply(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
+        text = choice.text
+        if self._combined is not None:
+            text, self._announced = self._combined.split(text)
+        reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
+        return ParsedReply(reading, attempt.with_answer(completion, reading))
+
+    def _correct(self, answer: ParsedReply, observation: Observation) -> None:
+        """Answer a reply without a legal action."""
+        limit = self._sampling.max_tokens if answer.is_cut_thinking else 0
+        self._chat.correct(correction(answer.reading, observation, limit))
 
     def _explain_truncation(self, is_cut_thinking: bool) -> None:
         """Name the flags that help, once per run."""

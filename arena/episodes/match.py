@@ -16,6 +16,7 @@ from typing import Protocol, get_args
 
 from arena.agents.agent import Agent, Seat, ask
 from arena.agents.chat import ChatOptions
+from arena.agents.chat_agent import ChatAgent
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
@@ -170,7 +171,8 @@ async def play(
         watchers: Follow the game, for example a `ReplayWriter`.
         delay: Seconds to wait after each move.
         start: Position of a recorded game; its plies are copied, and the seed of the match is for
-            what is drawn from there on.
+            what is drawn from there on. A model that has played its seat there with the same
+            options plays on in its chat.
 
     Raises:
         UsageError: The SPECs or the number of agents do not fit the game.
@@ -204,7 +206,11 @@ async def _play_watched(
         for watcher in watchers:
             watcher.begin(header, state)
         # Copied plies are applied, not asked for, and draw nothing from the streams of the match.
+        followed = _followed(header, agents, start) if start else {}
         for ply in start.plies if start else ():
+            agent = followed.get(ply.player)
+            if agent and ply.number >= agent[1]:
+                agent[0].follow(state.observe(ply.player), ply.decision)
             apply(ply.player, Answer(ply.decision, ply.seconds))
         await _play_on(match, agents, state, apply, delay)
         outcome = outcome_of(state, match.turn_limit)
@@ -215,6 +221,23 @@ async def _play_watched(
             for watcher in watchers:
                 stack.callback(watcher.close)
     return Episode(header, tuple(plies), outcome, turns_played(state, match.turn_limit))
+
+
+def _followed(
+    header: Header, agents: Sequence[Agent], start: Position
+) -> dict[int, tuple[ChatAgent, int]]:
+    """Return the models that played their seat before with equal requests, and since which ply.
+
+    They play on in the same chat; any other model reads all that the seat has witnessed.
+    """
+    parent = start.header
+    if (header.models, header.text_level) != (parent.models, parent.text_level):
+        return {}
+    return {
+        seat: (agent, start.played_since(seat, header.players[seat]))
+        for seat, agent in enumerate(agents)
+        if isinstance(agent, ChatAgent)
+    }
 
 
 async def _play_on(

@@ -239,6 +239,17 @@ class Position:
         )
         return (*self.header.branches, own)
 
+    def played_since(self, seat: int, spec: str) -> int:
+        """Return the ply since which `spec` has played the seat; len(plies) if another played."""
+        first, players = len(self.plies), self.header.players
+        for branch in reversed(self.header.branches):
+            if branch.ply < first:  # Otherwise these players made no ply that is left.
+                if players[seat] != spec:
+                    return first
+                first = branch.ply
+            players = branch.players
+        return 0 if players[seat] == spec else first
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.agents.chat import ChatOptions
+from arena.agents.chat import Attempt, ChatOptions, requests_of
 from arena.core.errors import ReplayError, StopPlaying, UsageError
+from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.outcome import Outcome
 from arena.episodes.branch import deals_anew, models_of, position
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.policy_agreement import Comparison, PolicyAgreement, mean_facts
-from arena.episodes.record import Episode, Header, Position
+from arena.episodes.record import DecisionLine, Episode, Header, Position
 from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.verify_agents import verify_agents
 from arena.evaluation.analysis import SkippedFile, measure_replay
+from arena.llm.backend import Message, Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
@@ -302,6 +305,78 @@ def test_a_model_that_joins_is_told_everything_its_seat_has_seen(
     assert first is not None and first.player == 0
     (system, told) = backend.requests[0].messages
     assert system.role == "system" and told.content == first.text("notes")
+
+
+def scripted_game(
+    folder: Path, name: str, reply: Callable[[Request], str], seed: int, **more: Any
+) -> tuple[Replay, list[tuple[Message, ...]]]:
+    """Play with a scripted model in seat 0; return the replay and the requests of the model."""
+    backend = ScriptedBackend(reply)
+    writer, start = ReplayWriter(folder, name), more.pop("start", None)
+    match = Match(
+        GAMES["cards"][0],
+        [more.pop("spec", "scripted"), "bot:novice", "bot:novice"],
+        seed,
+        **{"chat": ChatOptions(), "max_turns": 12, **more},
+    )
+
+    async def go() -> None:
+        async with LLMService(notify=lambda line: None) as llm:
+            llm.add(match.specs[0], backend)
+            await play(match, llm=llm, watchers=[writer], start=start)
+
+    asyncio.run(go())
+    return read_replay(writer.path), [request.messages for request in backend.requests]
+
+
+def careless(request: Request) -> str:
+    """Give a wrong answer first, now and then."""
+    corrected = request.messages[-1].content.count("Answer") > 1 or len(request.messages) % 4
+    return "end turn" if corrected else "I do not know"
+
+
+def test_a_model_that_stays_plays_on_in_its_chat(tmp_path: Path) -> None:
+    parent, asked = scripted_game(tmp_path, "parent", careless, 5)
+    own = [m.ply for m in parent.moves if isinstance(m, DecisionLine) and m.details]
+    before = [m for m in parent.moves[: own[2]] if isinstance(m, DecisionLine) and m.details]
+    requests = sum(len(cast("list[Any]", m.details["attempts"])) for m in before)
+    assert requests > len(before)  # One of the earlier replies was corrected.
+    start = position(parent, own[2])
+    found, again = scripted_game(tmp_path, "same", careless, 9, start=start)
+    # The next request is that of the parent, message by message, with the earlier answers.
+    assert again[0] == asked[requests] and len(again[0]) > 2
+    # The record of the whole chat can be read back, and is that of the parent up to there.
+    attempts = [a for ply in found.walk() for a in _attempts_of(ply.ply)]
+    assert requests_of(attempts)[: requests + 1] == asked[: requests + 1]
+    assert asyncio.run(verify_agents(found)) is None
+    # A branch of the branch does the same.
+    later = position(found, own[2] + 1)
+    _, third = scripted_game(tmp_path, "third", careless, 11, start=later)
+    assert third[0][: len(again[0])] == again[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": "scripted:other"},
+        {"text_level": "deductions"},
+        {"chat": ChatOptions(max_attempts=2)},
+    ],
+)
+def test_another_model_or_another_chat_reads_everything_anew(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    parent, _ = scripted_game(tmp_path, "parent", careless, 5)
+    own = [m.ply for m in parent.moves if isinstance(m, DecisionLine) and m.details]
+    _, again = scripted_game(
+        tmp_path, "other", careless, 9, start=position(parent, own[2]), **change
+    )
+    assert [m.role for m in again[0]] == ["system", "user"]
+
+
+def _attempts_of(ply: Ply) -> list[Attempt]:
+    raw = ply.decision.details.get("attempts") or []
+    return [Attempt.model_validate(each) for each in cast("list[Any]", raw)]
 
 
 # Agreement of another policy

@@ -19,7 +19,8 @@ from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.evaluation.exploitability import InformationSet, Situation, information_sets
+from arena.evaluation.exploitability import information_sets
+from arena.evaluation.game_tree import InformationSet, Situation
 from arena.llm.backend import Message, Request
 from arena.llm.service import LLMService
 

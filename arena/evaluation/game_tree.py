@@ -1,0 +1,287 @@
+"""The complete tree of a small game as arrays: exact values of all actions, and best responses.
+
+A policy is an array [pairs] of probabilities: one for each pair of an information set with several
+legal actions and one of these actions. With h a position, z an end, pi_-i the product of the
+probabilities of chance and of all players but i, and I an information set of player i,
+
+    v_i(h) = sum over the ends z after h of pi(z | h) return_i(z)
+    Q(I, a) = sum over h in I of pi_-i(h) v_i(h a) / sum over h in I of pi_-i(h).
+
+Assumptions: the game always ends, it lists its chance outcomes, and players have perfect recall
+(their observed events determine their own earlier actions and observations). Players that commit at
+the same time are traversed one after the other, which is equivalent, since none of them observes
+the others' commitments.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.core.action import CHANCE, Action
+from arena.core.errors import UsageError
+from arena.core.event import Event
+from arena.core.game import Game
+from arena.core.observation import Observation
+from arena.core.state import State
+
+Floats = NDArray[np.float64]
+
+MOST_POSITIONS = 400_000
+"""Positions of the largest tree, which takes a minute to build."""
+PROBES = 100
+"""Random games from which the number of positions is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class InformationSet:
+    """All positions that a player cannot distinguish."""
+
+    player: int
+    events: tuple[Event, ...]
+
+    @classmethod
+    def of(cls, observation: Observation) -> InformationSet:
+        return cls(observation.player, observation.events)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMove:
+    """An observation of a player and its action."""
+
+    observation: Observation
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """An information set with several legal actions, and its player's moves before it."""
+
+    observation: Observation
+    before: tuple[OwnMove, ...]
+    """The player's own moves so far, oldest first, without forced ones."""
+
+
+class GameTree:
+    """All positions of a game by depth, and its information sets with several actions."""
+
+    def __init__(self, game: Game) -> None:
+        """Visit all positions.
+
+        Raises:
+            UsageError: The game has more than `MOST_POSITIONS`, or does not list its chance
+                outcomes.
+        """
+        # The estimate may be wrong by a small factor. The limit itself is checked while counting.
+        size = estimated_positions(game)
+        if size > 10 * MOST_POSITIONS:
+            raise _too_large(game, f"about {size:.0e}")
+        found = _Positions(game)
+        self.game = game
+        self.situations = found.situations
+        """By number of the information set."""
+        self.first_pairs = np.array(found.first_pairs[:-1])
+        """The first pair of each information set; its others follow."""
+        self.sets = np.repeat(np.arange(len(found.situations)), np.diff(found.first_pairs))
+        """The information set of each pair."""
+        players = [situation.observation.player for situation in found.situations]
+        self.players = np.array(players, int)[self.sets]
+        """The player of each pair."""
+        before = [len(situation.before) for situation in found.situations]
+        self.depths = np.array(before, int)[self.sets]
+        """The number of earlier choices of the same player, for each pair."""
+        self._levels = [slice(*ends) for ends in zip(found.starts, found.starts[1:], strict=False)]
+        self._parents, self._pairs = np.array(found.parents), np.array(found.pairs)
+        self._chances = np.array(found.chances)
+        self._returns = np.array(found.returns)
+        # The positions after a choice, each with its player and the pair of the choice.
+        self._chosen = np.flatnonzero(self._pairs >= 0)
+        self._movers = np.full(len(self._pairs), CHANCE)
+        self._movers[self._chosen] = self.players[self._pairs[self._chosen]]
+
+    def uniform(self) -> Floats:
+        """Return the policy that chooses evenly."""
+        return self.softmax(np.zeros(len(self.sets)))
+
+    def softmax(self, logits: Floats) -> Floats:
+        """Return the policy proportional to exp(logits) at each information set."""
+        # With the maximum subtracted, exp does not overflow.
+        weights = np.exp(logits - np.maximum.reduceat(logits, self.first_pairs)[self.sets])
+        return self._normalised(weights)
+
+    def values(self, policy: Floats) -> Floats:
+        """Return v_i(h) of each position and player if all follow the policy; row 0 is the start.
+
+        Shape [positions, players].
+        """
+        moves = self._probabilities(policy)[:, None]
+        values = self._returns.copy()
+        # Bottom up: v(h) = sum over the moves of p(move) v(h move).
+        for level in self._levels[:0:-1]:
+            np.add.at(values, self._parents[level], moves[level] * values[level])
+        return values
+
+    def action_values(self, policy: Floats) -> Floats:
+        """Return Q(I, a) of each pair; 0 at an information set that the others never reach."""
+        values, reach = self.values(policy), self._reach_of_others(policy)
+        chosen = self._chosen
+        movers, pairs = self._movers[chosen], self._pairs[chosen]
+        # The move itself is the player's own, so the reach after it is pi_-i(h).
+        weights = reach[chosen, movers]
+        sums = np.bincount(pairs, weights * values[chosen, movers], len(self.sets))
+        totals = np.bincount(pairs, weights, len(self.sets))
+        return np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+
+    def best_response(self, policy: Floats, player: int) -> Floats:
+        """Return the policy with the choices of `player` replaced by a best response."""
+        policy = policy.copy()
+        # Late choices first: with perfect recall, those before do not change what is best there.
+        for depth in range(self.depths.max(initial=0), -1, -1):
+            values = self.action_values(policy)
+            best = np.maximum.reduceat(values, self.first_pairs)[self.sets]
+            greedy = self._normalised((values == best).astype(float))
+            policy = np.where((self.players == player) & (self.depths == depth), greedy, policy)
+        return policy
+
+    def exploitability(self, policy: Floats) -> float:
+        """Return NashConv / players; see `arena.evaluation.exploitability`."""
+        values = self.values(policy)[0]
+        best = [self.values(self.best_response(policy, i))[0, i] for i in range(len(values))]
+        return float(np.mean(best - values))
+
+    def _normalised(self, weights: Floats) -> Floats:
+        return weights / np.add.reduceat(weights, self.first_pairs)[self.sets]
+
+    def _probabilities(self, policy: Floats) -> Floats:
+        """Return the probability of the move that leads to each position."""
+        moves = self._chances.copy()
+        moves[self._chosen] = policy[self._pairs[self._chosen]]
+        return moves
+
+    def _reach_of_others(self, policy: Floats) -> Floats:
+        """Return pi_-i(h) of each position and player, [positions, players]."""
+        own = self._movers[:, None] == np.arange(self.game.num_players)
+        reach = np.where(own, 1.0, self._probabilities(policy)[:, None])
+        for level in self._levels[1:]:
+            reach[level] *= reach[self._parents[level]]
+        return reach
+
+
+@lru_cache(maxsize=4)
+def game_tree(game: Game) -> GameTree:
+    """Return the tree of a game, the same object for the same game. Raises as `GameTree` does."""
+    return GameTree(game)
+
+
+Before = tuple[tuple[OwnMove, ...], ...]
+"""The earlier choices of each player."""
+
+
+class _Positions:
+    """The positions of a game, breadth first, as lists."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        # Of each position: its parent, the pair of the choice that leads to it (-1: none), the
+        # probability of chance otherwise, and the returns if it is an end.
+        self.parents, self.pairs, self.chances = [0], [-1], [1.0]
+        self.returns: list[tuple[float, ...]] = []
+        self.starts = [0]
+        """The first position of each depth, and the number of positions."""
+        self.situations: list[Situation] = []
+        self.first_pairs = [0]
+        self._numbers: dict[InformationSet, int] = {}
+        no_moves: Before = ((),) * game.num_players
+        level = [(game.initial_state(), no_moves)]
+        while level:
+            level = [child for state, before in level for child in self._visit(state, before)]
+            self.starts.append(len(self.returns))
+
+    def _visit(self, state: State, before: Before) -> Iterator[tuple[State, Before]]:
+        """Record a position, and yield those after it."""
+        number = len(self.returns)
+        self.returns.append(tuple(state.returns()) if state.is_terminal else (0.0,) * len(before))
+        if len(self.parents) > MOST_POSITIONS:
+            raise _too_large(self.game, f"more than {MOST_POSITIONS:,}")
+        for player, action, pair, chance, after in self._moves(state, before):
+            self.parents.append(number)
+            self.pairs.append(pair)
+            self.chances.append(chance)
+            # A clone, since other actions are tried from the same position.
+            child = state.clone()
+            child.apply(player, action)
+            yield child, after
+
+    def _moves(
+        self, state: State, before: Before
+    ) -> Iterator[tuple[int, Action, int, float, Before]]:
+        """Yield the player, action, pair and chance of each move, and the choices after it."""
+        if state.is_terminal:
+            return
+        player = state.to_act[0]
+        if player == CHANCE:
+            for outcome in state.chance_outcomes():
+                yield player, outcome.action, -1, outcome.probability, before
+            return
+        observation = state.observe(player)
+        legal = list(observation.legal_actions)
+        if len(legal) == 1:  # A forced move is no choice.
+            yield player, legal[0], -1, 1.0, before
+            return
+        pair = self._first_pair(Situation(observation, before[player]))
+        for action in legal:
+            own = (*before[player], OwnMove(observation, action))
+            yield player, action, pair, 1.0, (*before[:player], own, *before[player + 1 :])
+            pair += 1
+
+    def _first_pair(self, situation: Situation) -> int:
+        """Return the first pair of the situation's information set, which may be a new one."""
+        # With perfect recall, all positions of a set have the same own moves before them: the
+        # first position is enough.
+        number = self._numbers.setdefault(
+            InformationSet.of(situation.observation), len(self.situations)
+        )
+        if number == len(self.situations):
+            self.situations.append(situation)
+            actions = len(situation.observation.legal_actions)
+            self.first_pairs.append(self.first_pairs[-1] + actions)
+        return self.first_pairs[number]
+
+
+def estimated_positions(game: Game) -> float:
+    """Return an unbiased estimate of the number of positions, from random games.
+
+    D. E. Knuth, "Estimating the efficiency of backtrack programs" (1975): a game with b_1, b_2, …
+    possible moves estimates 1 + b_1 + b_1 b_2 + … The result is too small for a game that does not
+    list its chance outcomes.
+    """
+    rng, total = random.Random(0), 0.0
+    for _ in range(PROBES):
+        state, width = game.initial_state(), 1.0
+        while not state.is_terminal:
+            total += width
+            player = state.to_act[0]
+            if player == CHANCE:
+                actions = _chance_actions(state, rng)
+            else:
+                actions = list(state.legal_actions(player))
+            width *= len(actions)
+            state.apply(player, rng.choice(actions))
+        total += width
+    return total / PROBES
+
+
+def _chance_actions(state: State, rng: random.Random) -> list[Action]:
+    try:
+        return [outcome.action for outcome in state.chance_outcomes()]
+    except NotImplementedError:
+        return [state.sample_chance(rng)]
+
+
+def _too_large(game: Game, size: str) -> UsageError:
+    return UsageError(f"{game!r} has {size} positions, at most {MOST_POSITIONS:,} are possible")

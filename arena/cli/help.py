@@ -53,6 +53,13 @@ BASICS = {
             "arena tournament kuhn_poker --player bot:random --player embedded:FOLDER",
         ),
     ),
+    "exploit": Basics(
+        "player players text_level games deals seed out max_cost as_json",
+        (
+            "arena exploit kuhn_poker --player bot:random",
+            "arena exploit cluedo --players 3 --player bot:novice --games 2000 --deals 200",
+        ),
+    ),
     "analyze": Basics(
         "csv score markdown html as_json explain",
         ("arena analyze runs/eval/RUN --html report.html", "arena analyze runs/play --csv out.csv"),

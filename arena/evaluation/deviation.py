@@ -171,31 +171,6 @@ def gain_interval(values: Sequence[float], game: Game) -> Interval:
 
 # Exact values
 
-MOST_POSITIONS = 20_000
-"""Positions of the largest game whose exact value is computed: seconds."""
-
-
-def is_small(game: Game) -> bool:
-    """Return whether the game has at most `MOST_POSITIONS` and lists its chance outcomes."""
-    positions, waiting = 0, [game.initial_state()]
-    while waiting:
-        state = waiting.pop()
-        if state.is_terminal:
-            continue
-        player = state.to_act[0]
-        try:
-            outcomes = state.chance_outcomes() if player == CHANCE else ()
-        except NotImplementedError:  # Too many to list.
-            return False
-        moves = [each.action for each in outcomes] or list(state.legal_actions(player))
-        positions += len(moves)
-        if positions > MOST_POSITIONS:
-            return False
-        for action in moves:
-            waiting.append(state.clone())
-            waiting[-1].apply(player, action)
-    return True
-
 
 def stated_policy(spec: str, game: Game) -> Policy | None:
     """Return the policy of a bot that states its probabilities; None for other players."""
@@ -220,7 +195,7 @@ def exact_gain(
 ) -> ExactGain:
     """Return the exploitability of a player, and how much of it a response and a bound found.
 
-    The game must be small: the complete tree is traversed several times.
+    Raises UsageError for a game whose complete tree is too large.
     """
     best = exploitability(game, player)
     if response is None:

@@ -19,6 +19,7 @@ from .core.action_set import ActionSet as ActionSet
 from .core.analysis import Assessment as Assessment
 from .core.analysis import Assessor as Assessor
 from .core.analysis import Comment as Comment
+from .core.analysis import DecisionKind as DecisionKind
 from .core.analysis import GameAnalysis as GameAnalysis
 from .core.analysis import Knowledge as Knowledge
 from .core.analysis import Measure as Measure

@@ -7,8 +7,9 @@ All are immutable: `dataclasses.replace` makes changed copies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
@@ -24,6 +25,17 @@ class SampledToken:
     """As it was drawn, with temperature and grammar."""
     policy_logprob: float
     """Under the model's own distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Value of a decision by exact knowledge, see `DecisionKind`."""
+
+    kind: str
+    value: float
+
+
+Judgements: TypeAlias = tuple[Judgement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,10 @@ class Turn:
     """The part of the trajectory's reward that this turn earned."""
     advantage: float = 0.0
     """Of each of its tokens; 0 until credit is assigned."""
+    is_legal: bool = True
+    """It named a legal action, which was played."""
+    judgements: Judgements = ()
+    """Of its action, if the game values it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +101,20 @@ class Trajectory:
             turns[-1] = replace(turns[-1], reward=reward)
         return replace(self, turns=tuple(turns), reward=reward)
 
-    def with_advantage(self, advantage: float) -> Trajectory:
-        """Return a copy in which every turn has this advantage: outcome supervision."""
-        turns = tuple(replace(turn, advantage=advantage) for turn in self.turns)
-        return replace(self, turns=turns)
+    def with_advantages(self, advantages: Iterable[float]) -> Trajectory:
+        """Return a copy whose turns have these advantages, in their order."""
+        pairs = zip(self.turns, advantages, strict=True)
+        return replace(self, turns=tuple(replace(turn, advantage=a) for turn, a in pairs))
+
+    def with_judgements(self, judgements: Mapping[int, Judgements]) -> Trajectory:
+        """Return a copy whose legal turns have the judgements of their plies."""
+        turns = (
+            replace(turn, judgements=judgements.get(turn.ply, ()))
+            if turn.is_legal and turn.ply is not None
+            else turn
+            for turn in self.turns
+        )
+        return replace(self, turns=tuple(turns))
 
     def chats(self) -> list[list[Turn]]:
         """Return the turns by chat: each list begins with a turn that starts one."""

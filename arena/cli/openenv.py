@@ -37,7 +37,7 @@ class HostFlags(Config):
     opponents: list[str] = setting([])
     """SPEC[,SPEC…] of the other seats; too few are repeated. Default: the game's default bot."""
     reward: str = setting("")
-    """Terms and weights, e.g. win=1,information=0.5. Default: the return."""
+    """Terms and weights, e.g. win=1,entropy_removed=0.5. Default: the return."""
     reward_fn: str = setting("")
     """module:function of a custom term."""
 

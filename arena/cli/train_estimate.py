@@ -13,8 +13,8 @@ from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
 from trainers.hosts.host import HostRequest
-from trainers.loop.setup import check_config
-from trainers.rewards import Rewards, TermSummary
+from trainers.loop.setup import check_config, credited_rewards
+from trainers.rewards import TermSummary
 from trainers.runs.records import as_json
 from trainers.runs.run_files import free_name
 from trainers.runs.tables import flat_settings
@@ -42,7 +42,8 @@ def print_plan(
     """
     config = resolved.config
     game = make_game(config.game, **config.options)
-    terms = Rewards.parse(config.reward, game, config.reward_fn).describe()
+    credit, rewards = credited_rewards(config, game)
+    terms = [*rewards.describe(), *credit.describe(game)]
     workload = estimate(config)
     if json_wanted:
         print(json.dumps(_as_json(resolved, plan, host, terms, workload)))

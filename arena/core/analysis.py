@@ -140,6 +140,33 @@ class Assessment:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionKind:
+    """How assessments of one kind value single decisions, for the credit of turns in training."""
+
+    value: Callable[[Assessment], float | None]
+    """Value of the decision, higher for better; None if this one is not valued."""
+    unit: str
+    about: str
+    compared: str = ""
+    """Name of the set of decisions whose mean value is subtracted. Kinds of one set are choices
+    between which the player decides. Empty: the value is absolute, 0 for a neutral decision."""
+    weight: float = 1.0
+    """Default weight in the advantage of the turn."""
+
+    @classmethod
+    def of_measure(
+        cls, measure: str, unit: str, about: str, compared: str = "", sign: int = 1
+    ) -> DecisionKind:
+        """Return a kind whose value is what an assessment contributes to a measure."""
+
+        def value(assessment: Assessment) -> float | None:
+            part = assessment.measurements.get(measure)
+            return sign * part.total / part.weight if part and part.weight else None
+
+        return cls(value, unit, about, compared)
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """Description of one fact of an assessment, for tables and legends."""
 
@@ -206,6 +233,11 @@ class GameAnalysis:
     """Descriptions of the facts of its assessments, by name."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Measures of the `assessor`, beyond wins and returns."""
+    decision_kinds: ClassVar[Mapping[str, DecisionKind]] = {}
+    """Values of single decisions, by the kind of their assessments."""
+    is_judged_by_default: ClassVar[bool] = False
+    """Training values single decisions by default. Only for a game in which this
+    was measured to help: such a value looks no further than its decision."""
     knowledge_type: ClassVar[Callable[..., Knowledge] | None] = None
     """Class of `knowledge`; called with the game and the seat."""
     assessor_type: ClassVar[Callable[..., Assessor] | None] = None

@@ -1,7 +1,7 @@
 """Train a model with TRL's GRPO in a game that OpenEnv serves, a session for each rollout.
 
     arena openenv serve cluedo --players 3 --opponents bot:novice --text-level deductions \
-        --max-turns 40 --reward win=1,information=0.5,format=1
+        --max-turns 40 --reward win=1,entropy_removed=0.5,format=1
     python docs/examples/trl_openenv.py --model arena --steps 3
 
 Needs trl==1.16.0, transformers, torch and jmespath beside `arena-games[openenv]`. `--model arena`

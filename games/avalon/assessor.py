@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from arena import Action, Assessment, Comment, Measure, WeightedSum
+from arena import Action, Assessment, Comment, DecisionKind, Measure, WeightedSum
 from arena.core.text import per_cent
 from games.avalon.game import Avalon, AvalonState
 from games.avalon.knowledge import AvalonPosterior
@@ -48,6 +48,23 @@ MEASURES = (
 )
 
 
+DECISION_KINDS = {
+    "proposal": DecisionKind.of_measure(
+        "clean_proposals",
+        "share",
+        "probability of a team without evil, of that of the best team",
+        "proposals",
+    ),
+    "vote": DecisionKind.of_measure(
+        "approved_evil",
+        "",
+        "-1 for a vote for a team with a provably evil member, else 0",
+        "",
+        sign=-1,
+    ),
+}
+
+
 class AvalonAnalysis(HiddenRolesAnalysis):
     """Exact knowledge of Avalon; proposals and votes of good players are judged by it.
 
@@ -57,6 +74,7 @@ class AvalonAnalysis(HiddenRolesAnalysis):
     game: Avalon
 
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
     posterior = AvalonPosterior
 
     def judge(

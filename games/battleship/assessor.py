@@ -20,7 +20,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Fact
+from arena.core.analysis import DecisionKind, Fact
 from arena.core.text import per_cent
 from games.battleship.board import Fleet, Ship, has_room, union
 from games.battleship.events import FleetRevealed, PlaceFleet, PlaceShip, Shoot, ShotFired
@@ -206,6 +206,13 @@ def measured(facts: ShotFacts, gained: float, hits: int) -> dict[str, WeightedSu
     return sums
 
 
+DECISION_KINDS = {
+    "shot": DecisionKind.of_measure(
+        "hit_efficiency", "share", "probability of a hit, of that of the best shot", "shots"
+    ),
+}
+
+
 class BattleshipAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Battleship."""
 
@@ -213,6 +220,7 @@ class BattleshipAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

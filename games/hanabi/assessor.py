@@ -25,7 +25,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Fact
+from arena.core.analysis import DecisionKind, Fact
 from arena.core.text import per_cent
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
@@ -263,6 +263,23 @@ def _of_play(facts: Facts, fits: bool) -> dict[str, WeightedSum]:
     }
 
 
+DECISION_KINDS = {
+    "play": DecisionKind.of_measure(
+        "play_probability", "probability", "probability that the card fits", "plays"
+    ),
+    "discard": DecisionKind.of_measure(
+        "discard_risk",
+        "probability",
+        "minus the probability that a last copy is lost",
+        "discards",
+        sign=-1,
+    ),
+    "hint": DecisionKind.of_measure(
+        "hint_bits", "bits", "information of the hint for its receiver", "hints"
+    ),
+}
+
+
 class HanabiAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Hanabi."""
 
@@ -270,6 +287,7 @@ class HanabiAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
     knowledge_type = HanabiKnowledge
     assessor_type = HanabiAssessor
 

@@ -21,7 +21,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.action import CHANCE
-from arena.core.analysis import Fact
+from arena.core.analysis import DecisionKind, Fact
 from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
 from games.leduc_poker.game import LeducPoker, LeducState, value_at_random
 from games.leduc_poker.knowledge import LeducKnowledge, equilibrium, own_key, showdown_chances
@@ -144,6 +144,16 @@ def _percent(value: JsonValue) -> float:
     return 100 * float(value) if isinstance(value, int | float) else 0.0
 
 
+DECISION_KINDS = {
+    "move": DecisionKind.of_measure(
+        "equilibrium_probability",
+        "probability",
+        "probability of the move in the equilibrium",
+        "moves",
+    ),
+}
+
+
 class LeducAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Leduc hold'em."""
 
@@ -151,6 +161,7 @@ class LeducAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
     knowledge_type = LeducKnowledge
     assessor_type = LeducAssessor
 

@@ -19,7 +19,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Fact
+from arena.core.analysis import DecisionKind, Fact
 from arena.core.text import per_cent
 from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
@@ -214,6 +214,22 @@ def _number(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
+DECISION_KINDS = {
+    "bid": DecisionKind.of_measure(
+        "bid_probability",
+        "probability",
+        "probability that the bid is true, by the own dice",
+        "bids",
+    ),
+    "challenge": DecisionKind.of_measure(
+        "challenges_sound",
+        "",
+        "1 if the challenged bid was false with at least 50 %, else 0",
+        "challenges",
+    ),
+}
+
+
 class LiarsDiceAnalysis(GameAnalysis):
     """Exact knowledge and judgements of liar's dice."""
 
@@ -221,6 +237,7 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
     knowledge_type = LiarsDiceKnowledge
     assessor_type = LiarsDiceAssessor
 

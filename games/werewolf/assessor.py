@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from arena import Action, Assessment, Comment, Measure, WeightedSum
+from arena import Action, Assessment, Comment, DecisionKind, Measure, WeightedSum
 from arena.core.text import per_cent
 from games.hidden_roles.assessor import (
     HiddenRolesAnalysis,
@@ -52,6 +52,16 @@ MEASURES = (
 )
 
 
+DECISION_KINDS = {
+    "vote": DecisionKind.of_measure(
+        "wolf_votes",
+        "share",
+        "probability that the vote hits a wolf, of that of the best vote",
+        "votes",
+    ),
+}
+
+
 class WerewolfAnalysis(HiddenRolesAnalysis):
     """Exact knowledge of Werewolf; votes of the village are judged by it.
 
@@ -61,6 +71,7 @@ class WerewolfAnalysis(HiddenRolesAnalysis):
     game: Werewolf
 
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
     posterior = WerewolfPosterior
 
     def judge(

@@ -46,9 +46,9 @@ from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.config.config import TrainConfig
+from trainers.credit.estimators import credit_games
 from trainers.loop.grpo import train
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
-from trainers.rewards.credit import credit_games
 from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
 from trainers.runs.records import StepRecord
@@ -100,7 +100,7 @@ def played() -> Played:
 
 async def play_games() -> Played:
     game = make_game("cluedo", players=4)
-    rewards = Rewards.parse("win=1,information=0.5", game)
+    rewards = Rewards.parse("win=1,entropy_removed=0.5", game)
 
     def score(episode: Episode, seat: int) -> RewardBreakdown:
         return rewards.score(SeatEpisode(game, episode, seat))

@@ -190,13 +190,13 @@ def test_every_source_of_a_setting_in_its_order(
     monkeypatch.setenv("ART_PROJECT", "theirs")
     monkeypatch.setenv("ART_BASE_MODEL", "clue-tiny")
     found = dry(
-        "cluedo --steps 7 --players 3 --max-concurrent 2 --set scale_advantages=false", capsys
+        "cluedo --steps 7 --players 3 --max-concurrent 2 --set scale_advantages=true", capsys
     )
     config, origins = found["config"], found["origins"]
     expected = {
         "steps": (7, "flag"),
         "max_concurrent": (2, "flag"),
-        "scale_advantages": (False, "flag"),
+        "scale_advantages": (True, "flag"),
         "seed": (6, "environment"),
         "project": ("ours", "environment"),
         "base_model": ("clue-tiny", "environment"),
@@ -216,7 +216,8 @@ def test_every_source_of_a_setting_in_its_order(
     assert (found["start"], found["folder"]) == ("new", "runs/train/cluedo-demo")
     assert found["work"]["games"] == 7 * 8 * 8
     assert found["work"]["evaluation_games"] == 3 * 200
-    assert found["reward"]["information"]["weight"] == 0.5
+    assert found["reward"]["win"]["weight"] == 1.0
+    assert found["reward"]["decision:illegal"]["weight"] == 1.0
     assert sorted(path.name for path in Path().iterdir()) == [".env", "arena.toml"]
 
 
@@ -293,7 +294,8 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     assert lines["learning_rate"] == ["0.0003", "default"]
     assert lines["eval_every"] == ["8", "default"]
     assert lines["options.players"] == ["4", "default"]
-    assert lines["information"][0] == "0.5" and lines["leak"][0] == "–"
+    assert lines["win"][0] == "1" and lines["leak"][0] == "–"
+    assert lines["decision:suggestion"][0] == "1" and lines["decision:game"][0] == "0.5"
     assert lines["Host:"][0] == "embedded."
     assert lines["Experiment:"] == ["starts", "in", "runs/train/cluedo-default"]
     assert "12 steps, 1,536 training games" in told
@@ -490,7 +492,7 @@ def test_a_run_is_shown_with_what_is_unusual_in_it(capsys: Output) -> None:
     for line in (
         "| learning_rate | 0.001 | 0.0003 |",
         "| text_level | deductions | notes |",
-        "| step | win ×1 | information ×0.5 | format ×0.1 |",
+        "| step | win ×1 | entropy_removed ×0.5 | format ×0.1 |",
         "| update | 0:21 | 31 % |",
         "| best checkpoint, step 4 | 100 | 73 % [65, 81] | 41 % [33, 49] | +32 points [+24, +40] |",
     ):

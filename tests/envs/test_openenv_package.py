@@ -181,7 +181,7 @@ def test_a_public_address_needs_a_token(
 def test_trl_trains_for_three_steps(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="needs trl==1.16.0: make test-openenv")
     flags = "cluedo --players 3 --opponents bot:random --text-level deductions --max-turns 6"
-    reward = "--reward win=1,information=0.5"
+    reward = "--reward win=1,entropy_removed=0.5"
     script = ROOT / "docs" / "examples" / "trl_openenv.py"
     with serving(*flags.split(), *reward.split()) as url:
         done = subprocess.run(

@@ -459,13 +459,15 @@ def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
 
 
 def test_the_terms_of_the_reward_are_its_rubric() -> None:
-    host = hosted(CLUEDO, "bot:novice", score=Rewards.parse("win=1,information=0.5", CLUEDO).score)
+    host = hosted(
+        CLUEDO, "bot:novice", score=Rewards.parse("win=1,entropy_removed=0.5", CLUEDO).score
+    )
     env = GameEnvironment(host, SharedEpisodes(host))
     seen = env.reset(seed=1)
     while not seen.done:
         assert seen.reward == 0.0 and not seen.terms
         seen = env.step(call("reply", text=seen.legal_actions[-1]))
-    assert seen.reward == pytest.approx(seen.terms["win"] + 0.5 * seen.terms["information"])
+    assert seen.reward == pytest.approx(seen.terms["win"] + 0.5 * seen.terms["entropy_removed"])
     assert {name: rubric.last_score for name, rubric in env.rubric.named_rubrics()} == seen.terms
     assert env.reset(seed=1).terms == {}
     env.close()

@@ -112,7 +112,7 @@ def test_all_that_matters_is_shown_in_80_by_24() -> None:
         "embedded host: there is no GPU here",
         "rollouts 44/128 0:00",
         f"{100 * last.win_rate.value:.0f} %",
-        "information",
+        "entropy_removed",
         "weight 0.5",
         "+26.4 +18.4 to +34.4",
         "41 % → 67 % · step 30 · best: step 30",

@@ -15,7 +15,7 @@ CONFIG = TrainConfig(
     text_level="deductions",
     base_model="clue-tiny",
     opponents="bot:novice=3,past=1",
-    reward="win=1,information=0.5,format=0.1",
+    reward="win=1,entropy_removed=0.5,format=0.1",
     learning_rate=1e-3,
 )
 
@@ -55,7 +55,7 @@ def row(step: int, rng: random.Random, steps: int = 60, every: int = 10) -> Step
         reward=around(rate + 0.3 * learned, 0.09),
         terms={
             "win": TermMean(mean=rate, sd=0.49, weight=1),
-            "information": TermMean(mean=0.45 + 0.3 * learned, sd=0.2, weight=0.5),
+            "entropy_removed": TermMean(mean=0.45 + 0.3 * learned, sd=0.2, weight=0.5),
             "format": TermMean(mean=0.97 + 0.03 * learned, sd=0.05, weight=0.1),
         },
         groups=GroupCounts(trained=16 - flat - lost, no_variance=flat, incomplete=lost),

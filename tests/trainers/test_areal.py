@@ -25,7 +25,7 @@ from arena.episodes.record import Episode
 from arena.llm.settings import Settings
 from trainers.areal import GameWorkflow
 from trainers.rewards import Rewards, SeatEpisode, information_gains
-from trainers.rewards.credit import turn_rewards
+from trainers.rewards.scoring import turn_rewards
 
 KEY = "sk-areal-session"
 
@@ -176,7 +176,7 @@ def test_turn_rewards_add_up(proxy: Misbehaving, monkeypatch: pytest.MonkeyPatch
     run(GameWorkflow("cluedo", options={"players": 3}, max_turns=9), proxy, seed=2)
     game = make_game("cluedo", players=3)
     seat_episode = SeatEpisode(game, played[0], 0)
-    rewards = Rewards.parse("win=1,information=2,format=0.25", game)
+    rewards = Rewards.parse("win=1,entropy_removed=2,format=0.25", game)
     own = [ply.number for ply in played[0].plies if ply.player == 0]
     # Any selection of decisions: earlier gains than its first one belong to no decision.
     for plies in (own, own[::2], own[1:], own[-1:]):

@@ -34,13 +34,13 @@ from arena.plugins.loader import catalog, make_game
 from backends.embedded import SamplerBackend
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.sequences import token_sequences
+from trainers.credit.estimators import credit_games
 from trainers.export.exporter import ExportResult, export_replays
 from trainers.hosts.art.classes import TrainableModel, Trajectory, TrajectoryGroup
 from trainers.hosts.art.convert import from_art, to_art
 from trainers.hosts.art.embedded_backend import EmbeddedBackend
 from trainers.hosts.art.export import read_groups
 from trainers.rewards import Rewards, SeatEpisode
-from trainers.rewards.credit import credit_games
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import trajectory_of
 from trainers.trajectory import TrajectoryGroup as TrajectoryGroupOfOurs

@@ -55,7 +55,7 @@ def row(advantages: list[float], index: int = 0) -> TokenSequence:
 
 def loss(new: Any, rows: list[TokenSequence], kl_coef: float = 0.0) -> Any:
     """The loss of a batch as the learner computes it, for log p_new of all trained tokens."""
-    [[batch]] = minibatches(rows, 1, 10**6, 0.0, "0", rescale=False)
+    [[batch]] = minibatches(rows, 1, 10**6, 0.0, "0")
     options = LossOptions(loss_fn="ppo", epsilon=0.2, sampler_kl_coef=kl_coef)
     return policy_loss(new, batch.targets, options).loss / len(batch.targets)
 
@@ -111,7 +111,7 @@ def test_advantages_by_token_are_honoured() -> None:
     batch = learned([scored(masks=masks, inference_logprobs=logprobs, advantages=given)])
     (only,) = batch.sequences
     assert only.advantages == [0.25, -0.5] and only.sampled_logprobs == [-0.1, -0.2]
-    [[micro]] = minibatches([only], 1, 10**6, 0.0, "0", rescale=False)
+    [[micro]] = minibatches([only], 1, 10**6, 0.0, "0")
     assert micro.targets.advantages.tolist() == [0.25, -0.5]
     # They make a group of one row useful.
     alone = scored(rows=1, advantages=[[0.0, 0.0, 2.0]])

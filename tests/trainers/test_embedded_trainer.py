@@ -238,7 +238,12 @@ def fail_at_the_second_call(patched: pytest.MonkeyPatch, part: str) -> None:
 
 def broken(groups: list[TrajectoryGroup]) -> list[TrajectoryGroup]:
     first, *others = groups[0].trajectories
-    return [groups[0].with_trajectories([first.with_advantage(math.nan), *others]), *groups[1:]]
+    return [
+        groups[0].with_trajectories(
+            [first.with_advantages([math.nan] * len(first.turns)), *others]
+        ),
+        *groups[1:],
+    ]
 
 
 def test_old_weights_are_forgotten_but_found_again(

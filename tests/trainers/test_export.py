@@ -234,7 +234,7 @@ def test_games_of_any_kind_stand_in_one_file_with_the_same_columns(
     by_game = {row["game"]: row for row in rows_of(tmp_path / "chat")}
     small, large = by_game["tictactoe"], by_game["cluedo"]
     assert small.keys() == large.keys() and small["terms"].keys() == large["terms"].keys()
-    assert small["terms"]["information"] is None and large["terms"]["information"] > 0
+    assert small["terms"]["entropy_removed"] is None and large["terms"]["information"] > 0
 
 
 def test_a_branch_tells_only_what_is_its_own(tmp_path: Path) -> None:
@@ -286,8 +286,8 @@ def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path)
     assert [row["ply"] for row in rows if row["last"]] == sorted(decisions)
     first, *_ = information_gains(seat.seat_episode, sorted(decisions))
     gained = first + math.fsum(row["information_gain"] for row in rows)
-    assert gained == pytest.approx(rows[0]["terms"]["information"])
-    assert rows[0]["terms"]["information"] > 0
+    assert gained == pytest.approx(rows[0]["terms"]["entropy_removed"])
+    assert rows[0]["terms"]["entropy_removed"] > 0
 
 
 def test_parquet_explains_its_columns(tmp_path: Path, cluedo: Path) -> None:

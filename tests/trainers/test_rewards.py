@@ -78,11 +78,11 @@ def test_win() -> None:
 
 def test_information() -> None:
     asked = (Suggest(*ENVELOPE), Accuse(*ENVELOPE))
-    assert value("information", *asked) == 1.0, "nobody could refute"
-    assert 0 < value("information", *asked, seat=1) < 0.5, "that it is solved is no deduction"
-    assert value("information", WRONG) == 0.0, "and neither is what the envelope holds"
+    assert value("entropy_removed", *asked) == 1.0, "nobody could refute"
+    assert 0 < value("entropy_removed", *asked, seat=1) < 0.5, "that it is solved is no deduction"
+    assert value("entropy_removed", WRONG) == 0.0, "and neither is what the envelope holds"
     expected = 1 - math.log2(111) / math.log2(112)
-    assert value("information", WRONG, seat=1) == pytest.approx(expected)
+    assert value("entropy_removed", WRONG, seat=1) == pytest.approx(expected)
 
 
 def test_question() -> None:
@@ -198,7 +198,7 @@ def test_the_gains_telescope_whatever_the_moments(
     episode = contest(seed)
     moments = data.draw(st.sets(st.integers(0, len(episode.plies) - 1), max_size=12))
     rollout = SeatEpisode(CLUEDO, episode, seat)
-    total = Rewards.parse("information=1", CLUEDO).score(rollout).reward
+    total = Rewards.parse("entropy_removed=1", CLUEDO).score(rollout).reward
     gains = information_gains(rollout, moments)
     assert len(gains) == len(moments) + 1
     assert math.fsum(gains) == pytest.approx(total, abs=1e-12)
@@ -218,9 +218,9 @@ def test_a_gain_stands_where_it_was_made() -> None:
 def test_the_reward_is_the_weighted_sum_and_other_terms_are_logged() -> None:
     scored = Rewards.parse("", CLUEDO).score(SeatEpisode(CLUEDO, contest(0), 0))
     terms = scored.terms
-    expected = terms["win"] + 0.5 * terms["information"] + terms["format"]
+    expected = terms["win"] + 0.5 * terms["entropy_removed"] + terms["format"]
     assert scored.reward == pytest.approx(expected)
-    assert set(terms) == {"win", "information", "accusation", "premature", "missed", "format"}
+    assert set(terms) == {"win", "entropy_removed", "accusation", "premature", "missed", "format"}
     dear = Rewards.parse("win=1", CLUEDO, logged=["question"])
     again = dear.score(SeatEpisode(CLUEDO, contest(0), 0))
     assert again.reward == terms["win"] and 0 < again.terms["question"] <= 1
@@ -234,13 +234,13 @@ def test_a_game_without_exact_knowledge(game: str, text: str) -> None:
     assert default_reward(make_game(game)) == text
     assert set(Rewards.parse("", make_game(game)).describe()[0].name.split()) == {"win"}
     with pytest.raises(UsageError, match=f"{game} does not offer; its terms are: win, format"):
-        Rewards.parse("win=1,information=0.5", make_game(game))
+        Rewards.parse("win=1,entropy_removed=0.5", make_game(game))
 
 
 def test_a_dry_run_can_say_what_is_computed() -> None:
-    lines = Rewards.parse("win=2,leak=-0.5,information=0", CLUEDO).describe()
+    lines = Rewards.parse("win=2,leak=-0.5,entropy_removed=0", CLUEDO).describe()
     weights = {line.name: line.weight for line in lines if line.computed}
-    assert list(weights)[:3] == ["win", "leak", "information"]
+    assert list(weights)[:3] == ["win", "leak", "entropy_removed"]
     assert weights["win"] == 2 and weights["leak"] == -0.5 and weights["missed"] == 0
     assert {line.name for line in lines if not line.computed} == {"question", "claims"}
     assert all(line.about.endswith(".") for line in lines)
@@ -249,7 +249,7 @@ def test_a_dry_run_can_say_what_is_computed() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("informaton=1", "no reward term 'informaton'; did you mean 'information'?"),
+        ("entropy_removd=1", "no reward term 'entropy_removd'; did you mean 'entropy_removed'?"),
         ("win", "'win' is not of the form NAME=WEIGHT"),
         ("win=1,", "'' is not of the form"),
         ("win=much", "the weight of win, 'much', is not a number"),

@@ -211,7 +211,7 @@ def test_the_same_replays_give_the_same_bytes(cluedo: Path, tmp_path: Path) -> N
 
 
 def test_openenv_traces_have_a_turn_for_each_reply(cluedo: Path, tmp_path: Path) -> None:  # noqa: F811
-    result = export([cluedo], "openenv", tmp_path / "out.jsonl", "win=1,information=0.5")
+    result = export([cluedo], "openenv", tmp_path / "out.jsonl", "win=1,entropy_removed=0.5")
     (line,) = (tmp_path / "out.jsonl").read_text().splitlines()
     trace = json.loads(line)
     assert (
@@ -226,7 +226,7 @@ def test_openenv_traces_have_a_turn_for_each_reply(cluedo: Path, tmp_path: Path)
     seat = seat_of(cluedo)
     replies = [reply for reply in seat.replies if reply.attempt.tokens]
     game = read_replay(cluedo).make_game()
-    scored = Rewards.parse("win=1,information=0.5", game).score(seat.seat_episode)
+    scored = Rewards.parse("win=1,entropy_removed=0.5", game).score(seat.seat_episode)
     assert len({turn["node_id"] for turn in trace["turns"]}) == len(replies)
     for turn, reply in zip(trace["turns"], replies, strict=True):
         prompt, sampled = turn["prompt_token_ids"], turn["completion_token_ids"]

@@ -27,16 +27,17 @@ from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
+from trainers.credit.estimators import Credit
+from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.grpo import grpo_loop
 from trainers.loop.metrics import collapse_reason
 from trainers.loop.training import TrainingLoop
-from trainers.rewards.credit import select_groups, shuffle_rewards
 from trainers.rollouts.opponents import FINAL, NEWEST, PERIODIC, OpponentMix, first_deal
 from trainers.rollouts.step_games import schedule_step
 from trainers.runs.records import RunFiles, RunState, StepRecord
-from trainers.trajectory import Trajectory, TrajectoryGroup
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 KUHN = make_game("kuhn_poker")
 
@@ -181,15 +182,18 @@ def test_one_long_step_does_not_stop_a_run(base: Path, tmp_path: Path) -> None:
 
 
 def group(*rewards: float) -> TrajectoryGroup:
-    return TrajectoryGroup(tuple(Trajectory((), reward=r) for r in rewards))
+    turn = Turn((), "", ())
+    return TrajectoryGroup(tuple(Trajectory((turn,), reward=r) for r in rewards))
 
 
-def test_only_whole_groups_with_different_rewards_are_trained() -> None:
+def test_only_whole_groups_with_an_advantage_are_trained() -> None:
     groups = [group(1, 0, 1), group(1, 0), group(1, 1, 1), group(), group(0, 0, 2)]
-    chosen = select_groups(groups, 3)
-    assert chosen.trained == [groups[0], groups[4]]
+    credited = Credit().assign(complete_groups(groups, 3))
+    chosen = select_groups(groups, credited)
+    assert chosen.trained == [credited[0], credited[2]]
     counted = chosen.counts
     assert (counted.trained, counted.incomplete, counted.no_variance) == (2, 2, 1)
+    assert select_groups(groups, credited, penalised=True).trained == credited
 
 
 def test_shuffled_rewards_are_dealt_out_within_their_group() -> None:

@@ -89,7 +89,7 @@ def test_the_command_line_evaluates_a_package(
         f"arena-cluedo -n 2 -r 2 --no-push --no-rich --model tested --run.name first "
         f"--client.base-url {server.openai_url} --client.api-key-var {KEY_NAME} "
         "--env.replays replays --env.seat_2.player bot:random --env.max-turns 9 "
-        "--env.taskset.seed 40 --env.reward win=1,information=0.5"
+        "--env.taskset.seed 40 --env.reward win=1,entropy_removed=0.5"
     )
 
     def evaluate(*arguments: str) -> str:
@@ -113,7 +113,7 @@ def test_the_command_line_evaluates_a_package(
     assert {e.env.id for e in episodes} == {"arena-cluedo"}
     for episode in episodes:
         (trace,) = episode.traces
-        assert trace.agent.name == "seat_0" and set(trace.rewards) == {"win", "information"}
+        assert trace.agent.name == "seat_0" and set(trace.rewards) == {"win", "entropy_removed"}
         assert trace.info["game"]["players"] == ["verifiers:tested", "bot:novice", "bot:random"]
     assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {KEY}"}
     replays = sorted((tmp_path / "replays").glob("*.jsonl"))
@@ -146,7 +146,7 @@ def test_a_trace_holds_what_the_model_read(
     scored = Rewards.parse(reward, game).score(SeatEpisode(game, recorded, 0))
     assert trace.reward == pytest.approx(scored.reward)
     assert all(reward.score == scored.terms[name] for name, reward in trace.rewards.items())
-    assert trace.metrics["information"] == scored.terms["information"] > 0
+    assert trace.metrics["entropy_removed"] == scored.terms["entropy_removed"] > 0
     assert set(trace.rewards) == {"win", "question"} and trace.metrics["fallbacks"] == 0
 
 

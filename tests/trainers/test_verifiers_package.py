@@ -45,7 +45,7 @@ def test_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "SeatConfig()",
     ]
     page = (folder / "README.md").read_text()
-    assert "| `seat_2` | `bot:oracle` |" in page and "| `information` |" in page
+    assert "| `seat_2` | `bot:oracle` |" in page and "| `entropy_removed` |" in page
 
 
 def test_a_game_of_a_family_has_a_name_that_python_takes(tmp_path: Path) -> None:

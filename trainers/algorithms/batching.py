@@ -47,7 +47,8 @@ def minibatches(
     tokens: int,
     balance: float,
     seed: str,
-    rescale: bool = True,
+    rescale: bool = False,
+    entropy: float = 0.0,
 ) -> list[list[MicroBatch]]:
     """Split the sequences of one call into minibatches of whole groups, each into micro-batches.
 
@@ -58,6 +59,7 @@ def minibatches(
         balance: shrinks advantages of one sign, see `normalise`.
         seed: decides the order of the groups.
         rescale: scale the advantages of the call, see `normalise`.
+        entropy: coefficient of the entropy bonus, see `normalise`.
     """
     # Index of each sequence's first trained token in the tensors of all trained tokens. By id(),
     # since a TokenSequence is mutable and so has no hash.
@@ -68,7 +70,7 @@ def minibatches(
         trained += len(sequence.sampled_positions)
     # Normalise over the whole call, before the cut: the weight of a token must not depend on the
     # minibatch that its group falls into.
-    targets = normalise(_targets(sequences), balance, rescale)
+    targets = normalise(_targets(sequences), balance, rescale, entropy)
     # A dict keeps the order of insertion, so `order` depends on the input and the seed only.
     groups: dict[int, list[TokenSequence]] = {}
     for sequence in sequences:
@@ -106,7 +108,17 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
         torch.tensor(
             [p for s in sequences for p in s.policy_logprobs or s.sampled_logprobs], dtype=real
         ),
+        torch.tensor(_answer_ids(sequences), dtype=whole),
     )
+
+
+def _answer_ids(sequences: Sequence[TokenSequence]) -> list[int]:
+    """Return for each trained token the number of its answer in the call."""
+    ids = list[int]()
+    for sequence in sequences:
+        first = ids[-1] + 1 if ids else 0
+        ids += [first + n for n in sequence.answers or range(len(sequence.sampled_positions))]
+    return ids
 
 
 def _cut(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[list[PrefixGroup]]:

@@ -24,7 +24,13 @@ from trainers.algorithms.checkpoint_files import (
     write_tensors,
 )
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
-from trainers.algorithms.loss import LossOptions, LossSums, ReferenceLogprobs, policy_loss
+from trainers.algorithms.loss import (
+    LossOptions,
+    LossSums,
+    ReferenceLogprobs,
+    policy_loss,
+    sum_answers,
+)
 from trainers.algorithms.network import score_tokens
 from trainers.algorithms.sequences import TokenSequence
 
@@ -41,7 +47,9 @@ class UpdateOptions(LossOptions):
 
     learning_rate: float = 3e-4
     advantage_balance: float = 0.0
-    rescale_advantages: bool = True
+    entropy_coef: float = 0.0
+    art_scale: bool = False
+    """Weigh games equally and scale the advantages of the call, as ART does."""
     minibatches: int = 2
     tokens_per_batch: int = 4_096
     max_grad_norm: float = 1.0
@@ -121,9 +129,13 @@ class Learner:
                 options.tokens_per_batch,
                 options.advantage_balance,
                 options.seed,
-                options.rescale_advantages,
+                options.art_scale,
+                options.entropy_coef,
             )
-            steps = [self._optimizer_step(batches, options, reference) for batches in plan]
+            # One divisor for all minibatches: a token has the same weight in each of them.
+            tokens = sum(len(batch.targets) for batches in plan for batch in batches)
+            divisor = tokens / max(1, len(plan))
+            steps = [self._optimizer_step(each, options, reference, divisor) for each in plan]
         if not steps:
             return {}
         # Each minibatch is one step, so it counts once, whatever its number of tokens.
@@ -134,6 +146,7 @@ class Learner:
         batches: Sequence[MicroBatch],
         options: UpdateOptions,
         reference: Mapping[str, Tensor] | None,
+        divisor: float,
     ) -> dict[str, float]:
         """Change the weights by one minibatch, and return the means over its trained tokens."""
         count = sum(len(batch.targets) for batch in batches)  # Trained tokens of the minibatch.
@@ -150,12 +163,11 @@ class Learner:
                 sums["kl_reference"] += loss.kl_reference.item()
                 sums["clipped"] += float(loss.clipped)
                 sums["ratio"] += loss.ratios.sum().item()
-                # Each micro-batch is divided by the minibatch's number of tokens, so the gradients
-                # add up to that of the minibatch's mean.
-                yield loss.loss / count
+                # Each micro-batch is divided by the same number, so the gradients add up.
+                yield loss.loss / divisor
 
         norm = self.descend(losses(), options)
-        # `norm` is that of the minibatch's mean gradient already: it is not divided.
+        # `norm` is that of the divided gradient already.
         return {name: value / count for name, value in sums.items()} | {"grad_norm": norm}
 
     def descend(self, losses: Iterable[Tensor], options: UpdateOptions) -> float:
@@ -213,8 +225,12 @@ class Learner:
         weights = self.weights()
         new = [score(weights, packed=packed).logprobs for packed in inputs]
         # Over all tokens at once: a mean of the micro-batches' means would give tokens of small
-        # micro-batches a larger weight.
-        mean_gap = (torch.cat(new) - torch.cat(known)).mean()
+        # micro-batches a larger weight. No micro-batch holds a part of an answer.
+        gaps = [
+            sum_answers(ours - theirs, batch.targets.answer_ids.to(self.device))
+            for ours, theirs, batch in zip(new, known, batches, strict=True)
+        ]
+        mean_gap = torch.cat(gaps).mean()
         return [ReferenceLogprobs(logprobs, mean_gap) for logprobs in known]
 
     def _micro_batch_loss(

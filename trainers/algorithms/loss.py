@@ -1,9 +1,10 @@
 """The policy losses of ART 0.5.18 (`art.loss`), computed over the trained tokens only.
 
 With the same tokens, log-probabilities and settings, losses and gradients agree with ART's to 1e-5
-(tests/trainers/test_art_loss.py). One thing differs: ART takes the mean over a packed row of fixed
-length. Here it is the mean over a minibatch, which is computed in as many micro-batches as fit into
-memory.
+(tests/trainers/test_art_loss.py), with three differences. ART takes the mean over a packed row of
+fixed length; here it is a mean over all trained tokens of a step. The divergence from a reference
+is that of a whole answer, as an action has one probability; ART's is that of each token. And
+truncated importance sampling counts each ratio once, see `policy_loss`.
 
 Notation, for the trained token t of a sequence:
 
@@ -11,7 +12,7 @@ Notation, for the trained token t of a sequence:
     p_old       probability with which the sampler drew the token (temperature and grammar included)
     p_ref       probability under the reference policy
     r           p_new / p_old, the importance ratio
-    A           advantage of the trajectory, the same for all of its tokens
+    A           advantage of the answer, the same for all of its tokens
     w           weight of the token, see `TokenSequence.weight`
     sg(x)       x without its gradient (stop gradient)
 """
@@ -72,6 +73,8 @@ class TokenTargets:
     """int64; tokens of one sequence share an id, over which importance ratios are averaged."""
     policy_logprobs: Tensor
     """float32, in nats: under the weights that sampled them, without temperature and grammar."""
+    answer_ids: Tensor
+    """int64; tokens of one answer share an id, over which log-ratios are summed."""
 
     def __len__(self) -> int:
         return len(self.sampled_logprobs)
@@ -113,24 +116,32 @@ class ReferenceLogprobs:
     logprobs: Tensor
     """log p_ref of the trained tokens, shape [trained]."""
     mean_gap: Tensor | None = None
-    """Mean of log p_new - log p_ref over the whole minibatch, a scalar; None: over these tokens."""
+    """Mean of the answers' log p_new - log p_ref over the tokens of the whole minibatch, a scalar;
+    None: over these tokens."""
 
 
-def normalise(targets: TokenTargets, balance: float = 0.0, rescale: bool = True) -> TokenTargets:
-    """Scale weights and advantages of one call of `train`, as ART does.
-
-    Afterwards mean(w) = 1 and mean(|A| w) = 1 over all trained tokens, so the size of the loss
-    depends neither on the number of tokens nor on the scale of the rewards.
+def normalise(
+    targets: TokenTargets, balance: float = 0.0, rescale: bool = False, entropy: float = 0.0
+) -> TokenTargets:
+    """Scale the weights of one call of `train` to mean(w) = 1, and adjust its advantages.
 
     Args:
         targets: all trained tokens of the call.
         balance: above 0 multiplies negative advantages by 1 - balance, below 0 multiplies positive
             ones by 1 + balance; from -1 to 1.
-        rescale: False keeps the scale of the advantages; only mean(w) = 1 then.
+        rescale: scale the advantages to mean(|A| w) = 1, as ART does. Coefficients of penalties are
+            then relative to a size that changes with each call.
+        entropy: coefficient of an entropy bonus, in units of the advantages per nat.
     """
-    # w_t / mean(w): before, w_t is 1 / (trained tokens of the trajectory). All shapes [trained].
+    # w_t / mean(w), shape [trained], as all other tensors here.
     weights = targets.weights / targets.weights.mean()
     advantages = targets.advantages
+    if entropy:
+        # E[-log p] is the entropy, so -log p of the sampled answer is a reward for it:
+        #     A <- A + c (mean l - l),    l = sum of log p over the answer's tokens.
+        # p is that of the weights that sampled: l is known, and the mean is a baseline.
+        known = sum_answers(targets.policy_logprobs, targets.answer_ids)
+        advantages = advantages + entropy * (known.mean() - known)
     # b > 0: A <- (1 - b) A where A <= 0.    b < 0: A <- (1 + b) A where A >= 0.
     if balance > 0:
         advantages = torch.where(advantages > 0, advantages, advantages * (1 - balance))
@@ -155,6 +166,11 @@ def policy_loss(
 
         cispo   -sg(clip(r, 1 - e, 1 + e')) A log p_new         MiniMax-M1, arXiv:2506.13585
         ppo     -min(r A, clip(r, 1 - e, 1 + e') A)             Schulman et al., arXiv:1707.06347
+
+    With truncated importance sampling (Yao et al. 2025, fengyao.notion.site/off-policy-rl) r is
+    p_new / p_policy, where p_policy is the probability under the weights that sampled, without
+    temperature and grammar. The rest of the ratio, p_policy / p_old, is a factor of at most C. (ART
+    multiplies by min(p_new / p_old, C), so that the change of the weights counts twice.)
 
     Args:
         new_logprobs: log p_new in nats, float32, shape [trained], with gradients.
@@ -183,9 +199,9 @@ def policy_loss(
         # token still contributes.
         losses = -(clipped.detach() * advantages * new_logprobs)
     if options.truncated_importance_sampling:
-        # Truncated importance sampling: a constant factor min(r, C). ART, too, takes the ratio to
-        # p_old where no other log-probabilities of the sampler are known.
-        losses = losses * ratios.clamp(max=options.truncated_importance_sampling).detach()
+        # min(p_policy / p_old, C), without gradient: both are known before the update.
+        gaps = targets.policy_logprobs - targets.sampled_logprobs
+        losses = losses * gaps.exp().clamp(max=options.truncated_importance_sampling)
     if options.sampler_kl_coef:
         # With d = log r: c (exp(-d) + d - 1) >= 0, with its minimum at d = 0.
         gaps = new_logprobs - targets.sampled_logprobs
@@ -212,15 +228,17 @@ def _regularised_advantages(
         # A scalar on the device of the log-probabilities.
         return advantages, new_logprobs.new_zeros(())
     # KL penalty with the k1 estimator k = sg(log p_new - log p_ref) (Schulman 2020,
-    # joschu.net/blog/kl-approx.html), folded into the advantage:
+    # joschu.net/blog/kl-approx.html), summed over the tokens of an answer and folded into the
+    # advantage:
     #     A <- A + c (mean k - k)
-    # Without its mean the penalty is centred: it moves probability between tokens and does not
+    # Without its mean the penalty is centred: it moves probability between answers and does not
     # push all of them down.
     gaps = (new_logprobs - reference.logprobs).detach()
-    mean_gap = gaps.mean() if reference.mean_gap is None else reference.mean_gap
+    penalties = sum_answers(gaps, targets.answer_ids)
+    mean_gap = penalties.mean() if reference.mean_gap is None else reference.mean_gap
     # A token whose k lies above the mean loses advantage, one below gains. The sum over the
     # tokens of the minibatch is 0.
-    return advantages + options.kl_penalty_coef * (mean_gap - gaps), gaps.sum()
+    return advantages + options.kl_penalty_coef * (mean_gap - penalties), gaps.sum()
 
 
 def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: LossOptions) -> Tensor:
@@ -231,8 +249,11 @@ def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: Los
     average             (r_t + s) / 2
     geometric_average   sqrt(r_t s)
     """
+    # Truncated importance sampling has the rest of the ratio as a factor, see `policy_loss`.
+    truncated = options.truncated_importance_sampling
+    old = targets.policy_logprobs if truncated else targets.sampled_logprobs
     # Ratios are differences of logarithms: probabilities of rare tokens would underflow float32.
-    log_ratios = new_logprobs - targets.sampled_logprobs
+    log_ratios = new_logprobs - old
     ratios = log_ratios.exp()
     if options.importance_sampling_level != "token":
         # s is the geometric mean of r_t over the trained tokens of the sequence, the same for each
@@ -255,13 +276,17 @@ def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: Los
 
 def _sequence_means(values: Tensor, sequence_ids: Tensor) -> Tensor:
     """Return for each token the mean of `values` over its sequence; all shapes are [trained]."""
-    # A micro-batch holds some of the call's sequences only: number them from 0.
-    _, sequences = torch.unique(sequence_ids, return_inverse=True)
-    # `sequences` is int64 of shape [trained], with the numbers 0 … count - 1.
-    count = int(sequences.max()) + 1 if len(sequences) else 0
-    # sums[j] = sum of the values of sequence j, sizes[j] = its number of tokens; [count] each.
-    # `index_add` passes gradients on to `values`.
-    sums = values.new_zeros(count).index_add(0, sequences, values)
-    sizes = values.new_zeros(count).index_add(0, sequences, torch.ones_like(values))
+    sizes = sum_answers(torch.ones_like(values), sequence_ids)
     # ART's 1e-8 is kept for equal numbers; a sequence always has at least one token.
-    return (sums / (sizes + 1e-8)).index_select(0, sequences)
+    return sum_answers(values, sequence_ids) / (sizes + 1e-8)
+
+
+def sum_answers(values: Tensor, ids: Tensor) -> Tensor:
+    """Return for each token the sum of `values` over the tokens with its id; shapes [trained]."""
+    # A micro-batch holds some of the call's ids only: number them from 0.
+    _, numbers = torch.unique(ids, return_inverse=True)
+    # `numbers` is int64 of shape [trained], with the numbers 0 … count - 1.
+    count = int(numbers.max()) + 1 if len(numbers) else 0
+    # sums[j] = sum of the values of id j, shape [count]. `index_add` passes gradients on.
+    sums = values.new_zeros(count).index_add(0, numbers, values)
+    return sums.index_select(0, numbers)

@@ -36,12 +36,15 @@ class TokenSequence:
     among the tokens that a grammar allowed. The old log-probabilities of importance ratios."""
     policy_logprobs: list[float] = field(default_factory=list)
     """Log-probability of each trained token, in nats, without temperature and grammar."""
-    weight: float = 0.0
-    """Weight of each of its tokens: the inverse of the trajectory's number of trained tokens."""
+    weight: float = 1.0
+    """Weight of each of its tokens."""
     index: int = 0
     """Index of the sequence in the call. Importance ratios may be averaged over a sequence."""
     advantages: list[float] = field(default_factory=list)
     """Advantage of each trained token."""
+    answers: list[int] = field(default_factory=list)
+    """Number of the answer of each trained token within the sequence. Empty: unknown, so that each
+    token counts as an answer of its own."""
     temperature: float = 1.0
     """Logits are divided by it before log p_new is taken."""
 
@@ -50,12 +53,14 @@ class TokenSequence:
         # The prompt starts with `ids`, which the caller has checked.
         # What the prompt adds, such as role tokens and new messages, is context and not trained.
         self.ids.extend(answer.prompt[len(self.ids) :])
+        number = self.answers[-1] + 1 if self.answers else 0
         for token in answer.tokens:
             self.sampled_positions.append(len(self.ids))
             self.ids.append(token.id)
             self.sampled_logprobs.append(token.logprob)
             self.policy_logprobs.append(token.policy_logprob)
             self.advantages.append(answer.advantage)
+            self.answers.append(number)
 
 
 class AnswerTokens(NamedTuple):
@@ -67,16 +72,22 @@ class AnswerTokens(NamedTuple):
     advantage: float = 0.0
 
 
-def token_sequences(groups: Sequence[TrajectoryGroup], encode: Encode) -> list[TokenSequence]:
+def token_sequences(
+    groups: Sequence[TrajectoryGroup],
+    encode: Encode,
+    penalised: bool = False,
+    equal_games: bool = False,
+) -> list[TokenSequence]:
     """Return all sequences with a gradient.
-
-    Trajectories whose advantages are all 0 are left out. All tokens of a trajectory have the same
-    weight 1 / (number of trained tokens + 1e-6), so a long game does not count more than a short
-    one.
 
     Args:
         groups: trajectories with advantages; each group shares a deal.
         encode: tokenises the chat before an answer.
+        penalised: keep trajectories whose advantages are all 0: a penalty has a gradient there.
+        equal_games: give the tokens of a trajectory the weight 1 / (their number + 1e-6), as ART
+            does. By default each token has the weight 1: with a weight by length, what is learned
+            would depend on how long the game went on afterwards (Liu et al. 2025, "Understanding
+            R1-Zero-like training", arXiv:2503.20783).
 
     Raises:
         ArenaError: a prompt that the server read differs from the one that would be trained.
@@ -88,9 +99,7 @@ def token_sequences(groups: Sequence[TrajectoryGroup], encode: Encode) -> list[T
     for group_number, group in enumerate(groups):
         for trajectory in group.trajectories:
             trajectory_number += 1
-            if not any(turn.advantage for turn in trajectory.turns):
-                # As in ART. The policy loss alone has no gradient here. The KL penalty and Kimi
-                # K2's would have one: with them such a trajectory is left out all the same.
+            if not penalised and not any(turn.advantage for turn in trajectory.turns):
                 continue
             # One sequence per stretch of a chat that was only appended to.
             own = [
@@ -103,7 +112,8 @@ def token_sequences(groups: Sequence[TrajectoryGroup], encode: Encode) -> list[T
             # Over all sequences of the trajectory: the split must not change its weight.
             tokens = sum(len(sequence.sampled_positions) for sequence in own)
             for sequence in own:
-                sequence.weight, sequence.index = 1 / (tokens + 1e-6), next(indices)
+                sequence.index = next(indices)
+                sequence.weight = 1 / (tokens + 1e-6) if equal_games else 1.0
             sequences += own
     return sequences
 

@@ -26,8 +26,8 @@ from backends.openai_wire import parse_policy_version
 from trainers.algorithms.sequences import AnswerTokens, TokenSequence
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig
+from trainers.credit.groups import complete_groups
 from trainers.loop.setup import parse_config, rollout_setting
-from trainers.rewards.credit import complete_groups
 from trainers.rollouts.rollouts import Rollouts
 from trainers.rollouts.step_games import schedule_step
 from trainers.trajectory import Trajectory, TrajectoryGroup

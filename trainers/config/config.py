@@ -18,6 +18,7 @@ from arena.episodes.executors import ExecutorKind
 from arena.llm.config import setting
 from arena.llm.settings import RunLimits
 
+CreditName = Literal["", "game", "judged"]
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
 HostName = Literal["auto", "embedded", "local", "serverless"]
@@ -138,10 +139,16 @@ class TrainConfig(RunLimits):
     the game's default."""
     reward_fn: str = setting("", REWARD)
     """module:function of a custom term. Weight it in --reward as `custom`."""
+    credit: CreditName = setting("", REWARD)
+    """How turns get advantages. game: each turn that of its game. judged: each decision also its
+    own value by exact knowledge. Empty: judged in Cluedo on the embedded host, else game."""
+    credit_weights: str = setting("", REWARD, flag=False)
+    """Weights of judged credit, KIND=WEIGHT,…: kinds of decisions of the game, `illegal` and
+    `game`."""
     group_scorer: str = setting("", REWARD, flag=False)
     """Name or module:function that scores all trajectories of a group together."""
     shuffle_rewards: bool = setting(False, REWARD, flag=False)
-    """Control experiment: permute the rewards within each group at random."""
+    """Control experiment: permute rewards and judgements within each group at random."""
 
     learning_rate: float = setting(3e-4, UPDATE, gt=0, le=1)
     """Learning rate of Adam."""
@@ -156,19 +163,23 @@ class TrainConfig(RunLimits):
     clip_eps_high: float | None = setting(None, UPDATE, flag=False, gt=0)
     """Clip range above a ratio of 1. Default: ART's, 4 for cispo, clip_eps for ppo."""
     kl_coef: float = setting(0.0, UPDATE, ge=0)
-    """Coefficient of the KL penalty towards kl_reference."""
+    """Coefficient of the KL penalty towards kl_reference, in units of the reward per nat of an
+    answer."""
+    entropy_coef: float = setting(0.0, UPDATE, flag=False, ge=0)
+    """Coefficient of the entropy bonus, in units of the reward per nat of an answer (embedded)."""
     kl_reference: int = setting(0, UPDATE, flag=False, ge=0)
     """Step whose weights are the KL reference."""
     kl_reference_every: int = setting(0, UPDATE, flag=False, ge=0)
     """Move the KL reference to the newest weights every N steps. 0: never."""
     advantage_balance: float = setting(0.0, UPDATE, flag=False, ge=-1, le=1)
     """-1: use negative advantages only. 1: use positive ones only."""
-    scale_advantages: bool = setting(True, UPDATE, flag=False)
-    """Divide the advantages of a group by their standard deviation."""
+    scale_advantages: bool = setting(False, UPDATE, flag=False)
+    """Divide the advantages of a group by their standard deviation. Biased in games with hidden
+    information: in Kuhn poker 6 of 24 best responses are not found."""
     importance_level: ImportanceLevel = setting("token", UPDATE, flag=False)
     """Level at which importance ratios are averaged."""
     truncated_importance: float | None = setting(None, UPDATE, flag=False, gt=0)
-    """Upper bound of truncated importance sampling."""
+    """Upper bound of truncated importance sampling: corrects for --temperature and --guided."""
     max_negative_weight: float | None = setting(None, UPDATE, flag=False, gt=0)
     """Upper bound of importance ratios of negative advantages (ART)."""
     mask_prob_ratio: bool = setting(False, UPDATE, flag=False)
@@ -179,7 +190,7 @@ class TrainConfig(RunLimits):
     """Optimizer steps per training step (embedded)."""
     tokens_per_batch: int = setting(4_096, UPDATE, flag=False, changeable=True, ge=256)
     """Tokens per forward pass of an update. Bounds its memory (embedded)."""
-    gradient_checkpointing: bool = setting(False, UPDATE, changeable=True)
+    gradient_checkpointing: bool = setting(False, UPDATE, flag=False, changeable=True)
     """Compute activations twice instead of keeping them: less memory for large models, a third more
     time for an update, the same weights (embedded)."""
     max_grad_norm: float = setting(1.0, UPDATE, flag=False, gt=0)

@@ -64,7 +64,7 @@ class EmbeddedHost:
 
         config = self._request.config
         arguments: dict[str, Any] = train_arguments(
-            config, TrainSettings, host="the embedded host", handled=("scale_advantages",)
+            config, TrainSettings, host="the embedded host", handled=("scale_advantages", "credit")
         )
         return TrainSettings(**arguments)
 

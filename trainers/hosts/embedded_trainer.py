@@ -129,7 +129,12 @@ class EmbeddedTrainer:
         Raises:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.
         """
-        read = partial(token_sequences, groups, self.sampler.encode)
+        # Of all answers, also where nothing was won or lost.
+        penalised = any((settings.kl_penalty_coef, settings.kimi_k2_tau, settings.entropy_coef))
+        scaled = settings.art_scale
+        read = partial(
+            token_sequences, groups, self.sampler.encode, penalised and not scaled, scaled
+        )
         return await self.train_sequences(read, settings, groups)
 
     async def train_sequences(

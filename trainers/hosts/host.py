@@ -136,6 +136,8 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "kl_reference": TrainKeyword(("kl_penalty_reference_step",), EMBEDDED_OR_LOCAL),
     "advantage_balance": TrainKeyword(("advantage_balance",)),
     # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
+    "credit": TrainKeyword((), "ART gives each game one advantage; take --credit game"),
+    "entropy_coef": TrainKeyword(("entropy_coef",), EMBEDDED_ONLY),
     "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
     "importance_level": TrainKeyword(("importance_sampling_level",)),
     "truncated_importance": TrainKeyword(
@@ -208,6 +210,8 @@ def train_arguments(
 
 def _is_changed(config: TrainConfig, field: str) -> bool:
     """Return whether the setting differs from its default."""
+    if field == "credit":
+        return config.credit not in ("", "game")
     return bool(getattr(config, field) != TrainConfig.model_fields[field].default)
 
 

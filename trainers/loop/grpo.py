@@ -1,29 +1,27 @@
 """Group Relative Policy Optimization (GRPO) over full games.
 
-A step plays S deals, each G times with the learner in the same seat, scores every game, and trains
-on the groups whose rewards differ. The advantage of a game is its reward minus the group's mean:
+A step plays S deals, each G times with the learner in the same seat, scores every game, gives each
+turn an advantage (`trainers.credit`) and trains on them. The advantage of a game is its reward
+minus the group's mean, so the luck of the deal cancels:
 
     A_i = r_i - mean(r_1 … r_G)
 
-The baseline is the mean over the same deal and the same seat, so the luck of the deal cancels.
-
 Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 does:
 
-- An episode is a whole game with many answers. Every sampled token of a game has the game's
-  advantage (outcome supervision). ART does the same.
-- The tokens of a game share one weight, the inverse of their number. Weights are normalised over
-  the whole call, and each minibatch divides by its own number of tokens (ART: by that of a packed
-  row). So within a minibatch each game has the same weight, whatever its length, but a game in a
-  minibatch of short games has more weight than one among long games. The paper averages over the
-  tokens of a sequence, then over the group.
+- An episode is a whole game with many answers. With `game` credit every sampled token of a game has
+  the game's advantage (outcome supervision), as in ART; with `judged` credit a turn has its own.
+- Each token has the same weight, and the divisor is the same for all minibatches of a step, so the
+  length of a game does not change what is learned (Liu et al. 2025, arXiv 2503.20783). The paper
+  averages over the tokens of a sequence; ART gives the tokens of a game the inverse of their
+  number.
 - The default loss is `cispo` (clipped importance weights times the log-likelihood, MiniMax-M1
   2025), ART's own; `ppo` is the paper's.
-- Divergence from a reference policy is a penalty on the advantages (ART: c (mean k - k) per
-  token), not the paper's separate k3 term. The default is no penalty.
-- Advantages are divided by the group's population standard deviation + 1e-6 and then scaled so
-  that |advantage| times weight has mean 1 over a step (ART).
-- Groups without variance are dropped, not trained with zero gradient. Groups with a failed game
-  are dropped completely: a mean over the other games would be biased.
+- Advantages are not divided by the group's standard deviation, nor scaled over a step as ART does:
+  coefficients of penalties are in units of the reward.
+- Divergence from a reference policy is a penalty on the advantages: c (mean k - k), with k that of
+  the whole answer (ART: of the token), not the paper's separate k3 term. The default is no penalty.
+- Groups without any advantage are dropped, unless a penalty has a gradient there. Groups with a
+  failed game are dropped completely: a mean over the other games would be biased.
 - Old log-probabilities are those of the sampler, with the weights at the start of the step, or with
   sync_every and --async-steps those of an earlier one. A step makes `minibatches` optimizer
   steps, not several passes. The old log-probabilities are those that tokens were sampled with: with
@@ -31,7 +29,6 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
   the model's own distribution, which is the one that is trained, up to their clip range.
 - Importance ratios of sequences are averaged over each sequence that is computed as one. ART
   averages over a whole chat, even if the chat has several histories.
-- The penalty's mean over tokens is that of a minibatch; ART's is that of a packed row.
 """
 
 from __future__ import annotations
@@ -49,12 +46,12 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
+from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
 from trainers.hosts.host import StepSettings, TrainingHost
 from trainers.loop.checkpoints import Checkpoints
 from trainers.loop.metrics import RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
 from trainers.loop.training import TrainingLoop, update_weights
-from trainers.rewards.credit import complete_groups, credit_games, select_groups, shuffle_rewards
 from trainers.rewards.group_scorers import score_groups
 from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.opponents import NEWEST
@@ -125,7 +122,7 @@ class OwnGames:
         self.game = game = make_game(config.game, **config.options)
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm, log.state.step)
-        self.rewards, self.scorer = parsed.rewards, parsed.scorer
+        self.rewards, self.scorer, self.credit = parsed.rewards, parsed.scorer, parsed.credit
         setting = rollout_setting(config, game)
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
@@ -197,16 +194,17 @@ class OwnGames:
         self._show_faults(counts)
         with timer.measure("rewards"):
             groups = await self._rescored(number, played.groups, counts)
-        selected = select_groups(groups, config.rollouts_per_group)
+            whole = complete_groups(groups, config.rollouts_per_group)
+            credited = self.credit.assign(whole)
+        selected = select_groups(groups, credited, bool(config.kl_coef or config.entropy_coef))
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
-            credited = credit_games(selected.trained, config.scale_advantages)
             # The first update, after 0 finished steps, has the rate at 0.
             done = number - 1
             settings = StepSettings(config.learning_rate_at(done), config.reference_step(done))
-            update = await update_weights(self.host, credited, settings)
+            update = await update_weights(self.host, selected.trained, settings)
             update |= staleness_metrics(config, number, counts, groups, selected.trained)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")

@@ -21,6 +21,7 @@ from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
 from trainers.config.config import TrainConfig
+from trainers.credit.estimators import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
@@ -34,6 +35,7 @@ class ParsedConfig:
 
     mix: OpponentMix
     rewards: Rewards
+    credit: Credit
     scorer: GroupScorer | None
 
 
@@ -50,7 +52,7 @@ def check_config(config: TrainConfig, settings: Settings, done: int) -> None:
 def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) -> ParsedConfig:
     """Return the parts of a run that its config names. Raises UsageError as `check_config` does."""
     mix = OpponentMix.parse(config.opponents, game)
-    rewards = Rewards.parse(config.reward, game, config.reward_fn)
+    credit, rewards = credited_rewards(config, game)
     scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
     if config.seats == "all" and config.opponents:
         raise UsageError("--opponents: with --seats all every seat learns; leave it out")
@@ -62,7 +64,14 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     system_prompt(config.prompt, game)
     if config.wandb:
         require("--wandb", ("wandb",), "train")
-    return ParsedConfig(mix, rewards, scorer)
+    return ParsedConfig(mix, rewards, credit, scorer)
+
+
+def credited_rewards(config: TrainConfig, game: Game) -> tuple[Credit, Rewards]:
+    """Return the credit and the reward of a run. Raises UsageError."""
+    credit = Credit.parse(config, game)
+    judged = credit.is_judged
+    return credit, Rewards.parse(config.reward, game, config.reward_fn, judged=judged)
 
 
 def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:

@@ -1,6 +1,6 @@
 """Rewards of a finished game for the seat that learns: a weighted sum of named terms.
 
-    rewards = Rewards.parse("win=1,information=0.5", game)
+    rewards = Rewards.parse("win=1,entropy_removed=0.5", game)
     breakdown = rewards.score(SeatEpisode(game, episode, seat))
 
 terms.py          the generic terms, each a `RewardTerm`; the catalog's kind `reward`

@@ -24,6 +24,8 @@ from arena.episodes.measurement import (
 )
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog
+from trainers.rewards.terms import information_gains
+from trainers.trajectory import Judgement, Judgements
 
 
 def load_function(target: str, flag: str) -> Callable[..., object]:
@@ -61,9 +63,17 @@ def load_function(target: str, flag: str) -> Callable[..., object]:
 MEASURE = "measure:"
 
 
-def default_reward(game: Game) -> str:
-    """Return the reward of this game when --reward is not given."""
-    return "win=1,information=0.5,format=1" if "information" in terms_of(game) else "win=1,format=1"
+def default_reward(game: Game, judged: bool = False) -> str:
+    """Return the reward of this game when --reward is not given.
+
+    Args:
+        game: The game.
+        judged: Single decisions are valued, and illegal answers have their own cost.
+    """
+    if judged:
+        return "win=1"
+    known = "entropy_removed" in terms_of(game)
+    return "win=1,entropy_removed=0.5,format=1" if known else "win=1,format=1"
 
 
 def terms_of(game: Game) -> dict[str, RewardTerm]:
@@ -86,6 +96,8 @@ class RewardBreakdown:
 
     reward: float
     terms: Mapping[str, float]
+    judgements: Mapping[int, Judgements] = field(default_factory=dict)
+    """Values of single decisions by ply, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +120,26 @@ class Rewards:
     """By the name of the term, in the order of --reward."""
     terms: tuple[RewardTerm, ...]
     """Terms with a weight, then terms that are only logged."""
-    source: tuple[str, str, tuple[str, ...]]
+    source: tuple[str, str, tuple[str, ...], bool]
     """The other arguments of `parse`."""
     kinds: frozenset[str] | None = field(init=False)
     """The kinds of assessments that the terms read together; None: all."""
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, and a field made from others cannot be an argument.
-        object.__setattr__(self, "kinds", _union_of_kinds(self.terms))
+        kinds = _union_of_kinds(self.terms)
+        if kinds is not None and self.source[-1]:
+            kinds |= self.game.analysis.decision_kinds.keys()
+        object.__setattr__(self, "kinds", kinds)
 
     @classmethod
     def parse(
-        cls, text: str, game: Game, reward_fn: str = "", logged: Collection[str] = ()
+        cls,
+        text: str,
+        game: Game,
+        reward_fn: str = "",
+        logged: Collection[str] = (),
+        judged: bool = False,
     ) -> Rewards:
         """Return the reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
 
@@ -130,11 +150,12 @@ class Rewards:
             game: the game that is played.
             reward_fn: `module:function`, the term `custom`.
             logged: names of terms to compute without a weight.
+            judged: value single decisions too.
 
         Raises:
             UsageError: a weight is not a number, or the game has no term of this name.
         """
-        weights = _parse_weights(text.strip() or default_reward(game))
+        weights = parse_weights(text.strip() or default_reward(game, judged), "--reward")
         if reward_fn and "custom" not in weights:
             raise UsageError(
                 f"--reward-fn {reward_fn} has no weight: add custom=1 to --reward {text}".rstrip()
@@ -149,7 +170,8 @@ class Rewards:
             declared = isinstance(catalog().load("reward", name), RewardTerm)
             if declared and _is_covered(term, computed):
                 terms.setdefault(name, term)
-        return cls(game, weights, tuple(terms.values()), (text, reward_fn, tuple(logged)))
+        source = (text, reward_fn, tuple(logged), judged)
+        return cls(game, weights, tuple(terms.values()), source)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Terms are functions, some of which cannot be pickled; a worker finds them by their names.
@@ -176,7 +198,16 @@ class Rewards:
         }
         # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        return RewardBreakdown(reward, values)
+        return RewardBreakdown(reward, values, self._judgements(assessments))
+
+    def _judgements(self, assessments: Sequence[Assessment]) -> dict[int, Judgements]:
+        judged: dict[int, Judgements] = {}
+        for each in assessments if self.source[-1] else ():
+            kind = self.game.analysis.decision_kinds.get(each.kind)
+            value = kind.value(each) if kind else None
+            if value is not None:
+                judged[each.ply] = (*judged.get(each.ply, ()), Judgement(each.kind, value))
+        return judged
 
     def _assess(self, seat_episode: SeatEpisode) -> list[Assessment]:
         """Return the seat's assessments of the needed kinds, in the order of the game."""
@@ -216,9 +247,11 @@ class RewardGuard:
 
 
 @cache
-def _parse_once(game: Game, text: str, reward_fn: str, logged: tuple[str, ...]) -> Rewards:
+def _parse_once(
+    game: Game, text: str, reward_fn: str, logged: tuple[str, ...], judged: bool
+) -> Rewards:
     """Return one instance per process: exact knowledge has tables, which belong to the game."""
-    return Rewards.parse(text, game, reward_fn, logged)
+    return Rewards.parse(text, game, reward_fn, logged, judged)
 
 
 def _union_of_kinds(terms: Iterable[RewardTerm]) -> frozenset[str] | None:
@@ -252,21 +285,22 @@ def _evaluate(
     raise ArenaError(f"the reward term '{term.name}' is {value!r} {where}: not a finite number")
 
 
-def _parse_weights(text: str) -> dict[str, float]:
+def parse_weights(text: str, flag: str) -> dict[str, float]:
+    """Return the weights of `NAME=WEIGHT,…`. Raises UsageError, which names the flag."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         # From the right, since the name of a term may hold "=" itself.
         name, equals, number = (word.strip() for word in part.rpartition("="))
         if not equals or not name:
-            raise UsageError(f"--reward {text}: '{part.strip()}' is not of the form NAME=WEIGHT")
+            raise UsageError(f"{flag} {text}: '{part.strip()}' is not of the form NAME=WEIGHT")
         try:
             weight = float(number)
         except ValueError:
             weight = math.nan
         if not math.isfinite(weight):
-            raise UsageError(f"--reward {text}: the weight of {name}, '{number}', is not a number")
+            raise UsageError(f"{flag} {text}: the weight of {name}, '{number}', is not a number")
         if name in weights:
-            raise UsageError(f"--reward {text}: {name} appears twice")
+            raise UsageError(f"{flag} {text}: {name} appears twice")
         weights[name] = weight
     return weights
 
@@ -308,3 +342,32 @@ def _find_measure(name: str, game: Game) -> RewardTerm:
 def _suggestion(name: str, names: Iterable[str]) -> str:
     matches = difflib.get_close_matches(name, list(names), n=1)
     return f"did you mean '{matches[0]}'? " if matches else ""
+
+
+def turn_rewards(
+    rewards: Rewards, seat_episode: SeatEpisode, plies: Sequence[int]
+) -> dict[int, float]:
+    """Return the reward of each of the seat's decisions at `plies`, by ply.
+
+    The term `entropy_removed` is exact at every moment, so a decision earns its weight times the
+    gain between this decision and the next of `plies`. All other terms belong to the whole game,
+    and the last decision earns them. Thus with g the gain before the first decision, which is none
+    of the seat's doing,
+
+        sum of the rewards = reward of the game - weight of `entropy_removed` * g.
+
+    Raises:
+        ArenaError: a term failed.
+    """
+    if not plies:
+        return {}
+    ordered = sorted(plies)
+    breakdown = rewards.score(seat_episode)
+    weight = rewards.weights.get("entropy_removed", 0.0)
+    if not weight:
+        return dict.fromkeys(ordered, 0.0) | {ordered[-1]: breakdown.reward}
+    _, *gains = information_gains(seat_episode, ordered)
+    earned = {ply: weight * gain for ply, gain in zip(ordered, gains, strict=True)}
+    # What remains of the reward: the terms of the whole game.
+    earned[ordered[-1]] += breakdown.reward - weight * breakdown.terms["entropy_removed"]
+    return earned

@@ -1,13 +1,12 @@
-"""Generic reward terms: return, information and legal replies.
+"""Generic reward terms: return, entropy removed and legal replies.
 
-A term declares the kinds of assessments that it reads; no others are computed. Information is
-measured by exact knowledge, as potential-based shaping (Ng, Harada and Russell, "Policy invariance
-under reward transformations", ICML 1999). The potential is
+A term declares the kinds of assessments that it reads; no others are computed. The entropy H of
+what the game hides from the seat is measured by exact knowledge, in bits. A decision removes the
+share (H_before - H_after) / H_dealt; these gains add up to (H_dealt - H_end) / H_dealt.
 
-    phi = -H / H_dealt,    H = entropy in bits of what the game hides from the seat,
-
-and without discount a decision earns phi(after) - phi(before). The gains telescope: for any choice
-of moments they add up to phi(end) - phi(dealt) = (H_dealt - H_end) / H_dealt.
+This is not potential-based shaping (Ng, Harada and Russell, "Policy invariance under reward
+transformations", ICML 1999), which needs a potential of 0 at every end: a seat that loses keeps
+what it has removed. So it rewards deductions, and may move the best play.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def entropy_removed(assessments: Sequence[Assessment]) -> float:
 def information_gains(
     seat_episode: SeatEpisode, before: Collection[int] | None = None
 ) -> list[float]:
-    """Return the gains between moments of a game; their sum is the term `information`.
+    """Return the gains between moments of a game; their sum is the term `entropy_removed`.
 
     The moments are the positions just before the plies in `before`, by default before each of the
     seat's own decisions. The first gain belongs to the time before all moments, each later one to
@@ -117,8 +116,8 @@ FORMAT = function_term(
     "a fallback had to be played; from -1 to 1, and 1 if the model was never asked.",
     _format,
 )
-INFORMATION = RewardTerm(
-    "information",
+ENTROPY_REMOVED = RewardTerm(
+    "entropy_removed",
     "Share of the entropy of the hidden information after the deal that exact knowledge of all "
     "the seat saw has removed by the end; from 0 to 1.",
     lambda _, assessments: entropy_removed(assessments),

@@ -233,7 +233,7 @@ class Rollouts:
         # Without a fixed version, answers of unknown weights stay unknown.
         version = playing.version if self._setting.fixed_weights else None
         trajectory = replace(trajectory_of(episode, seat, version), metrics=dict(breakdown.terms))
-        return trajectory.with_reward(breakdown.reward)
+        return trajectory.with_reward(breakdown.reward).with_judgements(breakdown.judgements)
 
 
 def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:

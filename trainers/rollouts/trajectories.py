@@ -122,6 +122,7 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
                 finish_reason=attempt.finish_reason,
                 policy_version=reported if reported is not None else version,
                 ply=ply,
+                is_legal=attempt.failure is None,
             )
         )
         before = lines

@@ -11,6 +11,7 @@ from arena.core.text import duration_in_words, percentage, pluralize, printable
 from arena.evaluation.formatting import amount, number, percent
 from arena.evaluation.records import Interval
 from trainers.config.config import TrainConfig, base_model_in_words
+from trainers.credit.estimators import Credit
 from trainers.rewards.scoring import default_reward
 from trainers.runs.figures import finite
 from trainers.runs.records import HeldOutResult, StepRecord
@@ -157,12 +158,14 @@ def setup(run: TrainingRun) -> str:
     config, game = run.config or TrainConfig(), run.make_game()
     # A game whose plugin is not installed does not tell its defaults.
     opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
-    reward = config.reward or (default_reward(game) if game else "of the game")
+    judged = game is not None and Credit.parse(config, game).is_judged
+    reward = config.reward or (default_reward(game, judged) if game else "of the game")
+    credit = " and judged decisions" if judged else ""
     model = printable(base_model_in_words(config))
     return (
         f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained by GRPO with "
         f"{config.groups_per_step} deals × {config.rollouts_per_group} games per step, against "
-        f"{printable(opponents)}, with the reward {printable(reward)}."
+        f"{printable(opponents)}, with the reward {printable(reward)}{credit}."
     )
 
 

@@ -19,6 +19,7 @@ from math import prod
 from arena import Action, ActionValues, Assessment, Comment, GameAnalysis, State, Step
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.comments import WRITERS
+from games.cluedo.analysis.judgements import DECISION_KINDS
 from games.cluedo.analysis.measures import FACTS, MEASURES
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
@@ -43,6 +44,8 @@ class CluedoAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    decision_kinds = DECISION_KINDS
+    is_judged_by_default = True
     knowledge_type = CluedoKnowledge
     assessor_type = CluedoAssessor
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from arena import Assessment, Ply, WeightedSum
+from arena import Assessment, DecisionKind, Ply, WeightedSum
 from games.cluedo.analysis.measures import STAGES, TURNS
 from games.cluedo.analysis.position_analysis import (
     NEGLIGIBLE,
@@ -20,6 +20,7 @@ from games.cluedo.analysis.position_analysis import (
     AccusationOdds,
     AnswerFacts,
     MissedAccusationFacts,
+    RefutationFacts,
     SkippedQuestionFacts,
     SuggestionFacts,
     TurnFacts,
@@ -237,3 +238,40 @@ def judge_refutation(
         if at_random > NEGLIGIBLE:
             measurements["leak_ratio"] = WeightedSum(excess, at_random)
     return Assessment(ply.number, ply.player, "refutation", facts.model_dump(), measurements)
+
+
+# Values of decisions, for credit in training
+
+
+def _question_value(assessment: Assessment) -> float | None:
+    facts = SuggestionFacts.model_validate(assessment.facts)
+    return facts.expected / facts.best if facts.best > NEGLIGIBLE else None
+
+
+def _accusation_value(assessment: Assessment) -> float:
+    # The expected value of +1 for a right and -1 for a wrong accusation: no luck in it.
+    return 2 * AccusationFacts.model_validate(assessment.facts).probability - 1
+
+
+def _refutation_value(assessment: Assessment) -> float | None:
+    facts = RefutationFacts.model_validate(assessment.facts)
+    return facts.least - facts.leaked if facts.choices > 1 else None
+
+
+DECISION_KINDS = {
+    "suggestion": DecisionKind(
+        _question_value, "share", "expected bits of the question, of the best one", "questions"
+    ),
+    "skipped question": DecisionKind(
+        lambda _: 0.0, "share", "a turn without a question gains nothing", "questions"
+    ),
+    "accusation": DecisionKind(
+        _accusation_value, "", "2 p - 1, where p is the exact probability that it is right"
+    ),
+    "missed accusation": DecisionKind(
+        lambda _: -1.0, "", "-1 for a turn that ends although the envelope was provable"
+    ),
+    "refutation": DecisionKind(
+        _refutation_value, "bits", "minus the bits given away beyond the least", "refutations"
+    ),
+}

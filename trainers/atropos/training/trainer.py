@@ -102,9 +102,7 @@ class Batches:
         self._client = client
         self._source = BatchSource(client, self.inbox, view, options.patience)
         # The loss is that of `batch`.
-        self.settings = replace(
-            host.train_settings(), rescale_advantages=False, sampler_kl_coef=options.kl_coef
-        )
+        self.settings = replace(host.train_settings(), sampler_kl_coef=options.kl_coef)
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._client.close)

@@ -8,7 +8,7 @@
 with the optimizer's state, where ART looks for them: `BASE_PATH/PROJECT/models/NAME/checkpoints`.
 
 ART has one reward per trajectory. Each of its tokens gets the advantage of the whole trajectory;
-there is no credit by turn. `arena train` has it: see `trainers.rewards.credit`.
+there is no credit by turn. `arena train` has it: see `trainers.credit`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.algorithms.lora import Lora
+from trainers.credit.estimators import credit_games
 from trainers.hosts.art.classes import Backend, TrainableModel, TrainResult, TrajectoryGroup
 from trainers.hosts.art.convert import from_art
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
-from trainers.rewards.credit import credit_games
 
 AnyModel: TypeAlias = TrainableModel[Any, Any]
 KEYWORDS = frozenset(field.name for field in fields(TrainSettings)) - {"seed"}
@@ -128,7 +128,7 @@ class EmbeddedBackend(Backend):
         if unknown := sorted(set(kwargs) - KEYWORDS):
             raise UsageError(f"EmbeddedBackend.train does not know {', '.join(unknown)}")
         groups = credit_games([from_art(group) for group in trajectory_groups], scale_rewards)
-        metrics = await self.trainer.train(groups, TrainSettings(**kwargs))
+        metrics = await self.trainer.train(groups, TrainSettings(**{"art_scale": True} | kwargs))
         return TrainResult(self.trainer.step, metrics)
 
     def _train_sft(self, *_args: Any, **_more: Any) -> AsyncIterator[dict[str, float]]:

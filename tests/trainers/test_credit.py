@@ -1,0 +1,151 @@
+"""Credit by turn: the formulas, values of decisions by exact knowledge, bad input."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from arena.core.errors import UsageError
+from arena.episodes.match import Match, play
+from arena.plugins.loader import make_game
+from trainers.config.config import TrainConfig
+from trainers.credit.estimators import Credit, group_advantages
+from trainers.credit.groups import shuffle_rewards
+from trainers.rewards import Rewards
+from trainers.trajectory import Judgement, Trajectory, TrajectoryGroup, Turn
+
+CLUEDO = make_game("cluedo", players=3)
+CREDIT = Credit(
+    "judged",
+    weights={"suggestion": 1.0, "skip": 1.0, "accusation": 2.0, "illegal": 3.0, "game": 0.5},
+    baselines={"suggestion": "questions", "skip": "questions"},
+)
+
+
+def turn(*judged: tuple[str, float], legal: bool = True) -> Turn:
+    return Turn((), "", (), is_legal=legal, judgements=tuple(Judgement(*each) for each in judged))
+
+
+def group(*games: tuple[float, list[Turn]]) -> TrajectoryGroup:
+    return TrajectoryGroup(tuple(Trajectory(tuple(turns), reward=r) for r, turns in games))
+
+
+def advantages(credit: Credit, *groups: TrajectoryGroup) -> list[float]:
+    credited = credit.assign(groups)
+    return [t.advantage for one in credited for game in one.trajectories for t in game.turns]
+
+
+def test_judged_decisions_share_a_baseline_over_the_step() -> None:
+    won = group((1.0, [turn(("suggestion", 0.9)), turn()]), (0.0, [turn(("skip", 0.0))]))
+    tied = group(
+        (1.0, [turn(("suggestion", 0.6)), turn(legal=False)]),
+        (1.0, [turn(("accusation", 0.8), ("skip", 0.5))]),
+    )
+    # The mean of 0.9, 0.0, 0.6 and 0.5 is 0.5; half of +-0.5 is the game's share.
+    assert advantages(CREDIT, won, tied) == pytest.approx(
+        [0.4 + 0.25, 0.25, -0.5 - 0.25, 0.1, -3.0, 2 * 0.8 + 0.0]
+    )
+
+
+def test_games_give_all_their_turns_one_advantage() -> None:
+    games = group((2.0, [turn(("accusation", 1.0)), turn(legal=False)]), (0.0, [turn()]))
+    assert advantages(Credit("game"), games) == [1.0, 1.0, -1.0]
+    assert advantages(Credit("game", scale=True), games) == pytest.approx([1.0, 1.0, -1.0], 1e-5)
+
+
+def test_the_limit_of_a_large_group() -> None:
+    many = group_advantages([1.0] * 3 + [0.0], scale=True)
+    limit = group_advantages([1.0, 0.0], True, [0.75, 0.25])
+    assert limit == pytest.approx([many[0], many[-1]])
+    assert group_advantages([], scale=True) == []
+
+
+def test_the_control_shuffles_judgements_too() -> None:
+    games = group(*((float(n), [turn(("accusation", n / 20))]) for n in range(20)))
+    [shuffled] = shuffle_rewards([games], seed=0, step=1)
+    values = [one.turns[0].judgements[0].value for one in shuffled.trajectories]
+    rewards = [one.reward for one in shuffled.trajectories]
+    assert sorted(values) == [n / 20 for n in range(20)] and sorted(rewards) == list(range(20))
+    assert values != sorted(values) and values != [reward / 20 for reward in rewards]
+
+
+def test_decisions_of_a_game_are_valued() -> None:
+    """A perfect reasoner asks better questions than a novice, and its turns are no blunders."""
+    rewards = Rewards.parse("", CLUEDO, judged=True)
+    assert dict(rewards.weights) == {"win": 1.0}
+    values: dict[int, list[Judgement]] = {0: [], 1: []}
+    for seed in range(3):
+        match = Match(CLUEDO, ["bot:oracle", "bot:novice", "bot:novice"], seed, max_turns=40)
+        episode = asyncio.run(play(match))
+        for seat, found in values.items():
+            judged = rewards.score_seat(episode, seat).judgements
+            assert all(episode.plies[ply].player == seat for ply in judged)
+            found += [each for ply in judged.values() for each in ply]
+    oracle, novice = (
+        [each.value for each in found if each.kind == "suggestion"] for found in values.values()
+    )
+    assert min(oracle) > 0.99 and sum(novice) / len(novice) < 0.9
+    blunders = {"missed accusation", "skipped question"}
+    assert not [each for each in values[0] if each.kind in blunders]
+    assert all(each.value <= 0 for each in values[0] if each.kind == "refutation")
+
+
+@pytest.mark.parametrize(
+    "name", ["avalon", "battleship", "hanabi", "leduc_poker", "liars_dice", "werewolf"]
+)
+def test_other_games_value_decisions(name: str) -> None:
+    game = make_game(name)
+    rewards = Rewards.parse("", game, judged=True)
+    seats = ["bot:random"] * game.num_players
+    kinds = set()
+    for seed in range(4):
+        episode = asyncio.run(play(Match(game, seats, seed)))
+        for seat in range(game.num_players):
+            judged = rewards.score_seat(episode, seat).judgements
+            kinds |= {each.kind for found in judged.values() for each in found}
+    assert kinds and kinds <= game.analysis.decision_kinds.keys()
+
+
+def test_only_a_legal_answer_is_judged() -> None:
+    turns = (
+        Turn((), "x", (), ply=3, is_legal=False),
+        Turn((), "y", (), ply=3),
+        Turn((), "z", (), ply=5),
+    )
+    judged = Trajectory(turns).with_judgements({3: (Judgement("vote", 0.5),)})
+    assert [len(each.judgements) for each in judged.turns] == [0, 1, 0]
+
+
+def test_the_default_of_each_game_and_host() -> None:
+    def name(game: str, **settings: str) -> str:
+        return Credit.parse(TrainConfig(game=game, **settings), make_game(game)).name  # type: ignore[arg-type]
+
+    assert name("cluedo") == "judged" and name("kuhn_poker") == name("leduc_poker") == "game"
+    assert name("cluedo", trainer_host="local") == "game"
+    assert name("leduc_poker", credit="judged") == "judged"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"game": "kuhn_poker", "credit": "judged"}, "kuhn_poker does not value single decisions"),
+        ({"credit_weights": "acusation=1"}, "no kind 'acusation'; the kinds are: suggestion"),
+        ({"credit_weights": "game"}, "credit_weights game: 'game' is not of the form NAME=WEIGHT"),
+        ({"credit": "game", "credit_weights": "game=1"}, "they are those of --credit judged"),
+    ],
+)
+def test_bad_settings(settings: dict[str, str], message: str) -> None:
+    config = TrainConfig(**settings)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=message):
+        Credit.parse(config, make_game(config.game))
+
+
+def test_weights_of_kinds() -> None:
+    config = TrainConfig(credit_weights="game=0.1,refutation=0")
+    credit = Credit.parse(config, CLUEDO)
+    assert credit.weights["game"] == 0.1 and credit.weights["refutation"] == 0.0
+    assert credit.weights["illegal"] == credit.weights["accusation"] == 1.0
+    assert replace(credit, name="game").describe(CLUEDO) == []
+    assert {each.name for each in credit.describe(CLUEDO)} >= {"decision:illegal", "decision:game"}

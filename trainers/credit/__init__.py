@@ -1,0 +1,1 @@
+"""Credit: how the rewards of games become advantages of single turns."""

@@ -1,0 +1,77 @@
+"""The groups of a step: which of them are trained on, and the control with shuffled rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from arena.core.seeds import stream
+from trainers.runs.records import GroupCounts
+from trainers.trajectory import Judgements, Trajectory, TrajectoryGroup
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedGroups:
+    """The groups of a step that are trained on, and the number of all groups by result."""
+
+    trained: list[TrajectoryGroup]
+    counts: GroupCounts
+
+    def __str__(self) -> str:
+        return (
+            f"{self.counts.no_variance} groups have no advantage, {self.counts.incomplete} have "
+            "a failed game"
+        )
+
+
+def complete_groups(groups: Sequence[TrajectoryGroup], games: int) -> list[TrajectoryGroup]:
+    """Return the groups in which no game failed."""
+    return [group for group in groups if len(group.trajectories) == games]
+
+
+def select_groups(
+    groups: Sequence[TrajectoryGroup], credited: Sequence[TrajectoryGroup], penalised: bool = False
+) -> SelectedGroups:
+    """Select the groups that change the weights.
+
+    Args:
+        groups: all groups of the step.
+        credited: those in which no game failed, with advantages.
+        penalised: a penalty has a gradient where all advantages are 0.
+    """
+    trained = [group for group in credited if penalised or any(_advantages(group))]
+    counts = GroupCounts(
+        trained=len(trained),
+        incomplete=len(groups) - len(credited),
+        no_variance=len(credited) - len(trained),
+    )
+    return SelectedGroups(trained, counts)
+
+
+def _advantages(group: TrajectoryGroup) -> list[float]:
+    return [turn.advantage for one in group.trajectories for turn in one.turns]
+
+
+def shuffle_rewards(
+    groups: Sequence[TrajectoryGroup], seed: int, step: int
+) -> list[TrajectoryGroup]:
+    """Permute rewards and judgements within each group at random: a control that must not learn."""
+    shuffled = []
+    for place, group in enumerate(groups):
+        rewards = [trajectory.reward for trajectory in group.trajectories]
+        judgements = [turn.judgements for one in group.trajectories for turn in one.turns]
+        # By step and place: a step that is repeated after a crash gets the same permutations.
+        rng = stream(seed, f"shuffle {step}/{place}")
+        rng.shuffle(rewards)
+        rng.shuffle(judgements)
+        drawn = iter(judgements)
+
+        def judged(one: Trajectory, drawn: Iterator[Judgements] = drawn) -> Trajectory:
+            turns = (replace(turn, judgements=next(drawn)) for turn in one.turns)
+            return replace(one, turns=tuple(turns))
+
+        pairs = zip(group.trajectories, rewards, strict=True)
+        shuffled.append(
+            group.with_trajectories([judged(one).with_reward(reward) for one, reward in pairs])
+        )
+    return shuffled

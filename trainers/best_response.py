@@ -53,7 +53,7 @@ HIDDEN = 64
 """Units of each of the two hidden layers."""
 MIX = 0.1
 """Share of uniform moves in the prior that a bot gives."""
-GROUP = 8
+GROUP = 4
 """Games of one deal with the learner in one seat."""
 STEPS = 60
 """Updates of a training, if its games suffice for groups of `DEALS` deals."""
@@ -61,7 +61,7 @@ DEALS = (2, 32)
 """Least and most deals of an update."""
 EPOCHS, CLIP = 4, 0.2
 """Passes over a batch, and the greatest change of a probability's ratio that is rewarded."""
-LEARNING_RATE, ENTROPY = 5e-3, 0.03
+LEARNING_RATE, ENTROPY = 5e-3, 0.1
 """At the beginning; both fall to 0 linearly. Entropy in units of the advantages' spread."""
 FILE = "response.npz"
 BASE = "base"

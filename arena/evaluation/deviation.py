@@ -205,9 +205,6 @@ def exact_gain(
         before = expected_returns(game, table)
         after = (expected_returns(game, [*table[:i], response, *table[i + 1 :]])[i] for i in seats)
         found = (math.fsum(after) - math.fsum(before)) / game.num_players
-    return ExactGain(
-        exploitability=best,
-        response=found,
-        share=None if found is None or best <= 0 else found / best,
-        bound_share=None if bound is None or best <= 0 else bound / best,
-    )
+    # A share says nothing about a response that gains nothing.
+    shares = [None if each is None or each <= 0 else each / best for each in (found, bound)]
+    return ExactGain(exploitability=best, response=found, share=shares[0], bound_share=shares[1])

@@ -1,0 +1,89 @@
+"""The objective: penalties by answer, in units of the reward; ratios that count once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from trainers.algorithms.batching import minibatches
+from trainers.algorithms.loss import (
+    LossOptions,
+    ReferenceLogprobs,
+    TokenTargets,
+    normalise,
+    policy_loss,
+)
+from trainers.algorithms.sequences import TokenSequence
+
+OLD = torch.tensor([-1.0, -0.5, -2.0])
+
+
+def targets(**changes: Tensor) -> TokenTargets:
+    """Return an answer of two tokens and one of one token."""
+    known = TokenTargets(
+        sampled_logprobs=OLD,
+        advantages=torch.tensor([0.3, 0.3, -0.2]),
+        weights=torch.ones(3),
+        sequence_ids=torch.zeros(3, dtype=torch.int64),
+        policy_logprobs=OLD,
+        answer_ids=torch.tensor([0, 0, 1]),
+    )
+    return replace(known, **changes)
+
+
+def pull(options: LossOptions, known: TokenTargets, reference: Tensor | None = None) -> Tensor:
+    """Return minus the gradient of each log-probability where nothing has changed yet."""
+    new = known.policy_logprobs.clone().requires_grad_()
+    kl = None if reference is None else ReferenceLogprobs(reference)
+    (gradient,) = torch.autograd.grad(policy_loss(new, known, options, kl).loss, new)
+    return -gradient
+
+
+def test_the_divergence_is_that_of_the_whole_answer() -> None:
+    reference = OLD - torch.tensor([0.1, 0.3, 1.0])
+    gaps = torch.tensor([0.4, 0.4, 1.0])
+    expected = torch.tensor([0.3, 0.3, -0.2]) + 0.5 * (gaps.mean() - gaps)
+    found = pull(LossOptions(kl_penalty_coef=0.5), targets(), reference)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_penalty_needs_no_advantage_and_keeps_its_unit() -> None:
+    reference = OLD - torch.tensor([0.1, 0.3, 1.0])
+    options = LossOptions(kl_penalty_coef=0.5)
+    alone = pull(options, normalise(targets(advantages=torch.zeros(3))), reference)
+    assert alone.abs().min() > 0.09
+    for scale in (1.0, 10.0):
+        advantages = scale * torch.tensor([0.3, 0.3, -0.2])
+        known = normalise(targets(advantages=advantages))
+        torch.testing.assert_close(pull(options, known, reference), advantages + alone)
+
+
+def test_the_entropy_bonus_rewards_unlikely_answers() -> None:
+    adjusted = normalise(targets(), entropy=0.1).advantages - targets().advantages
+    known = torch.tensor([-1.5, -1.5, -2.0])
+    torch.testing.assert_close(adjusted, 0.1 * (known.mean() - known))
+
+
+@pytest.mark.parametrize("loss", ["cispo", "ppo"])
+def test_truncated_importance_counts_a_ratio_once(loss: str) -> None:
+    """The ratios between policy and sampler, 2, 1/2 and e, are factors of at most C."""
+    sampled = OLD - torch.tensor([2.0, 0.5, torch.e]).log()
+    known = targets(sampled_logprobs=sampled)
+    options = LossOptions(loss_fn=loss, truncated_importance_sampling=2.5)  # type: ignore[arg-type]
+    expected = known.advantages * torch.tensor([2.0, 0.5, 2.5])
+    torch.testing.assert_close(pull(options, known), expected)
+
+
+def test_all_tokens_of_a_step_have_the_same_weight() -> None:
+    """A long game does not count less by token, nor a minibatch of short games more."""
+    short = TokenSequence(0, 0, [1, 2], [1], [-1.0], advantages=[1.0])
+    long = TokenSequence(1, 1, [1, 2, 3, 4], [1, 2, 3], [-1.0] * 3, advantages=[-1.0] * 3, index=1)
+    plan = minibatches([short, long], 2, 100, 0.0, "0")
+    assert sorted(len(batch.targets) for [batch] in plan) == [1, 3]
+    for [batch] in plan:
+        assert set(batch.targets.weights.tolist()) == {1.0}
+        # Without numbers of answers each token is one.
+        assert len(set(batch.targets.answer_ids.tolist())) == len(batch.targets)

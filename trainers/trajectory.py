@@ -65,6 +65,8 @@ class Turn:
     """Of each of its tokens; 0 until credit is assigned."""
     is_legal: bool = True
     """It named a legal action, which was played."""
+    expert: str = ""
+    """The answer that the expert would have given; empty: it was not asked."""
     judgements: Judgements = ()
     """Of its action, if the game values it."""
 

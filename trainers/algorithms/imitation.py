@@ -8,40 +8,55 @@ the log-probability of its tokens is 0, and the policy losses with their ratios 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import torch
 from torch import Tensor
 
+from arena.llm.backend import Message
 from backends.embedded.layers import torch_threads
+from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.network import score_tokens
-from trainers.algorithms.sequences import TokenSequence
+from trainers.algorithms.sequences import AnswerTokens, TokenSequence
+from trainers.trajectory import SampledToken, TrajectoryGroup
 
 
-def imitate(learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions) -> float:
-    """Do one step of the optimizer towards the trained tokens.
+def imitate(
+    learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions, steps: int = 1
+) -> float:
+    """Do some steps of the optimizer towards the trained tokens.
+
+    Args:
+        learner: the weights.
+        sequences: the demonstrations.
+        options: their order depends on `seed`.
+        steps: each takes a part of the groups; there are no more steps than groups.
 
     Returns:
-        The mean cross-entropy of the trained tokens before the step, in nats.
+        The mean cross-entropy of the trained tokens, each before its step, in nats.
 
     Raises:
         ArenaError: the gradient is not finite.
     """
+    sums, tokens = list[float](), 0
     with torch_threads(options.threads):
-        batches, count = _micro_batches(sequences, options)
-        total = 0.0
+        for batches in minibatches(sequences, steps, options.tokens_per_batch, 0.0, options.seed):
+            learner.descend(_mean_losses(learner, batches, options, sums), options)
+            tokens += sum(len(batch.targets) for batch in batches)
+    return sum(sums) / tokens
 
-        def losses() -> Iterator[Tensor]:
-            nonlocal total
-            for batch in batches:
-                loss = _cross_entropy(learner, batch, options)
-                total += loss.item()
-                # The gradients of the micro-batches add up to that of the mean over all tokens.
-                yield loss / count
 
-        learner.descend(losses(), options)
-    return total / count
+def _mean_losses(
+    learner: Learner, batches: Sequence[MicroBatch], options: UpdateOptions, sums: list[float]
+) -> Iterator[Tensor]:
+    """Yield losses that add up to the mean over all tokens; put each sum into `sums`."""
+    tokens = sum(len(batch.targets) for batch in batches)
+    for batch in batches:
+        loss = _cross_entropy(learner, batch, options)
+        sums.append(loss.item())
+        yield loss / tokens
 
 
 @torch.no_grad()
@@ -50,17 +65,10 @@ def mean_cross_entropy(
 ) -> float:
     """Return the mean cross-entropy of the trained tokens, in nats per token."""
     with torch_threads(options.threads):
-        batches, count = _micro_batches(sequences, options)
-        return sum(_cross_entropy(learner, batch, options).item() for batch in batches) / count
-
-
-def _micro_batches(
-    sequences: Sequence[TokenSequence], options: UpdateOptions
-) -> tuple[list[MicroBatch], int]:
-    """Return the micro-batches of one step, and the number of its trained tokens."""
-    # All sequences are of one group, whose common prefix (the rules) is computed once.
-    [batches] = minibatches(sequences, 1, options.tokens_per_batch, 0.0, options.seed)
-    return batches, sum(len(batch.targets) for batch in batches)
+        # All sequences are of one group, whose common prefix (the rules) is computed once.
+        [batches] = minibatches(sequences, 1, options.tokens_per_batch, 0.0, options.seed)
+        tokens = sum(len(batch.targets) for batch in batches)
+        return sum(_cross_entropy(learner, batch, options).item() for batch in batches) / tokens
 
 
 def _cross_entropy(learner: Learner, batch: MicroBatch, options: UpdateOptions) -> Tensor:
@@ -70,3 +78,36 @@ def _cross_entropy(learner: Learner, batch: MicroBatch, options: UpdateOptions) 
         learner.weights(), learner.architecture, packed, options.gradient_checkpointing
     )
     return -scores.logprobs.sum()
+
+
+def expert_sequences(
+    groups: Sequence[TrajectoryGroup], tokenizer: ChatTokenizer
+) -> list[TokenSequence]:
+    """Return the expert's answers, each as a sequence in the chat that the learner has had."""
+    found, end, number = list[TokenSequence](), end_of_reply(tokenizer), count()
+    for place, group in enumerate(groups):
+        for trajectory in group.trajectories:
+            for chat in trajectory.chats():
+                messages = list[Message]()
+                for turn in chat:
+                    messages += turn.messages
+                    if turn.expert:
+                        ids = [*tokenizer.encode_answer(turn.expert), end]
+                        label = TokenSequence(index := next(number), place, index=index)
+                        label.add(AnswerTokens(tokenizer.encode(messages), demonstrated(ids)))
+                        found.append(label)
+                    messages.append(Message("assistant", turn.text))
+    return found
+
+
+def demonstrated(ids: Sequence[int]) -> list[SampledToken]:
+    """Return the tokens of a demonstration: its author was certain, so that log p_old = 0."""
+    return [SampledToken(token, 0.0, 0.0) for token in ids]
+
+
+def end_of_reply(tokenizer: ChatTokenizer) -> int:
+    """Return the end token that the chat template writes after a reply, or the tokenizer's."""
+    probe = (Message("user", "a"), Message("assistant", "b"))
+    ids = tokenizer.encode(probe, add_generation_prompt=False)
+    return next((token for token in reversed(ids) if token in tokenizer.end_ids),
+                tokenizer.end_ids[0])  # fmt: skip

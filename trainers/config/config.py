@@ -198,6 +198,14 @@ class TrainConfig(RunLimits):
     weight_decay: float = setting(0.0, UPDATE, flag=False, ge=0, le=1)
     """Weight decay of AdamW (embedded)."""
 
+    expert: str = setting("", UPDATE, flag=False)
+    """Teach, beside the reward, what this player does at the learner's own decisions: a bot of the
+    game, or `search` by exact knowledge (embedded)."""
+    expert_share: float = setting(0.25, UPDATE, flag=False, gt=0, le=1)
+    """Share of the learner's decisions that the expert labels."""
+    expert_updates: int = setting(4, UPDATE, flag=False, ge=1, le=1000)
+    """Optimizer steps of imitation of the expert after each update (embedded)."""
+
     eval_every: int = setting(8, EVAL, changeable=True, ge=0)
     """Steps between evaluations. 0: evaluate at the end only."""
     eval_games: int = setting(100, EVAL, ge=2)

@@ -64,7 +64,10 @@ class EmbeddedHost:
 
         config = self._request.config
         arguments: dict[str, Any] = train_arguments(
-            config, TrainSettings, host="the embedded host", handled=("scale_advantages", "credit")
+            config,
+            TrainSettings,
+            host="the embedded host",
+            handled=("scale_advantages", "credit", "expert"),
         )
         return TrainSettings(**arguments)
 

@@ -20,6 +20,7 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.layers import read_state_dict
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.checkpoint_files import read_weights
+from trainers.algorithms.imitation import expert_sequences, imitate
 from trainers.algorithms.learner import Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import TokenSequence, token_sequences
@@ -41,6 +42,8 @@ class TrainSettings(UpdateOptions):
 
     kl_penalty_reference_step: int | None = None
     warmup_steps: int = 0
+    expert_updates: int = 1
+    """Steps of imitation of the expert's answers, where the groups hold some."""
 
 
 class EmbeddedTrainer:
@@ -162,7 +165,7 @@ class EmbeddedTrainer:
         if settings.kl_penalty_coef:
             reference = self._reference(settings.kl_penalty_reference_step or 0)
         # In a thread: the event loop must not stand still during the update.
-        return await asyncio.to_thread(self._train, read, settings, reference)
+        return await asyncio.to_thread(self._train, read, settings, reference, groups)
 
     async def sampling_distances(
         self, sequences: Sequence[TokenSequence], settings: TrainSettings
@@ -217,13 +220,18 @@ class EmbeddedTrainer:
         read: ReadSequences,
         settings: TrainSettings,
         reference: dict[str, Tensor] | None,
+        groups: Sequence[TrajectoryGroup],
     ) -> dict[str, float]:
         sequences = read()
+        labels = expert_sequences(groups, self.sampler.chat_tokenizer)
         started, step = time.perf_counter(), self._step + 1
         try:
             # Weights, then the file, then serving. The step number changes last: until then any
             # error goes back to the last finished step.
             metrics = self._learner.update(sequences, settings, reference)
+            if labels:
+                loss = imitate(self._learner, labels, settings, settings.expert_updates)
+                metrics |= {"expert_loss": loss, "expert_labels": float(len(labels))}
             computed = time.perf_counter() - started
             metrics |= token_counts(sequences)
             metrics |= {"learning_rate": settings.learning_rate, "seconds_computing": computed}

@@ -157,6 +157,8 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
     "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
     "warmup_steps": TrainKeyword(("warmup_steps",), EMBEDDED_ONLY),
+    "expert": TrainKeyword((), EMBEDDED_ONLY),
+    "expert_updates": TrainKeyword(("expert_updates",), EMBEDDED_ONLY),
 }
 """Every field of TrainConfig that decides an update."""
 
@@ -196,7 +198,7 @@ def train_arguments(
         value, changed = getattr(config, field), _is_changed(config, field)
         name = next((name for name in keyword.names if name in names), None)
         # ART's protocol has **kwargs: then changed settings are passed under their usual name.
-        if name is None and accepts_any and changed:
+        if name is None and accepts_any and changed and keyword.names:
             name = keyword.names[0]
         if name is not None and (changed or not keyword.omit_default):
             # The serverless trainer chooses the loss by a flag.

@@ -127,7 +127,9 @@ class OwnGames:
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
         )
-        rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
+        rollouts = Rollouts(
+            setting, self.llm, self.rewards.score_seat, self.executor, parsed.expert
+        )
         self.health = Health(config, view.notify, rollouts.ages, log.files.folder.parent)
         self.checkpoints = Checkpoints(config, setting, host, self.llm, log, view)
         games = StepGames(
@@ -196,7 +198,9 @@ class OwnGames:
             groups = await self._rescored(number, played.groups, counts)
             whole = complete_groups(groups, config.rollouts_per_group)
             credited = self.credit.assign(whole)
-        selected = select_groups(groups, credited, bool(config.kl_coef or config.entropy_coef))
+        selected = select_groups(
+            groups, credited, bool(config.kl_coef or config.entropy_coef or config.expert)
+        )
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):

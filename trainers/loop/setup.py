@@ -25,6 +25,7 @@ from trainers.credit.estimators import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
+from trainers.rollouts.expert import Expert
 from trainers.rollouts.opponents import OpponentMix, check_spec
 from trainers.rollouts.rollouts import RolloutSetting, training_chat
 
@@ -37,6 +38,7 @@ class ParsedConfig:
     rewards: Rewards
     credit: Credit
     scorer: GroupScorer | None
+    expert: Expert | None
 
 
 def check_config(config: TrainConfig, settings: Settings, done: int) -> None:
@@ -54,6 +56,7 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     mix = OpponentMix.parse(config.opponents, game)
     credit, rewards = credited_rewards(config, game)
     scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
+    expert = Expert.parse(config.expert, config.expert_share, game) if config.expert else None
     if config.seats == "all" and config.opponents:
         raise UsageError("--opponents: with --seats all every seat learns; leave it out")
     _check_players("--opponents", mix.specs, game, llm)
@@ -64,7 +67,7 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     system_prompt(config.prompt, game)
     if config.wandb:
         require("--wandb", ("wandb",), "train")
-    return ParsedConfig(mix, rewards, credit, scorer)
+    return ParsedConfig(mix, rewards, credit, scorer, expert)
 
 
 def credited_rewards(config: TrainConfig, game: Game) -> tuple[Credit, Rewards]:

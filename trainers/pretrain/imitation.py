@@ -18,10 +18,14 @@ from pathlib import Path
 import torch
 
 from arena.core.errors import UsageError
-from arena.llm.backend import Message
 from backends.embedded.architecture import Architecture, read_architecture, read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
-from trainers.algorithms.imitation import imitate, mean_cross_entropy
+from trainers.algorithms.imitation import (
+    demonstrated,
+    end_of_reply,
+    imitate,
+    mean_cross_entropy,
+)
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
@@ -35,7 +39,6 @@ from trainers.pretrain.recipe import (
     training_steps,
 )
 from trainers.rollouts.opponents import first_deal
-from trainers.trajectory import SampledToken
 
 Chat = Sequence[TokenSequence]
 """The sequences of one demonstration."""
@@ -252,7 +255,7 @@ class DemonstrationEncoder:
         """Chats are cut after the last reply within `max_tokens`; 0: the model's context."""
         self._folder = folder
         self._tokenizer = ChatTokenizer(folder, read_model_config(folder))
-        self._end = _end_of_reply(self._tokenizer)
+        self._end = end_of_reply(self._tokenizer)
         self._vocabulary = architecture.vocabulary
         self._limit = min(max_tokens or architecture.context, architecture.context)
 
@@ -283,19 +286,10 @@ class DemonstrationEncoder:
                 continue
             prompt = self._tokenizer.encode(chat.messages[:number])
             text = self._tokenizer.encode_answer(message.content)
-            # The bot was certain: log p_old = 0. The loss of imitation does not use it.
-            reply = [SampledToken(token, 0.0, 0.0) for token in [*text, self._end]]
+            reply = demonstrated([*text, self._end])
             if len(prompt) + len(reply) > self._limit:
                 return
             yield AnswerTokens(prompt, reply, advantage=1.0)
-
-
-def _end_of_reply(tokenizer: ChatTokenizer) -> int:
-    """Return the end token that the chat template writes after a reply, or the tokenizer's."""
-    probe = (Message("user", "a"), Message("assistant", "b"))
-    ids = tokenizer.encode(probe, add_generation_prompt=False)
-    return next((token for token in reversed(ids) if token in tokenizer.end_ids),
-                tokenizer.end_ids[0])  # fmt: skip
 
 
 def digest_of(chats: Iterable[Sequence[TokenSequence]]) -> str:

@@ -18,6 +18,7 @@ from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from trainers.loop.metrics import RolloutCounts
 from trainers.rewards.scoring import RewardGuard
+from trainers.rollouts.expert import Expert
 from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.trajectories import (
     GameFailed,
@@ -26,6 +27,7 @@ from trainers.rollouts.trajectories import (
     Score,
     attempts_of,
     check_context,
+    labelled,
     score_seats,
     trajectory_of,
 )
@@ -97,6 +99,7 @@ class Rollouts:
         llm: LLMService,
         score: Score,
         executor: Executor | None = None,
+        expert: Expert | None = None,
     ) -> None:
         """Prepare to play.
 
@@ -105,10 +108,12 @@ class Rollouts:
             llm: Answers for the learner and for models among the opponents.
             score: Computes the reward of a learning seat.
             executor: Runs the games; the caller opens and closes it. Default: this process.
+            expert: Labels decisions of the learning seats.
         """
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
         self._score = score
+        self._expert = expert
         self._reward_guard = RewardGuard()
         self._started: dict[tuple[int, int], float] = {}
         """Start time of each running game, by its step and its number in the step."""
@@ -209,7 +214,7 @@ class Rollouts:
         job = GameJob(
             f"rollout {name}",
             match,
-            partial(score_seats, setup.learners, self._score),
+            partial(score_seats, setup.learners, self._score, self._expert),
             replay=ReplayFile(folder, f"game{name.replace('/', '-')}") if folder else None,
             timeout=setting.timeout,
         )
@@ -233,7 +238,12 @@ class Rollouts:
         # Without a fixed version, answers of unknown weights stay unknown.
         version = playing.version if self._setting.fixed_weights else None
         trajectory = replace(trajectory_of(episode, seat, version), metrics=dict(breakdown.terms))
-        return trajectory.with_reward(breakdown.reward).with_judgements(breakdown.judgements)
+        trajectory = trajectory.with_reward(breakdown.reward)
+        chat = self._setting.match.chat or ChatOptions()
+        labels = scored.labels.get(seat, {})
+        return labelled(
+            trajectory.with_judgements(breakdown.judgements), episode, labels, chat.answers
+        )
 
 
 def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -28,6 +28,7 @@ from trainers.algorithms.learner import Learner
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, ReadSequences, TrainSettings
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights
+from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.adapter_server import send_request
 from trainers.weight_sync.proven_server import PROBE, Chat, ProbeReply, ProvenServer
 from trainers.weight_sync.remote import RemoteTrainer
@@ -152,13 +153,13 @@ class SharedWeightsTrainer(FullWeightsTrainer):
         await self._attach()
 
     async def _train_drained(
-        self, read: ReadSequences, settings: TrainSettings
+        self, read: ReadSequences, settings: TrainSettings, groups: Sequence[TrajectoryGroup]
     ) -> dict[str, float]:
         # The update is visible to vLLM while it happens; so is the way back from a failed one.
         self._served_step = None
         await self._call("pause?mode=wait")
         try:
-            return await super()._train_drained(read, settings)
+            return await super()._train_drained(read, settings, groups)
         finally:
             if not await self._servers[0].is_dead():
                 await self._call("resume")

@@ -90,7 +90,7 @@ class RemoteTrainer(EmbeddedTrainer, ABC):
     ) -> dict[str, float]:
         """Do one training step; it is finished when the server has answered with its weights."""
         played = self.sampling_step
-        metrics = await self._train_drained(read, settings)
+        metrics = await self._train_drained(read, settings, groups)
         if self.sampling_step != self.step:
             return metrics
         started = time.perf_counter()
@@ -101,10 +101,10 @@ class RemoteTrainer(EmbeddedTrainer, ABC):
         return metrics
 
     async def _train_drained(
-        self, read: ReadSequences, settings: TrainSettings
+        self, read: ReadSequences, settings: TrainSettings, groups: Sequence[TrajectoryGroup]
     ) -> dict[str, float]:
         """Do one training step. A subclass pauses the server here if it sees the update at once."""
-        return await super().train_sequences(read, settings)
+        return await super().train_sequences(read, settings, groups)
 
     async def close(self) -> None:
         for server in self._servers:

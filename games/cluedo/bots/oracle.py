@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from arena import Action, Event, Seat
+from arena import Action, Event, Observation, Seat
 from games.cluedo.bots.logic import CluedoBot
 from games.cluedo.inference.information import QuestionValues, estimated_information
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.inference.rivals import solving_chances, waiting_value
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import Show, Suggest
+from games.cluedo.rules.events import Show, Suggest, Suggested
 
 MAX_ENTROPY = 2.5
 """Entropy of the envelope in bits above which an accusation is not considered, which saves time."""
@@ -82,3 +82,37 @@ class Oracle(CluedoBot):
     def estimates(self) -> dict[Triple, float]:
         """Estimated bits of all questions, until the next event."""
         return estimated_information(self.knowledge)
+
+
+FIRST_QUESTIONS = 3
+"""Questions of a rival that `Reader` reads. Later ones may name an own card, in a category that the
+rival has solved."""
+
+
+class Reader(Oracle):
+    """Oracle that also reads the first questions of its rivals: they do not hold what they name.
+
+    True of players that ask about cards which may be in the envelope, as `Novice` and `Detective`
+    do, but not of an oracle. Where no deal is consistent with that, it knows the facts only.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self.facts = self.knowledge
+        self._named: dict[int, list[Triple]] = {}
+
+    def read_events(self, observation: Observation) -> None:
+        self.knowledge = self.facts  # What the base class updates.
+        super().read_events(observation)
+        absent = [
+            (rival, card)
+            for rival, triples in self._named.items()
+            for triple in triples[:FIRST_QUESTIONS]
+            for card in triple
+        ]
+        self.knowledge = self.facts.assuming(absent) or self.facts
+
+    def observe_event(self, event: Event) -> None:
+        super().observe_event(event)
+        if isinstance(event, Suggested) and event.player != self.player:
+            self._named.setdefault(event.player, []).append(event.triple)

@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -126,7 +127,8 @@ def features(observation: Observation) -> Floats:
     # Some arrays have the observer first, so that the seat is not in them.
     parts[0][observation.player] = 1
     for name, spec in game.arrays.specs.items():
-        parts.append(arrays[name].astype(np.float32).ravel() / max(abs(spec.low), abs(spec.high)))
+        bound = max(abs(spec.low), abs(spec.high))
+        parts.append(arrays[name].astype(np.float32).ravel() / (bound if 0 < bound < inf else 1))
     return np.concatenate(parts)
 
 
@@ -316,7 +318,8 @@ class ResponseLearner:
         _, _, w2, _, w3, _ = self.policy.weights
         second = (scores @ w3.T) * (layers[2] > 0)
         first = (second @ w2.T) * (layers[1] > 0)
-        pairs = zip(layers, (first, second, scores), strict=False)
+        errors: list[Floats] = [first, second, scores]
+        pairs = zip(layers, errors, strict=False)  # The last layer is the scores themselves.
         return [part for x, error in pairs for part in (x.T @ error, error.sum(axis=0))]
 
     def _step(self, gradients: Sequence[Floats], rate: float) -> None:

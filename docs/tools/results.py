@@ -248,6 +248,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "coverage-cases": _stored_table("coverage-cases"),
     "speed": _stored_table("speed"),
     "kuhn-poker": _stored_table("kuhn-poker"),
+    "exploit": _stored_table("exploit"),
     "compatibility": _stored_table("compatibility", WORDS),
     "own-games": own_games,
     "games-open_spiel": _family("open_spiel"),

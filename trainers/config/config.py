@@ -18,7 +18,7 @@ from arena.episodes.executors import ExecutorKind
 from arena.llm.config import setting
 from arena.llm.settings import RunLimits
 
-CreditName = Literal["", "game", "judged"]
+CreditName = Literal["", "game", "judged", "group-step", "turn"]
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
 HostName = Literal["auto", "embedded", "local", "serverless"]
@@ -141,10 +141,13 @@ class TrainConfig(RunLimits):
     """module:function of a custom term. Weight it in --reward as `custom`."""
     credit: CreditName = setting("", REWARD)
     """How turns get advantages. game: each turn that of its game. judged: each decision also its
-    own value by exact knowledge. Empty: judged in Cluedo on the embedded host, else game."""
+    own value by exact knowledge. group-step: also its advantage among equal information states.
+    turn: by a critic. Empty: judged in Cluedo on the embedded host, else game."""
     credit_weights: str = setting("", REWARD, flag=False)
-    """Weights of judged credit, KIND=WEIGHT,…: kinds of decisions of the game, `illegal` and
-    `game`."""
+    """Weights of credit, KIND=WEIGHT,…: `illegal`; of judged the kinds of decisions of the game and
+    `game`; of group-step `game` and `step`; of turn `information`."""
+    gae_lambda: float = setting(0.95, REWARD, flag=False, ge=0, le=1)
+    """Lambda of --credit turn. 1: rewards to come minus the critic. 0: its differences only."""
     group_scorer: str = setting("", REWARD, flag=False)
     """Name or module:function that scores all trajectories of a group together."""
     shuffle_rewards: bool = setting(False, REWARD, flag=False)

@@ -5,6 +5,8 @@ With R_i the reward of game i of a group and mean(R) over the games of that grou
     game        A_t = R_i - mean(R), for every turn t of the game (outcome supervision: Shao et al.
                 2024, arXiv:2402.03300)
     judged      A_t = sum_k w_k (q_k - b_k) + w_game (R_i - mean(R))
+    group-step  A_t = w_game (R_i - mean(R)) + w_step (R_i - mean over S_t of R)
+    turn        A_t = sum_k lambda^k delta_(t+k),  delta_t = r_t + V(s_(t+1)) - V(s_t)
 
 where q_k are the values of the decision by exact knowledge (`GameAnalysis.decision_kinds`), w_k
 their weights, and b_k the mean over all decisions of the step whose values are compared with it, or
@@ -13,6 +15,18 @@ that are not legal have the one value -1 of the kind `illegal`, at their own tur
 
 A judged value looks no further than its decision. Where giving up value now wins more games later,
 as with a bluff, it pulls away from the best play; the guide to training has figures.
+
+In `group-step` S_t are the games of the group in which the seat met the same information state: all
+that it had observed was equal (GiGPO: Feng et al. 2025, "Group-in-Group Policy Optimization for LLM
+Agent Training", arXiv:2505.10978, without discount and by default without scaling). A game whose
+state is its own has the step part 0.
+
+`turn` is GAE(lambda) (Schulman et al. 2016, arXiv:1506.02438) over the turns of the seat. r_t is
+minus the cost of an illegal reply, and at the last turn the reward of the game is added. V is the
+critic (`trainers.credit.critic`) plus w_information (1 - H_t / H_dealt), with H_t the entropy of
+the seat's own exact posterior. V(end) = 0 at every end, so this potential moves no optimum (Ng,
+Harada and Russell, ICML 1999). A critic that explains too little is left out for the step; then
+A_t is that of `game`, and illegal replies keep their cost.
 
 The group shares the deal and the seat, so its mean is a baseline that takes out the luck of the
 deal. With `scale` R_i - mean(R) is divided by the group's standard deviation + 1e-6, as ART and the
@@ -30,10 +44,11 @@ from dataclasses import dataclass, field
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from trainers.config.config import CreditName, TrainConfig
+from trainers.credit.critic import OWN_ENTROPY, turn_rewards
 from trainers.rewards.scoring import TermSummary, parse_weights
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
-GAME, ILLEGAL = "game", "illegal"
+GAME, ILLEGAL, STEP, INFORMATION = "game", "illegal", "step", "information"
 GAME_SHARE = 0.5
 """Default weight of the game's advantage beside judged decisions."""
 
@@ -46,32 +61,34 @@ class Credit:
     scale: bool = False
     """Divide by the group's standard deviation."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Of `judged`, by kind of decision; also `game` and `illegal`."""
+    """Of `judged`, by kind of decision; also `game`, `illegal`, `step` and `information`."""
     baselines: Mapping[str, str] = field(default_factory=dict)
     """The set of decisions that each kind is compared with, by kind; a kind without is absolute."""
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether single decisions are valued."""
-        return self.name == "judged"
+    gae_lambda: float = 0.95
 
     @classmethod
     def parse(cls, config: TrainConfig, game: Game) -> Credit:
         """Return the credit that a config means. Raises UsageError."""
         kinds = game.analysis.decision_kinds
         name = config.credit or default_credit(config, game)
-        weights = {kind: each.weight for kind, each in kinds.items()}
-        weights |= {GAME: GAME_SHARE, ILLEGAL: 1.0}
+        weights = {kind: each.weight for kind, each in kinds.items()} if name == "judged" else {}
+        weights |= _OTHER_WEIGHTS[name]
         if name == "judged" and not kinds:
             raise UsageError(
                 f"--credit judged: {game.name} does not value single decisions; take game"
             )
+        if name == "turn" and game.analysis.assessor((), ("knowledge",)) is None:
+            raise UsageError(
+                f"--credit turn: {game.name} has no exact knowledge, from which the features of "
+                "the critic are made; take game or group-step"
+            )
         if config.credit_weights:
-            if name != "judged":
-                raise UsageError(
-                    f"credit_weights={config.credit_weights}: they are those of --credit judged"
-                )
             given = parse_weights(config.credit_weights, "credit_weights")
+            if name == "game":
+                raise UsageError(
+                    f"credit_weights={config.credit_weights}: --credit game has no weights; take "
+                    "judged, group-step or turn"
+                )
             if unknown := sorted(given.keys() - weights.keys()):
                 raise UsageError(
                     f"credit_weights: there is no kind '{unknown[0]}'; the kinds are: "
@@ -79,25 +96,95 @@ class Credit:
                 )
             weights |= given
         compared = {kind: each.compared for kind, each in kinds.items() if each.compared}
-        return cls(name, config.scale_advantages, weights, compared)
+        return cls(name, config.scale_advantages, weights, compared, config.gae_lambda)
 
     def describe(self, game: Game) -> list[TermSummary]:
-        """Return the values of single decisions and their weights, as a dry run prints them."""
-        if not self.is_judged:
-            return []
+        """Return the parts of the advantages and their weights, as a dry run prints them."""
         about = {name: kind.about for name, kind in game.analysis.decision_kinds.items()}
-        about[GAME] = "the game's advantage, at each of its turns"
-        about[ILLEGAL] = "-1 for each reply without a legal action"
+        about |= _ABOUT
         return [
             TermSummary(f"decision:{name}", f"{about[name]}.", weight, True)
             for name, weight in self.weights.items()
         ]
 
-    def assign(self, groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
-        """Return the groups with the advantages of their turns."""
-        if self.is_judged:
+    def assign(
+        self, groups: Sequence[TrajectoryGroup], values: Sequence[float] | None = None
+    ) -> list[TrajectoryGroup]:
+        """Return the groups with the advantages of their turns.
+
+        Args:
+            groups: the groups of a step in which no game failed.
+            values: of the critic for each turn, in their order; None: there is no critic.
+        """
+        if self.name == "judged":
             return self._judged(groups)
-        return credit_games(groups, self.scale)
+        if self.name == "turn" and values is not None:
+            return self._by_turn(groups, values)
+        credited = credit_games(groups, self.scale)
+        if self.name == "group-step":
+            credited = [self._with_steps(group) for group in credited]
+        if not self.weights.get(ILLEGAL):
+            return credited
+        cost = self.weights[ILLEGAL]
+
+        def costed(one: Trajectory) -> Trajectory:
+            return one.with_advantages(
+                [turn.advantage - (0.0 if turn.is_legal else cost) for turn in one.turns]
+            )
+
+        return [group.with_trajectories([*map(costed, group.trajectories)]) for group in credited]
+
+    def _with_steps(self, group: TrajectoryGroup) -> TrajectoryGroup:
+        """Add the advantages among the games of a group that share an information state."""
+        # By state the numbers of its games. A state occurs once in a game, with one or more turns.
+        games = defaultdict[str, dict[int, None]](dict)
+        for number, one in enumerate(group.trajectories):
+            for turn in one.turns:
+                if turn.position is not None:
+                    games[turn.position.state][number] = None
+        rewards = [one.reward for one in group.trajectories]
+        steps = {
+            state: dict(zip(own, advantages, strict=True))
+            for state, own in games.items()
+            for advantages in [group_advantages([rewards[n] for n in own], self.scale)]
+        }
+        credited = []
+        for number, one in enumerate(group.trajectories):
+            parts = (
+                steps[turn.position.state][number] if turn.position else 0.0 for turn in one.turns
+            )
+            pairs = zip(one.turns, parts, strict=True)
+            credited.append(
+                one.with_advantages(
+                    [self.weights[GAME] * t.advantage + self.weights[STEP] * a for t, a in pairs]
+                )
+            )
+        return group.with_trajectories(credited)
+
+    def _by_turn(
+        self, groups: Sequence[TrajectoryGroup], values: Sequence[float]
+    ) -> list[TrajectoryGroup]:
+        drawn = iter(values)
+
+        def credited(one: Trajectory) -> Trajectory:
+            estimates = [next(drawn) + self._potential(turn) for turn in one.turns]
+            rewards = turn_rewards(one, self.weights[ILLEGAL])
+            # A_t = delta_t + lambda A_(t+1), from the last turn, after which V is 0.
+            later, following, advantages = 0.0, 0.0, list[float]()
+            for reward, value in zip(reversed(rewards), reversed(estimates), strict=True):
+                later = reward + following - value + self.gae_lambda * later
+                following = value
+                advantages.append(later)
+            return one.with_advantages(reversed(advantages))
+
+        return [
+            group.with_trajectories([credited(one) for one in group.trajectories])
+            for group in groups
+        ]
+
+    def _potential(self, turn: Turn) -> float:
+        weight = self.weights[INFORMATION]
+        return weight * (1 - turn.position.features[OWN_ENTROPY]) if turn.position else 0.0
 
     def _judged(self, groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
         baselines = self._baselines(groups)
@@ -131,6 +218,22 @@ class Credit:
                 if one.kind in self.baselines:
                     values[self.baselines[one.kind]].append(one.value)
         return {name: math.fsum(each) / len(each) for name, each in values.items()}
+
+
+_OTHER_WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "game": {},
+    "judged": {GAME: GAME_SHARE, ILLEGAL: 1.0},
+    # As in GiGPO: the sum of both parts.
+    "group-step": {GAME: 1.0, STEP: 1.0, ILLEGAL: 1.0},
+    "turn": {INFORMATION: 0.0, ILLEGAL: 1.0},
+}
+"""Default weights by estimator, without those of the game's kinds of decisions."""
+_ABOUT = {
+    GAME: "the game's advantage, at each of its turns",
+    STEP: "the reward minus the mean of the group's games with the same information state",
+    INFORMATION: "potential of the seat's own exact posterior, 0 at every end",
+    ILLEGAL: "-1 for each reply without a legal action",
+}
 
 
 def default_credit(config: TrainConfig, game: Game) -> CreditName:

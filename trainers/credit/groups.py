@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from arena.core.seeds import stream
 from trainers.runs.records import GroupCounts
-from trainers.trajectory import Judgements, Trajectory, TrajectoryGroup
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,23 @@ def _advantages(group: TrajectoryGroup) -> list[float]:
 def shuffle_rewards(
     groups: Sequence[TrajectoryGroup], seed: int, step: int
 ) -> list[TrajectoryGroup]:
-    """Permute rewards and judgements within each group at random: a control that must not learn."""
+    """Permute rewards, judgements and positions in each group: a control that must not learn."""
     shuffled = []
     for place, group in enumerate(groups):
         rewards = [trajectory.reward for trajectory in group.trajectories]
-        judgements = [turn.judgements for one in group.trajectories for turn in one.turns]
+        turns = [turn for one in group.trajectories for turn in one.turns]
         # By step and place: a step that is repeated after a crash gets the same permutations.
         rng = stream(seed, f"shuffle {step}/{place}")
         rng.shuffle(rewards)
-        rng.shuffle(judgements)
-        drawn = iter(judgements)
+        rng.shuffle(turns)
+        drawn = iter(turns)
 
-        def judged(one: Trajectory, drawn: Iterator[Judgements] = drawn) -> Trajectory:
-            turns = (replace(turn, judgements=next(drawn)) for turn in one.turns)
+        def judged(one: Trajectory, drawn: Iterator[Turn] = drawn) -> Trajectory:
+            pairs = ((turn, next(drawn)) for turn in one.turns)
+            turns = (
+                replace(turn, judgements=other.judgements, position=other.position)
+                for turn, other in pairs
+            )
             return replace(one, turns=tuple(turns))
 
         pairs = zip(group.trajectories, rewards, strict=True)

@@ -9,7 +9,7 @@ minus the group's mean, so the luck of the deal cancels:
 Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 does:
 
 - An episode is a whole game with many answers. With `game` credit every sampled token of a game has
-  the game's advantage (outcome supervision), as in ART; with `judged` credit a turn has its own.
+  the game's advantage (outcome supervision), as in ART; with other credit a turn has its own.
 - Each token has the same weight, and the divisor is the same for all minibatches of a step, so the
   length of a game does not change what is learned (Liu et al. 2025, arXiv 2503.20783). The paper
   averages over the tokens of a sequence; ART gives the tokens of a game the inverse of their
@@ -46,6 +46,8 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
+from trainers.credit.critic import Critic, Estimate
+from trainers.credit.estimators import ILLEGAL
 from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
 from trainers.hosts.host import StepSettings, TrainingHost
 from trainers.loop.checkpoints import Checkpoints
@@ -142,6 +144,8 @@ class OwnGames:
             self._show_games,
         )
         self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
+        folder, cost = log.files.folder / "critic", self.credit.weights.get(ILLEGAL, 0.0)
+        self.critic = Critic(folder, cost) if self.credit.name == "turn" else None
         self._warned_of_overflow = False
         self.wandb: WandbLog | None = None
         self._scorer_guard = RewardGuard()
@@ -197,7 +201,8 @@ class OwnGames:
         with timer.measure("rewards"):
             groups = await self._rescored(number, played.groups, counts)
             whole = complete_groups(groups, config.rollouts_per_group)
-            credited = self.credit.assign(whole)
+            estimate = self.critic.estimate(number, whole) if self.critic else Estimate()
+            credited = self.credit.assign(whole, estimate.values)
         selected = select_groups(
             groups, credited, bool(config.kl_coef or config.entropy_coef or config.expert)
         )
@@ -210,6 +215,7 @@ class OwnGames:
             settings = StepSettings(config.learning_rate_at(done), config.reference_step(done))
             update = await update_weights(self.host, selected.trained, settings)
             update |= staleness_metrics(config, number, counts, groups, selected.trained)
+            update |= estimate.metrics
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
@@ -222,7 +228,11 @@ class OwnGames:
                 "groups": selected.counts,
                 "evaluation": evaluation,
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
-                "warnings": (*self.health.take_warnings(), *counts.reward_warnings()),
+                "warnings": (
+                    *self.health.take_warnings(),
+                    *counts.reward_warnings(),
+                    *estimate.warnings(),
+                ),
                 "cost": self._costs().total().cost,
             }
         )

@@ -73,8 +73,7 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
 def credited_rewards(config: TrainConfig, game: Game) -> tuple[Credit, Rewards]:
     """Return the credit and the reward of a run. Raises UsageError."""
     credit = Credit.parse(config, game)
-    judged = credit.is_judged
-    return credit, Rewards.parse(config.reward, game, config.reward_fn, judged=judged)
+    return credit, Rewards.parse(config.reward, game, config.reward_fn, credit=credit.name)
 
 
 def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:

@@ -6,7 +6,6 @@
 terms.py          the generic terms, each a `RewardTerm`; the catalog's kind `reward`
 scoring.py        from the text of --reward to a number
 group_scorers.py  scorers that see all trajectories of a group, for example a judge model
-credit.py         which groups are trained, advantages, and the rewards of single decisions
 """
 
 from arena.episodes.measurement import RewardTerm, SeatEpisode

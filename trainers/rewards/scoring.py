@@ -24,8 +24,10 @@ from arena.episodes.measurement import (
 )
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog
+from trainers.config.config import CreditName
+from trainers.credit.critic import decision_positions
 from trainers.rewards.terms import information_gains
-from trainers.trajectory import Judgement, Judgements
+from trainers.trajectory import Judgement, Judgements, Position
 
 
 def load_function(target: str, flag: str) -> Callable[..., object]:
@@ -63,14 +65,14 @@ def load_function(target: str, flag: str) -> Callable[..., object]:
 MEASURE = "measure:"
 
 
-def default_reward(game: Game, judged: bool = False) -> str:
+def default_reward(game: Game, credit: CreditName = "game") -> str:
     """Return the reward of this game when --reward is not given.
 
     Args:
         game: The game.
-        judged: Single decisions are valued, and illegal answers have their own cost.
+        credit: With any other than `game`, illegal answers have their own cost at their turns.
     """
-    if judged:
+    if credit != "game":
         return "win=1"
     known = "entropy_removed" in terms_of(game)
     return "win=1,entropy_removed=0.5,format=1" if known else "win=1,format=1"
@@ -98,6 +100,8 @@ class RewardBreakdown:
     terms: Mapping[str, float]
     judgements: Mapping[int, Judgements] = field(default_factory=dict)
     """Values of single decisions by ply, if they were asked for."""
+    positions: Mapping[int, Position] = field(default_factory=dict)
+    """Positions before the seat's decisions by ply, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class Rewards:
     """By the name of the term, in the order of --reward."""
     terms: tuple[RewardTerm, ...]
     """Terms with a weight, then terms that are only logged."""
-    source: tuple[str, str, tuple[str, ...], bool]
+    source: tuple[str, str, tuple[str, ...], CreditName]
     """The other arguments of `parse`."""
     kinds: frozenset[str] | None = field(init=False)
     """The kinds of assessments that the terms read together; None: all."""
@@ -128,7 +132,7 @@ class Rewards:
     def __post_init__(self) -> None:
         # The dataclass is frozen, and a field made from others cannot be an argument.
         kinds = _union_of_kinds(self.terms)
-        if kinds is not None and self.source[-1]:
+        if kinds is not None and self.source[-1] == "judged":
             kinds |= self.game.analysis.decision_kinds.keys()
         object.__setattr__(self, "kinds", kinds)
 
@@ -139,7 +143,7 @@ class Rewards:
         game: Game,
         reward_fn: str = "",
         logged: Collection[str] = (),
-        judged: bool = False,
+        credit: CreditName = "game",
     ) -> Rewards:
         """Return the reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
 
@@ -150,12 +154,12 @@ class Rewards:
             game: the game that is played.
             reward_fn: `module:function`, the term `custom`.
             logged: names of terms to compute without a weight.
-            judged: value single decisions too.
+            credit: what this estimator reads of single decisions is computed too.
 
         Raises:
             UsageError: a weight is not a number, or the game has no term of this name.
         """
-        weights = parse_weights(text.strip() or default_reward(game, judged), "--reward")
+        weights = parse_weights(text.strip() or default_reward(game, credit), "--reward")
         if reward_fn and "custom" not in weights:
             raise UsageError(
                 f"--reward-fn {reward_fn} has no weight: add custom=1 to --reward {text}".rstrip()
@@ -170,7 +174,7 @@ class Rewards:
             declared = isinstance(catalog().load("reward", name), RewardTerm)
             if declared and _is_covered(term, computed):
                 terms.setdefault(name, term)
-        source = (text, reward_fn, tuple(logged), judged)
+        source = (text, reward_fn, tuple(logged), credit)
         return cls(game, weights, tuple(terms.values()), source)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -198,11 +202,14 @@ class Rewards:
         }
         # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        return RewardBreakdown(reward, values, self._judgements(assessments))
+        credit, positions = self.source[-1], dict[int, Position]()
+        if credit in ("group-step", "turn"):
+            positions = decision_positions(seat_episode, with_features=credit == "turn")
+        return RewardBreakdown(reward, values, self._judgements(assessments), positions)
 
     def _judgements(self, assessments: Sequence[Assessment]) -> dict[int, Judgements]:
         judged: dict[int, Judgements] = {}
-        for each in assessments if self.source[-1] else ():
+        for each in assessments if self.source[-1] == "judged" else ():
             kind = self.game.analysis.decision_kinds.get(each.kind)
             value = kind.value(each) if kind else None
             if value is not None:
@@ -248,10 +255,10 @@ class RewardGuard:
 
 @cache
 def _parse_once(
-    game: Game, text: str, reward_fn: str, logged: tuple[str, ...], judged: bool
+    game: Game, text: str, reward_fn: str, logged: tuple[str, ...], credit: CreditName
 ) -> Rewards:
     """Return one instance per process: exact knowledge has tables, which belong to the game."""
-    return Rewards.parse(text, game, reward_fn, logged, judged)
+    return Rewards.parse(text, game, reward_fn, logged, credit)
 
 
 def _union_of_kinds(terms: Iterable[RewardTerm]) -> frozenset[str] | None:

@@ -238,12 +238,11 @@ class Rollouts:
         # Without a fixed version, answers of unknown weights stay unknown.
         version = playing.version if self._setting.fixed_weights else None
         trajectory = replace(trajectory_of(episode, seat, version), metrics=dict(breakdown.terms))
-        trajectory = trajectory.with_reward(breakdown.reward)
+        rewarded = trajectory.with_reward(breakdown.reward)
+        judged = rewarded.with_judgements(breakdown.judgements, breakdown.positions)
         chat = self._setting.match.chat or ChatOptions()
         labels = scored.labels.get(seat, {})
-        return labelled(
-            trajectory.with_judgements(breakdown.judgements), episode, labels, chat.answers
-        )
+        return labelled(judged, episode, labels, chat.answers)
 
 
 def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:

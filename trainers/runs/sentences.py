@@ -158,9 +158,10 @@ def setup(run: TrainingRun) -> str:
     config, game = run.config or TrainConfig(), run.make_game()
     # A game whose plugin is not installed does not tell its defaults.
     opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
-    judged = game is not None and Credit.parse(config, game).is_judged
-    reward = config.reward or (default_reward(game, judged) if game else "of the game")
-    credit = " and judged decisions" if judged else ""
+    name = Credit.parse(config, game).name if game else "game"
+    reward = config.reward or (default_reward(game, name) if game else "of the game")
+    judged = " and judged decisions" if name == "judged" else f" and credit by {name}"
+    credit = judged if name != "game" else ""
     model = printable(base_model_in_words(config))
     return (
         f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained by GRPO with "

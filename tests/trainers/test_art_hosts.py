@@ -72,7 +72,7 @@ LOCAL = BOTH | {
     "truncated_importance": "truncated_importance_sampling",
 }
 SERVERLESS = BOTH | {"loss": "ppo"}
-ALL = {field: keyword.names[0] for field, keyword in KEYWORDS.items()}
+ALL = {field: keyword.names[0] for field, keyword in KEYWORDS.items() if keyword.names}
 EMBEDDED = {field: name for field, name in ALL.items() if field != "scale_advantages"}
 """The loop scales advantages."""
 WISHES: dict[str, st.SearchStrategy[Any]] = {
@@ -95,6 +95,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "weight_decay": st.floats(0, 1),
     "gradient_checkpointing": st.booleans(),
     "threads": st.integers(1, 9),
+    "entropy_coef": st.floats(0, 1),
     "warmup_steps": st.integers(0, 9),
 }
 
@@ -157,7 +158,7 @@ def test_the_mapping_covers_every_setting_of_the_update() -> None:
     }
     update = {name for name, panel in panels.items() if panel == "Update"}
     of_the_loop = {"kl_reference_every", "learning_rate_end"}
-    assert update - of_the_loop <= KEYWORDS.keys() == WISHES.keys()
+    assert update - of_the_loop <= KEYWORDS.keys() and ALL.keys() == WISHES.keys()
 
 
 def test_the_local_host_knows_arts_signature() -> None:
@@ -487,5 +488,8 @@ def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path
         match=r"--trainer-host serverless does not support: --kl-coef 0.1 .*truncated",
     ):
         ServerlessHost(request_of(empty_folder, **wishes))._arguments()
+    with pytest.raises(UsageError, match=r"--credit judged \(ART gives each game one advantage"):
+        ServerlessHost(request_of(empty_folder, credit="judged"))._arguments()
+    assert ServerlessHost(request_of(empty_folder, credit="game"))._arguments()
     with pytest.raises(UsageError, match=r"--lora-rank 4 .*--async-steps 2"):
         ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2))._arguments()

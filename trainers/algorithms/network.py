@@ -11,7 +11,7 @@ mapping has one, and a head norm if the architecture has it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 import torch
@@ -36,6 +36,9 @@ class SequenceSpan:
     """True for the first sequence of a group, whose attention covers the prefix rows too."""
     predictions: slice
     """Its part of `PackedSequences.prediction_rows`, all of which are rows of its own."""
+    sees: Tensor | None = None
+    """[own, own], bool: the rows that each row attends to, if they are a tree; None: all rows from
+    the start of the sequence up to its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,15 @@ class PackedSequences:
         return PackedSequences(
             self.tokens.to(device),
             self.positions.to(device),
-            self.spans,
+            [_moved(span, device) for span in self.spans],
             self.prediction_rows.to(device),
             self.targets.to(device),
             None if self.temperatures is None else self.temperatures.to(device),
         )
+
+
+def _moved(span: SequenceSpan, device: torch.device) -> SequenceSpan:
+    return span if span.sees is None else replace(span, sees=span.sees.to(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +213,15 @@ def _attention(
     results = []
     for number, span in enumerate(packed.spans):
         # Each sequence attends to its own rows only, so there is no attention across games.
-        at = query_positions[number] if last else None
-        flat = _attend(queries[number], keys[number], values[number], at)
+        mask = span.sees
+        if last and mask is not None:
+            mask = mask[packed.prediction_rows[span.predictions] - span.own.start]
+        elif last:
+            # The queries are no longer one per key, so causality is a mask of its own:
+            # [queries, keys], true where key position <= query position. Keys are in order.
+            key_positions = torch.arange(len(keys[number]), device=x.device)
+            mask = key_positions <= query_positions[number][:, None]
+        flat = _attend(queries[number], keys[number], values[number], mask)
         # Of the prefix rows, which every sequence has computed, the first sequence's are kept.
         results.append(flat if last or span.owns_prefix else flat[_length(span.prefix) :])
     # In the order of the rows: the first sequence of a group returns the prefix and its own rows,
@@ -215,21 +229,12 @@ def _attention(
     return torch.cat(results)
 
 
-def _attend(
-    queries: Tensor, keys: Tensor, values: Tensor, query_positions: Tensor | None
-) -> Tensor:
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Return softmax(Q K^T / sqrt(head_dim)) V of one sequence: [queries, heads * head_dim].
 
-    Each tensor has the shape [length, heads, head_dim]. With `query_positions` None, queries and
-    keys are the same rows.
+    Each tensor has the shape [length, heads, head_dim], and the mask [queries, keys]. Without a
+    mask queries and keys are the same rows, and query i sees the keys 0 … i.
     """
-    # Without a mask query i sees the keys 0 … i.
-    mask = None
-    if query_positions is not None:
-        # The queries are no longer one per key, so causality is a mask of its own:
-        # [queries, keys], true where key position <= query position. Keys are in order.
-        key_positions = torch.arange(len(keys), device=keys.device)
-        mask = key_positions <= query_positions[:, None]
     # [length, heads, head_dim] to [1, heads, length, head_dim]
     # With `enable_gqa` each key head serves heads / kv_heads query heads. The mask broadcasts over
     # the heads.

@@ -174,6 +174,13 @@ class TrainConfig(RunLimits):
     """Step whose weights are the KL reference."""
     kl_reference_every: int = setting(0, UPDATE, flag=False, ge=0)
     """Move the KL reference to the newest weights every N steps. 0: never."""
+    penalty_end: float = setting(1.0, UPDATE, flag=False, gt=0, le=1)
+    """Factor of kl_coef and entropy_coef in the last step, reached geometrically (embedded)."""
+    exact: bool = setting(False, UPDATE, flag=False)
+    """Self-play with exact values of all actions in place of games, where the game tree is small
+    (embedded)."""
+    exact_step: float = setting(0.1, UPDATE, flag=False, gt=0)
+    """Size of a step of exact=true, in nats per unit of the return."""
     advantage_balance: float = setting(0.0, UPDATE, flag=False, ge=-1, le=1)
     """-1: use negative advantages only. 1: use positive ones only."""
     scale_advantages: bool = setting(False, UPDATE, flag=False)
@@ -307,6 +314,14 @@ class TrainConfig(RunLimits):
         end = self.learning_rate if self.learning_rate_end is None else self.learning_rate_end
         progress = min(1.0, step / max(1, self.total_steps - 1))
         return self.learning_rate + (end - self.learning_rate) * progress
+
+    def penalty_at(self, step: int) -> float:
+        """Return the factor of kl_coef and entropy_coef in the update after `step` finished steps.
+
+        Geometric: penalty_end^(k / (steps - 1)).
+        """
+        progress: float = min(1.0, step / max(1, self.total_steps - 1))
+        return float(self.penalty_end**progress)
 
     def is_evaluated(self, step: int) -> bool:
         """Return whether the held-out deals are played after this step; 0 is the starting policy.

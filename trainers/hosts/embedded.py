@@ -67,7 +67,7 @@ class EmbeddedHost:
             config,
             TrainSettings,
             host="the embedded host",
-            handled=("scale_advantages", "credit", "expert"),
+            handled=("scale_advantages", "credit", "expert", "penalty_end", "exact"),
         )
         return TrainSettings(**arguments)
 
@@ -103,10 +103,13 @@ class EmbeddedHost:
     async def train(
         self, groups: Sequence[TrajectoryGroup], settings: StepSettings
     ) -> dict[str, float]:
+        usual = self.train_settings()
         changed = replace(
-            self.train_settings(),
+            usual,
             learning_rate=settings.learning_rate,
             kl_penalty_reference_step=settings.kl_reference,
+            kl_penalty_coef=settings.penalty * usual.kl_penalty_coef,
+            entropy_coef=settings.penalty * usual.entropy_coef,
         )
         return await self.trainer.train(groups, changed)
 

@@ -31,6 +31,8 @@ SERVED_BYTES = 2**30
 
 ReadSequences = Callable[[], Sequence[TokenSequence]]
 """Return the sequences of one step."""
+Update = Callable[[Learner, "TrainSettings"], dict[str, float]]
+"""Change the weights, and return the metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,22 @@ class EmbeddedTrainer:
             settings: of the update, except `seed`.
             groups: the games of the sequences, where they are known.
         """
+        reference = None
+        if settings.kl_penalty_coef:
+            reference = self.reference(settings.kl_penalty_reference_step or 0)
+
+        def update(learner: Learner, settings: TrainSettings) -> dict[str, float]:
+            sequences = read()
+            metrics = learner.update(sequences, settings, reference) | token_counts(sequences)
+            if labels := expert_sequences(groups, self.sampler.chat_tokenizer):
+                loss = imitate(learner, labels, settings, settings.expert_updates)
+                metrics |= {"expert_loss": loss, "expert_labels": float(len(labels))}
+            return metrics
+
+        return await self.train_by(update, settings)
+
+    async def train_by(self, update: Update, settings: TrainSettings) -> dict[str, float]:
+        """Do one training step by `update`, which is called in a thread; see `train`."""
         # Linear warm-up: the full rate is reached at step `warmup_steps`.
         warmed = min(1.0, (self._step + 1) / max(1, settings.warmup_steps))
         settings = replace(
@@ -161,11 +179,8 @@ class EmbeddedTrainer:
             # By step: a repeated step has the same order of groups, another step another one.
             seed=f"{self._seed}/{self._step}",
         )
-        reference = None
-        if settings.kl_penalty_coef:
-            reference = self._reference(settings.kl_penalty_reference_step or 0)
         # In a thread: the event loop must not stand still during the update.
-        return await asyncio.to_thread(self._train, read, settings, reference, groups)
+        return await asyncio.to_thread(self._train, update, settings)
 
     async def sampling_distances(
         self, sequences: Sequence[TokenSequence], settings: TrainSettings
@@ -215,25 +230,13 @@ class EmbeddedTrainer:
             learner.load(self.checkpoint(step))
         return learner
 
-    def _train(
-        self,
-        read: ReadSequences,
-        settings: TrainSettings,
-        reference: dict[str, Tensor] | None,
-        groups: Sequence[TrajectoryGroup],
-    ) -> dict[str, float]:
-        sequences = read()
-        labels = expert_sequences(groups, self.sampler.chat_tokenizer)
+    def _train(self, update: Update, settings: TrainSettings) -> dict[str, float]:
         started, step = time.perf_counter(), self._step + 1
         try:
             # Weights, then the file, then serving. The step number changes last: until then any
             # error goes back to the last finished step.
-            metrics = self._learner.update(sequences, settings, reference)
-            if labels:
-                loss = imitate(self._learner, labels, settings, settings.expert_updates)
-                metrics |= {"expert_loss": loss, "expert_labels": float(len(labels))}
+            metrics = update(self._learner, settings)
             computed = time.perf_counter() - started
-            metrics |= token_counts(sequences)
             metrics |= {"learning_rate": settings.learning_rate, "seconds_computing": computed}
             # A dict of floats is JSON, but mypy takes the values of a dict as invariant.
             self._learner.save(self.checkpoint(step), {"step": step, "update": {**metrics}})
@@ -274,7 +277,8 @@ class EmbeddedTrainer:
             raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
         return read_weights(self.checkpoint(step))
 
-    def _reference(self, step: int) -> dict[str, Tensor]:
+    def reference(self, step: int) -> dict[str, Tensor]:
+        """Return the weights of a step, on the device; raises UsageError if it is not kept."""
         # Only the last reference policy is kept in memory.
         if step not in self._references:
             on_device = self._weights(step).items()

@@ -49,6 +49,8 @@ class StepSettings:
     """Before the warm-up."""
     kl_reference: int
     """Step whose weights are the reference of the KL penalty."""
+    penalty: float = 1.0
+    """Factor of the coefficients of the KL penalty and of the entropy bonus."""
 
 
 class TrainingHost(Protocol):
@@ -137,6 +139,8 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "advantage_balance": TrainKeyword(("advantage_balance",)),
     # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
     "credit": TrainKeyword((), "ART gives each game one advantage; take --credit game"),
+    "penalty_end": TrainKeyword((), EMBEDDED_ONLY),
+    "exact": TrainKeyword((), EMBEDDED_ONLY),
     "entropy_coef": TrainKeyword(("entropy_coef",), EMBEDDED_ONLY),
     "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
     "importance_level": TrainKeyword(("importance_sampling_level",)),

@@ -87,6 +87,10 @@ async def train(
         ArenaError: The run cannot continue. Finished steps are on disk.
     """
     host = make_host(config, folder, settings)
+    if config.exact:
+        from trainers.loop.exact import exact_loop  # Only these runs need its modules.
+
+        return await exact_loop(config, host, folder, view, report).complete()
     return await grpo_loop(config, host, folder, view, settings, report).complete()
 
 
@@ -212,7 +216,9 @@ class OwnGames:
             self.view.phase("update")
             # The first update, after 0 finished steps, has the rate at 0.
             done = number - 1
-            settings = StepSettings(config.learning_rate_at(done), config.reference_step(done))
+            settings = StepSettings(
+                config.learning_rate_at(done), config.reference_step(done), config.penalty_at(done)
+            )
             update = await update_weights(self.host, selected.trained, settings)
             update |= staleness_metrics(config, number, counts, groups, selected.trained)
             update |= estimate.metrics

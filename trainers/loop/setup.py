@@ -63,6 +63,8 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
     _check_rewards(config, rewards, scorer)
     _check_reference(config, done)
+    if config.exact:
+        check_exact(config, game, done)
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
     if config.wandb:
@@ -115,6 +117,25 @@ def _check_reference(config: TrainConfig, done: int) -> None:
             f"kl_reference={config.kl_reference}: the run has finished {done} steps, so "
             "these weights do not exist"
         )
+
+
+def check_exact(config: TrainConfig, game: Game, done: int) -> None:
+    """Raise UsageError if a run with exact=true is not possible."""
+    _check_reference(config, done)
+    if config.trainer_host != "embedded" or config.server:
+        raise UsageError("exact=true: it needs --trainer-host embedded, without --server")
+    for flag, value in (("--opponents", config.opponents), ("--reward", config.reward)):
+        if value:
+            raise UsageError(
+                f"{flag} {redacted(value)}: with exact=true all seats learn from the returns of "
+                "the game; leave it out"
+            )
+    from arena.evaluation.game_tree import game_tree  # Only these runs need a tree.
+
+    try:
+        game_tree(game)
+    except UsageError as error:
+        raise UsageError(f"exact=true: {error}; leave it out, to learn from games") from None
 
 
 BASE = "base"

@@ -17,7 +17,7 @@ from trainers.runs.figures import finite
 from trainers.runs.records import HeldOutResult, StepRecord
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 
-LINE_METRICS = ("loss", "entropy", "kl")
+LINE_METRICS = ("loss", "entropy", "kl", "exploitability")
 """Update metrics in the line of a step. The others are in metrics.jsonl."""
 
 

@@ -1,0 +1,139 @@
+"""Log-probabilities of many answers to many chats, whose common beginnings are computed once.
+
+Chats of one small game share most of their tokens: the rules, and the moves up to a decision. All
+prompts with their answers form a prefix tree (trie) of tokens. Each node is one row of the forward
+pass, and attends to the nodes above it, so the numbers are those of separate sequences. Leduc
+poker, for example, has 672 pairs of a prompt and an answer with 43,000 tokens, and 6,000 nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from backends.embedded.architecture import Architecture
+from trainers.algorithms.learner import Learner
+from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
+
+TREE_ROWS = 512
+"""Rows of one tree of a pass. Attention is computed within a tree, so its cost grows with it."""
+
+
+class AnswerTokens(NamedTuple):
+    """A prompt and one answer to it, whose last token ends the answer."""
+
+    prompt: Sequence[int]
+    answer: Sequence[int]
+
+
+class AnswerTree(NamedTuple):
+    """One forward pass, and the answer that each predicted token belongs to."""
+
+    packed: PackedSequences
+    answers: Tensor  # [trained], int64
+
+
+class AnswerTrees:
+    """Forward passes that score all answers, in batches of a bounded size."""
+
+    def __init__(self, answers: Sequence[AnswerTokens], rows: int) -> None:
+        """Pack the answers; a pass has about `rows` rows at most."""
+        self._number = len(answers)
+        # In this order each sequence shares the longest beginning with its predecessor.
+        order = sorted(range(len(answers)), key=lambda number: [*answers[number].prompt])
+        passes = [_Pass()]
+        for number in order:
+            if len(passes[-1].tokens) >= rows:
+                passes.append(_Pass())
+            passes[-1].add(number, answers[number])
+        self._trees = [each.pack() for each in passes]
+        self.rows = sum(len(each.tokens) for each in passes)
+        """Rows of all passes together."""
+
+    @torch.no_grad()
+    def logprobs(self, weights: Mapping[str, Tensor], architecture: Architecture) -> Tensor:
+        """Return log p of each answer in nats, float32 on the CPU, [answers]."""
+        parts = [self._scores(weights, architecture, tree) for tree in self._trees]
+        return torch.stack(parts).sum(0).cpu()
+
+    def losses(self, learner: Learner, targets: Tensor) -> Iterator[Tensor]:
+        """Yield the parts of -sum(targets * log p), one for each pass, with gradients."""
+        targets = targets.to(learner.device)
+        for tree in self._trees:
+            # Anew for each pass: with an adapter, a backward pass frees the merged weights' graph.
+            yield -(targets * self._scores(learner.weights(), learner.architecture, tree)).sum()
+
+    def _scores(
+        self, weights: Mapping[str, Tensor], architecture: Architecture, tree: AnswerTree
+    ) -> Tensor:
+        """Return log p of each answer, [answers]; 0 for those of other passes."""
+        device = next(iter(weights.values())).device
+        scores = score_tokens(weights, architecture, tree.packed.to(device)).logprobs
+        # log p(answer) = sum over its tokens of log p(token | prompt, tokens before it).
+        return scores.new_zeros(self._number).index_add(0, tree.answers.to(device), scores)
+
+
+class _Pass:
+    """Rows of a pass that is being filled, tree by tree."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._positions: list[int] = []
+        self._parents: list[int] = []
+        """Number of the row above; -1 for the first token of a chat."""
+        self._spans: list[SequenceSpan] = []
+        self._start = self._first_prediction = 0
+        self._path: list[int] = []
+        """Rows of the last sequence."""
+        self._prediction_rows: list[int] = []
+        self._targets: list[int] = []
+        self._answers: list[int] = []
+
+    def add(self, number: int, answer: AnswerTokens) -> None:
+        """Add the rows of a prompt and its answer that the tree does not have yet."""
+        if len(self.tokens) - self._start >= TREE_ROWS:
+            self._close_tree()
+        # The token that ends an answer predicts nothing: no row.
+        ids = [*answer.prompt, *answer.answer[:-1]]
+        shared = 0
+        for row, token in zip(self._path, ids, strict=False):
+            if self.tokens[row] != token:
+                break
+            shared += 1
+        del self._path[shared:]
+        for position in range(shared, len(ids)):
+            self._parents.append(self._path[-1] if self._path else -1)
+            self._path.append(len(self.tokens))
+            self.tokens.append(ids[position])
+            self._positions.append(position)
+        self._prediction_rows += self._path[len(answer.prompt) - 1 :]
+        self._targets += answer.answer
+        self._answers += [number] * len(answer.answer)
+
+    def _close_tree(self) -> None:
+        start, end = self._start, len(self.tokens)
+        # A row sees itself and what the row above it sees.
+        sees = torch.eye(end - start, dtype=torch.bool)
+        for row in range(start, end):
+            if self._parents[row] >= 0:
+                sees[row - start] |= sees[self._parents[row] - start]
+        predictions = slice(self._first_prediction, len(self._prediction_rows))
+        self._spans.append(
+            SequenceSpan(slice(start, start), slice(start, end), True, predictions, sees)
+        )
+        self._start, self._first_prediction, self._path = end, predictions.stop, []
+
+    def pack(self) -> AnswerTree:
+        """Return the pass."""
+        self._close_tree()
+        packed = PackedSequences(
+            torch.tensor(self.tokens),
+            torch.tensor(self._positions),
+            self._spans,
+            torch.tensor(self._prediction_rows),
+            torch.tensor(self._targets),
+        )
+        return AnswerTree(packed, torch.tensor(self._answers))

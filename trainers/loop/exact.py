@@ -1,0 +1,204 @@
+"""Self-play in a game that fits into tables: exact values in place of sampled games.
+
+A step scores the answers at every information set with the newest weights, which is the policy pi
+of all seats, and computes the value Q(I, a) of every action by a traversal of the whole tree. The
+weights are then fitted by cross-entropy, each information set with the same weight, to
+
+    pi+ proportional to [pi rho^(eta alpha) e^(eta Q)]^(1 / (1 + eta (alpha + tau))),
+
+a step of size eta of magnetic mirror descent (S. Sokota et al., "A unified approach to
+reinforcement learning, quantal response equilibria, and two-player zero-sum games", ICLR 2023). It
+is the maximum over pi+ of
+
+    sum_a pi+(a) Q(a) - alpha KL(pi+ || rho) + tau H(pi+) - KL(pi+ || pi) / eta,
+
+with alpha = kl_coef, tau = entropy_coef, both in units of the return per nat, and eta = exact_step.
+rho is the policy of kl_reference. Fixed coefficients lead to a point that is the nearer to an
+equilibrium the smaller they are, and the longer to reach; `penalty_end` lets them fall.
+
+Chat, tokens, weights and optimizer are those of sampled training. So what is reached here is what a
+sampled algorithm could reach with this model, and what is missed is not noise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from arena.agents.chat import Chat, ChatOptions, opening
+from arena.evaluation.game_tree import Floats, Situation, game_tree
+from arena.plugins.loader import make_game
+from backends.embedded.architecture import read_architecture
+from backends.embedded.layers import torch_threads
+from trainers.algorithms.answer_trees import AnswerTokens, AnswerTrees
+from trainers.config.config import TrainConfig
+from trainers.hosts.embedded import EmbeddedHost
+from trainers.hosts.host import TrainingHost
+from trainers.loop.metrics import Timer
+from trainers.loop.setup import check_exact, make_base, rollout_setting
+from trainers.loop.training import TrainingLoop
+from trainers.runs.records import StepRecord
+from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, kept_steps
+
+if TYPE_CHECKING:
+    from trainers.algorithms.learner import Learner
+    from trainers.hosts.embedded_trainer import TrainSettings
+
+
+def exact_loop(
+    config: TrainConfig,
+    host: TrainingHost,
+    folder: Path,
+    view: TrainingView,
+    report: ReportWriter | None = None,
+) -> TrainingLoop:
+    """Return the loop of a run with exact=true. Raises UsageError as `check_exact` does."""
+    log = RunLog(folder)
+    check_exact(config, make_game(config.game, **config.options), log.state.step)
+    assert isinstance(host, EmbeddedHost), "check_exact refuses other hosts"
+    return TrainingLoop(config, host, ExactValues(config, host, log, view), log, view, report)
+
+
+class ExactValues:
+    """Source of updates: the exact value of every action at every information set."""
+
+    def __init__(
+        self, config: TrainConfig, host: EmbeddedHost, log: RunLog, view: TrainingView
+    ) -> None:
+        self.config = config
+        self.host = host
+        self.log = log
+        self.view = view
+        self.game = make_game(config.game, **config.options)
+        self.tree = game_tree(self.game)
+        sets, pairs = len(self.tree.situations), len(self.tree.sets)
+        self.about = f"exact values of {pairs:,} actions at {sets:,} information sets"
+        self._references: dict[int, Floats] = {}
+        """The scores of the last KL reference, by step."""
+
+    async def prepare(self, stack: AsyncExitStack) -> None:
+        if self.config.starts_from_scratch:
+            folder = self.log.files.folder
+            make_base(self.config, self.game, folder, self.view.notify, self.view.phase)
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        sampler = self.host.trainer.sampler
+        ends = sampler.end_ids[:1]
+        answers = []
+        for situation in self.tree.situations:
+            prompt = sampler.encode(self._chat(situation).messages)
+            texts = [str(action) for action in situation.observation.legal_actions]
+            for ids in sampler.tokenizer.encode_plain(texts):
+                answers.append(AnswerTokens(prompt, [*ids, *ends]))
+        self.trees = AnswerTrees(answers, self.config.tokens_per_batch)
+        self.scores = await self._scored(self.log.state.step)
+        """log p of each answer under the newest weights, in nats."""
+
+    def _chat(self, situation: Situation) -> Chat:
+        """Return the chat up to the decision, with the player's own moves as answers."""
+        match = rollout_setting(self.config, self.game).match
+        options = match.chat or ChatOptions()
+        first = opening(self.game, options, match.text_level, match.turn_limit)
+        chat = Chat(first, options.chat, match.text_level)
+        for move in situation.before:
+            chat.ask(move.observation)
+            chat.add_reply(str(move.action))
+        chat.ask(situation.observation)
+        return chat
+
+    async def start(self, stack: AsyncExitStack) -> StepRecord | None:
+        if self.log.records:
+            return None
+        hash_ = self.config.config_hash
+        return StepRecord(step=0, config_hash=hash_, update=self._results())
+
+    async def step(self, number: int, timer: Timer) -> StepRecord:
+        """Do one step: exact values, their target, and the fit of the weights to it."""
+        config, done = self.config, number - 1
+        self.view.phase("update")
+        with timer.measure("update"):
+            reference = await self._reference(config.reference_step(done))
+            target = self._target(reference, config.penalty_at(done))
+            settings = replace(
+                self.host.train_settings(), learning_rate=config.learning_rate_at(done)
+            )
+            fit = partial(self._fit, target)
+            update = await self.host.trainer.train_by(fit, settings)
+        timer.move(update.pop("seconds_saving"), "update", "saving")
+        # exp(log p) summed over the legal answers of each information set.
+        legal = np.add.reduceat(np.exp(self.scores), self.tree.first_pairs)
+        return StepRecord(
+            step=number,
+            config_hash=config.config_hash,
+            legal_rate=float(legal.mean()),
+            update=update,
+        )
+
+    def _target(self, reference: Floats | float, penalty: float) -> Floats:
+        """Return pi+, see above, for penalties of `penalty` times their coefficients."""
+        config, eta = self.config, self.config.exact_step
+        alpha, tau = penalty * config.kl_coef, penalty * config.entropy_coef
+        values = self.tree.action_values(self.tree.softmax(self.scores))
+        logits = self.scores + eta * alpha * reference + eta * values
+        return self.tree.softmax(logits / (1 + eta * (alpha + tau)))
+
+    def _fit(self, target: Floats, learner: Learner, settings: TrainSettings) -> dict[str, float]:
+        """Do `minibatches` steps of the optimizer towards the target; return the metrics."""
+        # -sum over I of sum_a pi+(a) log p(a), divided by the number of information sets.
+        weights = torch.tensor(target / len(self.tree.situations), dtype=torch.float32)
+        with torch_threads(settings.threads):
+            for _ in range(settings.minibatches):
+                norm = learner.descend(self.trees.losses(learner, weights), settings)
+            scores = self.trees.logprobs(learner.weights(), learner.architecture)
+        self.scores = scores.double().numpy()
+        # KL(target || p), which counts illegal answers too: 0 for a perfect fit.
+        gaps = target * (np.log(np.maximum(target, 1e-300)) - self.scores)
+        return self._results() | {
+            "kl_target": float(gaps.sum()) / len(self.tree.situations),
+            "grad_norm": norm,
+            "tokens_computed": float(self.trees.rows * settings.minibatches),
+        }
+
+    def _results(self) -> dict[str, float]:
+        policy = self.tree.softmax(self.scores)
+        return {"exploitability": self.tree.exploitability(policy)}
+
+    async def _reference(self, step: int) -> Floats | float:
+        """Return log rho of each pair, up to a constant at each information set."""
+        if not self.config.kl_coef:
+            return 0.0
+        if step not in self._references:
+            self._references = {step: await self._scored(step)}
+        return self._references[step]
+
+    async def _scored(self, step: int) -> Floats:
+        """Return log p of each answer under the weights of a step that is kept, in nats."""
+        trainer = self.host.trainer
+        weights = trainer.reference(step)
+        architecture = read_architecture(trainer.checkpoint(0))
+
+        def score() -> Floats:
+            with torch_threads(self.config.threads):
+                scores: Floats = self.trees.logprobs(weights, architecture).double().numpy()
+            return scores
+
+        return await asyncio.to_thread(score)
+
+    def recorded(self, record: StepRecord) -> None:
+        pass
+
+    def kept(self) -> Collection[int]:
+        step = self.log.state.step
+        reference = self.config.reference_step(step)
+        return kept_steps(self.log.state, self.config.keep_pool, range(step + 1), reference)
+
+    async def finish(self) -> dict[str, object]:
+        return {}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 from policy_table import tabulate
+from scripted_table import quick
 from small_runs import Notes, small, small_base
 
 from arena.agents.chat import ChatOptions
 from arena.core.errors import UsageError
 from arena.evaluation.exploitability import exploitability
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import read_state_dict
@@ -37,7 +37,7 @@ def learn(base: Path, folder: Path, **changes: Any) -> list[StepRecord]:
         "stop_legal_rate": 0.0,
     }  # fmt: skip
     config = small(base, **few | changes)
-    asyncio.run(train(config, folder=folder, view=Notes(), settings=Settings()))
+    asyncio.run(train(config, folder=folder, view=Notes(), settings=quick()))
     return read_records(RunFiles(folder).metrics)
 
 

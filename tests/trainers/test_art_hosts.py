@@ -96,6 +96,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "gradient_checkpointing": st.booleans(),
     "threads": st.integers(1, 9),
     "entropy_coef": st.floats(0, 1),
+    "expert_updates": st.integers(1, 9),
     "warmup_steps": st.integers(0, 9),
 }
 
@@ -157,7 +158,7 @@ def test_the_mapping_covers_every_setting_of_the_update() -> None:
         if isinstance(field.json_schema_extra, dict) and "panel" in field.json_schema_extra
     }
     update = {name for name, panel in panels.items() if panel == "Update"}
-    of_the_loop = {"kl_reference_every", "learning_rate_end"}
+    of_the_loop = {"kl_reference_every", "learning_rate_end", "expert_share"}
     assert update - of_the_loop <= KEYWORDS.keys() and ALL.keys() == WISHES.keys()
 
 

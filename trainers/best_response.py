@@ -318,9 +318,11 @@ class ResponseLearner:
         _, _, w2, _, w3, _ = self.policy.weights
         second = (scores @ w3.T) * (layers[2] > 0)
         first = (second @ w2.T) * (layers[1] > 0)
-        errors: list[Floats] = [first, second, scores]
-        pairs = zip(layers, errors, strict=False)  # The last layer is the scores themselves.
-        return [part for x, error in pairs for part in (x.T @ error, error.sum(axis=0))]
+        found: list[Floats] = []
+        # The last layer is the scores themselves.
+        for x, error in zip(layers, (first, second, scores), strict=False):
+            found += [x.T @ np.asarray(error, np.float32), np.sum(error, axis=0, dtype=np.float32)]
+        return found
 
     def _step(self, gradients: Sequence[Floats], rate: float) -> None:
         """Ascend by Adam (Kingma and Ba 2015)."""

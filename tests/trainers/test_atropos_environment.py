@@ -144,6 +144,22 @@ def test_a_row_is_what_the_server_read_and_sampled() -> None:
     assert group.generation_params == {"temperature": 1.0}
 
 
+def test_credit_by_turn_is_sent_by_token() -> None:
+    playing = player(Typist(), keep_equal=True, credit="group-step", rollouts_per_group=4)
+    (group,) = asyncio.run(playing.play(0, 7, 10**6)).groups
+    assert group.advantages is not None
+    mean = sum(group.scores) / group.size
+    for masks, found, score in zip(group.masks, group.advantages, group.scores, strict=True):
+        # Context has none. The first decision is that of all games: twice the game's advantage.
+        assert all(a == 0 for a, mask in zip(found, masks, strict=True) if mask == MASKED)
+        first = next(place for place, mask in enumerate(masks) if mask != MASKED)
+        assert found[first] == pytest.approx(2 * (score - mean)) or score == mean
+    by_game = asyncio.run(player(Typist(), keep_equal=True).play(0, 7, 10**6))
+    assert by_game.groups[0].advantages is None
+    with pytest.raises(UsageError, match="kuhn_poker has no exact knowledge"):
+        player(Typist(), credit="turn")
+
+
 def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
     # Two decisions of a seat: the second prompt does not start with the first one's tokens.
     groups: list[ScoredData] = []

@@ -5,7 +5,7 @@ server read a prompt that does not continue the ids so far (a shortened chat, a 
 rewrites an answer), the trajectory goes on in another row. Row k of all trajectories is one group.
 A trajectory with fewer rows repeats its last one there, with the override `set_advantage_to_zero`:
 a group always has the registered size, and its scores are always those of all its games, so every
-row has the advantage of its game.
+row has the advantage of its game. With other credit than `game` a group has advantages by token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ from trainers.trajectory import Trajectory, TrajectoryGroup
 
 
 def scored_groups(
-    group: TrajectoryGroup, facts: dict[str, JsonValue], temperature: float, with_messages: bool
+    group: TrajectoryGroup,
+    facts: dict[str, JsonValue],
+    temperature: float,
+    with_messages: bool,
+    with_advantages: bool = False,
 ) -> list[ScoredData]:
     """Return the groups of rows of a trajectory group, most often one.
 
@@ -46,6 +50,7 @@ def scored_groups(
         facts: What the trainer may want to know, sent as `group_overrides["arena"]`.
         temperature: Of sampling; the log-probabilities are those of this temperature.
         with_messages: Send the chats as text too.
+        with_advantages: Send the advantages of the turns by token.
 
     Raises:
         StopPlaying: The server does not report the ids of its tokens.
@@ -59,6 +64,7 @@ def scored_groups(
         ScoredData(
             tokens=[row.ids for row in rows],
             masks=[_masks(row) for row in rows],
+            advantages=[_by_token(row) for row in rows] if with_advantages else None,
             scores=[float(trajectory.reward) for trajectory in group.trajectories],
             inference_logprobs=[_logprobs(row) for row in rows],
             messages=chats if with_messages else None,
@@ -86,8 +92,7 @@ def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
         # Compared by ids: equal texts may have other tokens.
         if not rows or list(turn.prompt_ids[: len(rows[-1].ids)]) != rows[-1].ids:
             rows.append(TokenSequence(0, 0))
-        # The advantage is the trainer's to compute, from the scores.
-        rows[-1].add(AnswerTokens(turn.prompt_ids, turn.tokens))
+        rows[-1].add(AnswerTokens(turn.prompt_ids, turn.tokens, turn.advantage))
     return rows
 
 
@@ -112,6 +117,11 @@ def _logprobs(row: TokenSequence) -> list[float]:
         # Rounding may bring a certain token slightly above 0.
         logprobs[place] = min(0.0, logprob)
     return logprobs
+
+
+def _by_token(row: TokenSequence) -> list[float]:
+    sampled = dict(zip(row.sampled_positions, row.advantages, strict=True))
+    return [sampled.get(place, 0.0) for place in range(len(row.ids))]
 
 
 EQUAL, TOO_LONG, FAILED, EMPTY = "equal scores", "too long", "a failed game", "no sampled token"
@@ -159,7 +169,12 @@ class GroupPlayer:
         parsed = parse_config(self.config, game, llm, 0)
         if "past" in parsed.mix.names:
             raise UsageError("--opponents past: an environment has no earlier checkpoints")
-        self._mix, self._rewards = parsed.mix, parsed.rewards
+        if parsed.credit.name == "turn":
+            raise UsageError(
+                "--credit turn: its critic is fitted on the deals of a step, and an environment "
+                "plays each deal on its own; take judged, group-step or game"
+            )
+        self._mix, self._rewards, self._credit = parsed.mix, parsed.rewards, parsed.credit
         self._game = game
         self._llm = llm
         self._with_messages = with_messages
@@ -203,7 +218,7 @@ class GroupPlayer:
         complete = complete_groups(played.groups, size)
         # A group is sent whole or not at all: a mean over the other games would be biased.
         result.dropped[FAILED] += len(played.groups) - len(complete)
-        for group in complete:
+        for group in self._credit.assign(complete):
             groups, reason = self._rows(group, version, max_tokens)
             result.groups.extend(groups)
             result.dropped[reason] += bool(reason)
@@ -213,12 +228,18 @@ class GroupPlayer:
         self, group: TrajectoryGroup, version: int | None, max_tokens: int
     ) -> tuple[list[ScoredData], str]:
         """Return the groups of rows, or none and the reason."""
+        by_turn = self._credit.name != "game"
         # Compared exactly, as in `arena train`.
         scores = {trajectory.reward for trajectory in group.trajectories}
-        if len(scores) == 1 and not self._keep_equal:
+        differs = any(turn.advantage for one in group.trajectories for turn in one.turns)
+        if not (differs if by_turn else len(scores) > 1) and not self._keep_equal:
             return [], EQUAL
         rows = scored_groups(
-            group, self._facts(group, version), self.config.temperature, self._with_messages
+            group,
+            self._facts(group, version),
+            self.config.temperature,
+            self._with_messages,
+            by_turn,
         )
         if not rows:
             return [], EMPTY

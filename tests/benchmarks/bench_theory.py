@@ -2,8 +2,15 @@
 
     pytest tests/benchmarks/bench_theory.py -s
 
+Fixed points of the objective by exact gradients: how many of 24 problems (12 random opponents, two
+seats) in Kuhn poker, and of 8 in Leduc poker, end in a policy that loses more than 0.01 chips
+against the best response.
+
+Exact mode: the exploitability after self-play with exact values, for three seeds of Kuhn poker.
+
 Against a fixed opponent (uniformly random) the share of the exact best-response value that the
-trained policy reaches, for three seeds. By self-play with a pool, the exploitability (Lanctot et
+trained policy reaches, for three seeds. By self-play with a pool of opponents, of which no gain is
+known, the exploitability (Lanctot et
 al. 2017: NashConv / 2; 0 is an equilibrium, uniform play has 11/24) of the newest checkpoint, and
 beside it that of the average policy of the pool, which is what converges in fictitious self-play
 (Heinrich et al. 2015).
@@ -22,18 +29,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from exact_gradients import Objective, drawn_policy, fixed_point, lost
 from policy_table import PolicyTable, tabulate
 
 from arena.agents.agent import uniform
 from arena.agents.chat import ChatOptions
 from arena.cli.training_session import TrainingLines
 from arena.evaluation.exploitability import against, average, exploitability
+from arena.evaluation.game_tree import game_tree
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
+from trainers.algorithms.loss import LossOptions
 from trainers.config.config import TrainConfig
 from trainers.loop.grpo import train
-from trainers.runs.records import RunFiles
+from trainers.runs.records import RunFiles, read_records
 
 KUHN: dict[str, Any] = {
     "game": "kuhn_poker",
@@ -78,6 +88,56 @@ def trained(folder: Path, **settings: Any) -> Trained:
     seconds = time.perf_counter() - started
     found = (RunFiles(folder).checkpoint(step) for step in range(1, state.step + 1))
     return Trained([asyncio.run(table_of(each)) for each in found if each], seconds)
+
+
+OBJECTIVES = {
+    "cispo": Objective(),
+    "ppo": Objective(options=LossOptions(loss_fn="ppo")),
+    "cispo, with std": Objective(scale=True),
+    "ppo, with std": Objective(scale=True, options=LossOptions(loss_fn="ppo")),
+    "advantage_balance 0.5": Objective(balance=0.5),
+    "advantage_balance -0.5": Objective(balance=-0.5),
+    "entropy_coef 0.1": Objective(entropy=0.1),
+    "kl_coef 0.1, uniform reference": Objective(options=LossOptions(kl_penalty_coef=0.1)),
+}
+"""Options of the objective that may move its optimum."""
+
+
+@pytest.mark.parametrize(("name", "opponents"), [("kuhn_poker", 12), ("leduc_poker", 4)])
+def test_fixed_points(name: str, opponents: int) -> None:
+    tree = game_tree(make_game(name))
+    print(f"\n{name}: chips a game less than the best response, of {2 * opponents} problems")
+    for title, objective in OBJECTIVES.items():
+        losses = []
+        for seed in range(opponents):
+            policy = drawn_policy(tree, seed)
+            for seat in (0, 1):
+                found = fixed_point(tree, policy, seat, objective, 150, 3.0)
+                losses.append(lost(tree, found, seat))
+        wrong = sum(each > 0.01 for each in losses)
+        print(f"{title:32} {wrong:2} above 0.01, worst {max(losses):.3f}")
+        if title in ("cispo", "ppo"):
+            assert not wrong
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_exact_mode(tmp_path: Path, seed: int) -> None:
+    trained(
+        tmp_path / "run",
+        seed=seed,
+        exact=True,
+        reward="",
+        steps=300,
+        minibatches=4,
+        learning_rate=3e-3,
+        learning_rate_end=3e-4,
+        entropy_coef=1.0,
+        penalty_end=0.02,
+        keep_pool=1,
+    )
+    last = read_records(RunFiles(tmp_path / "run").metrics)[-1]
+    print(f"\nseed {seed}, exact values: exploitability {last.update['exploitability']:.4f} chips")
+    assert last.update["exploitability"] < 0.05
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -238,7 +238,7 @@ def response_policy(spec: str, game: Game) -> Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class RecordedChoices:
     """Decisions of the learner in one game, or in several."""
 
     x: Floats
@@ -251,7 +251,7 @@ class Choices:
     """Return of the learner's seat in the game, (decisions,); in a batch the advantage."""
 
 
-ChosenGame = tuple[float, Choices]
+ChosenGame = tuple[float, RecordedChoices]
 """Return of the learner's seat in a game, and its decisions."""
 
 
@@ -271,7 +271,7 @@ def choices_of(seat: int, game: Game, episode: Episode) -> ChosenGame:
         state.apply(ply.player, ply.decision.action)
     x, priors, actions = zip(*found, strict=True) if found else ((), (), ())
     shape = (len(found), -1) if found else (0, 0)
-    return earned, Choices(
+    return earned, RecordedChoices(
         np.array(x, np.float32).reshape(shape),
         np.array(priors, np.float32).reshape(shape),
         np.array(actions, np.int64),
@@ -288,7 +288,7 @@ class ResponseLearner:
         self._squares = [np.zeros_like(weight) for weight in policy.weights]
         self._updates = 0
 
-    def learn(self, batch: Choices, left: float) -> None:
+    def learn(self, batch: RecordedChoices, left: float) -> None:
         """Make `EPOCHS` updates on a batch; `left` is the share of the training that is left."""
         spread = float(np.sqrt(np.mean(batch.returns**2))) if len(batch.actions) else 0.0
         if spread == 0.0:
@@ -321,7 +321,8 @@ class ResponseLearner:
         found: list[Floats] = []
         # The last layer is the scores themselves.
         for x, error in zip(layers, (first, second, scores), strict=False):
-            found += [x.T @ np.asarray(error, np.float32), np.sum(error, axis=0, dtype=np.float32)]
+            errors: Floats = np.asarray(error, np.float32)
+            found += [x.T @ errors, errors.sum(axis=0)]
         return found
 
     def _step(self, gradients: Sequence[Floats], rate: float) -> None:
@@ -394,7 +395,7 @@ class ResponseTraining:
         ]
 
 
-def _batch(games: Sequence[ChosenGame]) -> Choices:
+def _batch(games: Sequence[ChosenGame]) -> RecordedChoices:
     """Join the games, group after group; the returns become advantages."""
     returns = np.array([earned for earned, _ in games], np.float32).reshape(-1, GROUP)
     advantages = (returns - returns.mean(axis=1, keepdims=True)).ravel()
@@ -406,4 +407,6 @@ def _batch(games: Sequence[ChosenGame]) -> Choices:
     if not used:
         return games[0][1]
     fields = ("x", "log_priors", "actions", "returns")
-    return Choices(*(np.concatenate([getattr(each, name) for each in used]) for name in fields))
+    return RecordedChoices(
+        *(np.concatenate([getattr(each, name) for each in used]) for name in fields)
+    )

@@ -39,8 +39,8 @@ Judgements: TypeAlias = tuple[Judgement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """Position before a decision, as credit compares it."""
+class DecisionPosition:
+    """DecisionPosition before a decision, as credit compares it."""
 
     state: str
     """Hash of everything that the seat has observed, its information state."""
@@ -79,7 +79,7 @@ class Turn:
     """The answer that the expert would have given; empty: it was not asked."""
     judgements: Judgements = ()
     """Of its action, if the game values it."""
-    position: Position | None = None
+    position: DecisionPosition | None = None
     """Before the decision, if credit needs it."""
 
 
@@ -121,7 +121,9 @@ class Trajectory:
         return replace(self, turns=tuple(replace(turn, advantage=a) for turn, a in pairs))
 
     def with_judgements(
-        self, judgements: Mapping[int, Judgements], positions: Mapping[int, Position] | None = None
+        self,
+        judgements: Mapping[int, Judgements],
+        positions: Mapping[int, DecisionPosition] | None = None,
     ) -> Trajectory:
         """Return a copy whose turns have the positions of their plies, legal ones judgements."""
         turns = (

@@ -17,7 +17,7 @@ from arena.core.seeds import stream
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
-from games.cluedo.bots.oracle import Oracle, Reader
+from games.cluedo.bots.oracle import Oracle, QuestionReader
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.rules.events import (
@@ -156,7 +156,7 @@ def test_the_ladder(variant: str, better: str, worse: str, games: int, margin: i
 def test_the_reader_excludes_what_its_rivals_name_unless_it_is_certain() -> None:
     named = ("Mrs White", "Rope", "Kitchen")
     state = after(EndTurn(), Suggest(*named))
-    reader = Reader(Seat(state.game, 0, stream(0, "bot")))
+    reader = QuestionReader(Seat(state.game, 0, stream(0, "bot")))
     reader.read_events(state.observe(0))
     index, others = state.game.deck.index, [c for c in named if c not in HANDS[0]]
     assert others

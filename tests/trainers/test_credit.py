@@ -19,7 +19,7 @@ from trainers.credit.critic import Critic, decision_positions
 from trainers.credit.estimators import Credit, group_advantages
 from trainers.credit.groups import shuffle_rewards
 from trainers.rewards import Rewards, SeatEpisode
-from trainers.trajectory import Judgement, Position, Trajectory, TrajectoryGroup, Turn
+from trainers.trajectory import DecisionPosition, Judgement, Trajectory, TrajectoryGroup, Turn
 
 CLUEDO = make_game("cluedo", players=3)
 CREDIT = Credit(
@@ -159,7 +159,7 @@ def test_weights_of_kinds() -> None:
 
 
 def at(state: str, *features: float, legal: bool = True) -> Turn:
-    return Turn((), "", (), ply=0, is_legal=legal, position=Position(state, features))
+    return Turn((), "", (), ply=0, is_legal=legal, position=DecisionPosition(state, features))
 
 
 def test_equal_information_states_share_a_baseline() -> None:

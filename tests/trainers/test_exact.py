@@ -20,7 +20,7 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import read_state_dict
-from trainers.algorithms.answer_trees import AnswerTokens, AnswerTrees
+from trainers.algorithms.answer_trees import AnswerTrees, ScoredAnswer
 from trainers.loop.grpo import train
 from trainers.runs.records import RunFiles, StepRecord, read_records
 
@@ -89,10 +89,10 @@ def test_a_tree_of_answers_has_the_numbers_of_separate_sequences(base: Path) -> 
     rng = np.random.default_rng(0)
     start = list(rng.integers(5, 50, 30))
     answers = [
-        AnswerTokens([*start, *rng.integers(5, 8, length)], [*rng.integers(5, 50, 2), 1])
+        ScoredAnswer([*start, *rng.integers(5, 8, length)], [*rng.integers(5, 50, 2), 1])
         for length in (0, 1, 2, 2, 3, 3, 9)
     ]
-    answers.append(AnswerTokens(answers[0].prompt, [7, 1]))
+    answers.append(ScoredAnswer(answers[0].prompt, [7, 1]))
     weights = {name: tensor.float() for name, tensor in read_state_dict(base).items()}
     architecture = read_architecture(base)
     together = AnswerTrees(answers, 4096).logprobs(weights, architecture)

@@ -22,7 +22,7 @@ TREE_ROWS = 512
 """Rows of one tree of a pass. Attention is computed within a tree, so its cost grows with it."""
 
 
-class AnswerTokens(NamedTuple):
+class ScoredAnswer(NamedTuple):
     """A prompt and one answer to it, whose last token ends the answer."""
 
     prompt: Sequence[int]
@@ -39,7 +39,7 @@ class AnswerTree(NamedTuple):
 class AnswerTrees:
     """Forward passes that score all answers, in batches of a bounded size."""
 
-    def __init__(self, answers: Sequence[AnswerTokens], rows: int) -> None:
+    def __init__(self, answers: Sequence[ScoredAnswer], rows: int) -> None:
         """Pack the answers; a pass has about `rows` rows at most."""
         self._number = len(answers)
         # In this order each sequence shares the longest beginning with its predecessor.
@@ -92,7 +92,7 @@ class _Pass:
         self._targets: list[int] = []
         self._answers: list[int] = []
 
-    def add(self, number: int, answer: AnswerTokens) -> None:
+    def add(self, number: int, answer: ScoredAnswer) -> None:
         """Add the rows of a prompt and its answer that the tree does not have yet."""
         if len(self.tokens) - self._start >= TREE_ROWS:
             self._close_tree()

@@ -165,7 +165,9 @@ class GroupPlayer:
         with_messages: bool = False,
         keep_equal: bool = False,
     ) -> None:
-        self.config = config.model_copy(update={"groups_per_step": 1})
+        # The stock trainer reads scores only: advantages by token must be asked for.
+        credit = config.credit or "game"
+        self.config = config.model_copy(update={"groups_per_step": 1, "credit": credit})
         parsed = parse_config(self.config, game, llm, 0)
         if "past" in parsed.mix.names:
             raise UsageError("--opponents past: an environment has no earlier checkpoints")

@@ -27,7 +27,7 @@ from arena.core.analysis import Assessor
 from arena.core.errors import ArenaError
 from arena.episodes.files import write_whole
 from arena.episodes.measurement import SeatEpisode
-from trainers.trajectory import Position, Trajectory, TrajectoryGroup
+from trainers.trajectory import DecisionPosition, Trajectory, TrajectoryGroup
 
 STEPS = 4
 """Steps whose turns are fitted: this one and the ones before."""
@@ -44,7 +44,9 @@ OWN_ENTROPY = 2
 Rows = NDArray[np.float64]
 
 
-def decision_positions(seat_episode: SeatEpisode, with_features: bool) -> dict[int, Position]:
+def decision_positions(
+    seat_episode: SeatEpisode, with_features: bool
+) -> dict[int, DecisionPosition]:
     """Return the positions before the decisions of a seat, by ply.
 
     Raises:
@@ -53,11 +55,11 @@ def decision_positions(seat_episode: SeatEpisode, with_features: bool) -> dict[i
     game, seat = seat_episode.game, seat_episode.seat
     assessor = game.analysis.assessor(None, ("knowledge",)) if with_features else None
     # The information state: all that the seat has witnessed, and its own moves, in their order.
-    observed, found = hashlib.sha256(), dict[int, Position]()
+    observed, found = hashlib.sha256(), dict[int, DecisionPosition]()
     for ply in seat_episode.episode.plies:
         if ply.player == seat:
             features = _features(assessor, seat_episode, len(found), ply.number) if assessor else ()
-            found[ply.number] = Position(observed.hexdigest(), features)
+            found[ply.number] = DecisionPosition(observed.hexdigest(), features)
             observed.update(f"{ply.decision.action}\n".encode())
         for event in ply.events:
             if event.seen_by(seat):
@@ -96,7 +98,7 @@ def _features(
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CriticEstimate:
     """Values of the turns of a step, and how good they are."""
 
     values: list[float] | None = None
@@ -123,10 +125,10 @@ class Critic:
     illegal: float
     """Cost of a reply without a legal action."""
 
-    def estimate(self, step: int, groups: Sequence[TrajectoryGroup]) -> Estimate:
+    def estimate(self, step: int, groups: Sequence[TrajectoryGroup]) -> CriticEstimate:
         """Fit the critic and value all turns of a step. Raises ArenaError for a turn without."""
         if not any(one.turns for group in groups for one in group.trajectories):
-            return Estimate()
+            return CriticEstimate()
         new = self._rows(groups)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self._file(step), json.dumps(new.tolist()))
@@ -147,7 +149,7 @@ class Critic:
             share = _explained(new[own, TARGET], values[own])
             metrics[f"critic_explained_third_{third + 1}"] = share
         useful = metrics["critic_explained"] >= LEAST_EXPLAINED
-        return Estimate(values.tolist() if useful else None, metrics)
+        return CriticEstimate(values.tolist() if useful else None, metrics)
 
     def _file(self, step: int) -> Path:
         return self.folder / f"{step:04d}.json"

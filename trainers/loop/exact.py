@@ -38,7 +38,7 @@ from arena.evaluation.game_tree import Floats, Situation, game_tree
 from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import torch_threads
-from trainers.algorithms.answer_trees import AnswerTokens, AnswerTrees
+from trainers.algorithms.answer_trees import AnswerTrees, ScoredAnswer
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import TrainingHost
@@ -97,7 +97,7 @@ class ExactValues:
             prompt = sampler.encode(self._chat(situation).messages)
             texts = [str(action) for action in situation.observation.legal_actions]
             for ids in sampler.tokenizer.encode_plain(texts):
-                answers.append(AnswerTokens(prompt, [*ids, *ends]))
+                answers.append(ScoredAnswer(prompt, [*ids, *ends]))
         self.trees = AnswerTrees(answers, self.config.tokens_per_batch)
         self.scores = await self._scored(self.log.state.step)
         """log p of each answer under the newest weights, in nats."""

@@ -46,7 +46,7 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.credit.critic import Critic, Estimate
+from trainers.credit.critic import Critic, CriticEstimate
 from trainers.credit.estimators import ILLEGAL
 from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
 from trainers.hosts.host import StepSettings, TrainingHost
@@ -205,7 +205,7 @@ class OwnGames:
         with timer.measure("rewards"):
             groups = await self._rescored(number, played.groups, counts)
             whole = complete_groups(groups, config.rollouts_per_group)
-            estimate = self.critic.estimate(number, whole) if self.critic else Estimate()
+            estimate = self.critic.estimate(number, whole) if self.critic else CriticEstimate()
             credited = self.credit.assign(whole, estimate.values)
         selected = select_groups(
             groups, credited, bool(config.kl_coef or config.entropy_coef or config.expert)

@@ -27,7 +27,7 @@ from arena.plugins.loader import catalog
 from trainers.config.config import CreditName
 from trainers.credit.critic import decision_positions
 from trainers.rewards.terms import information_gains
-from trainers.trajectory import Judgement, Judgements, Position
+from trainers.trajectory import DecisionPosition, Judgement, Judgements
 
 
 def load_function(target: str, flag: str) -> Callable[..., object]:
@@ -100,7 +100,7 @@ class RewardBreakdown:
     terms: Mapping[str, float]
     judgements: Mapping[int, Judgements] = field(default_factory=dict)
     """Values of single decisions by ply, if they were asked for."""
-    positions: Mapping[int, Position] = field(default_factory=dict)
+    positions: Mapping[int, DecisionPosition] = field(default_factory=dict)
     """Positions before the seat's decisions by ply, if they were asked for."""
 
 
@@ -202,7 +202,7 @@ class Rewards:
         }
         # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        credit, positions = self.source[-1], dict[int, Position]()
+        credit, positions = self.source[-1], dict[int, DecisionPosition]()
         if credit in ("group-step", "turn"):
             positions = decision_positions(seat_episode, with_features=credit == "turn")
         return RewardBreakdown(reward, values, self._judgements(assessments), positions)

@@ -85,11 +85,11 @@ class Oracle(CluedoBot):
 
 
 FIRST_QUESTIONS = 3
-"""Questions of a rival that `Reader` reads. Later ones may name an own card, in a category that the
-rival has solved."""
+"""Questions of a rival that `QuestionReader` reads. Later ones may name an own card, in a category
+that the rival has solved."""
 
 
-class Reader(Oracle):
+class QuestionReader(Oracle):
     """Oracle that also reads the first questions of its rivals: they do not hold what they name.
 
     True of players that ask about cards which may be in the envelope, as `Novice` and `Detective`

@@ -249,6 +249,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": _stored_table("speed"),
     "kuhn-poker": _stored_table("kuhn-poker"),
     "exploit": _stored_table("exploit"),
+    "credit": _stored_table("credit"),
     "compatibility": _stored_table("compatibility", WORDS),
     "own-games": own_games,
     "games-open_spiel": _family("open_spiel"),

@@ -185,7 +185,7 @@ class TrainConfig(RunLimits):
     """-1: use negative advantages only. 1: use positive ones only."""
     scale_advantages: bool = setting(False, UPDATE, flag=False)
     """Divide the advantages of a group by their standard deviation. Biased in games with hidden
-    information: in Kuhn poker 6 of 24 best responses are not found."""
+    information: in Kuhn poker 5 of 24 best responses are not found."""
     importance_level: ImportanceLevel = setting("token", UPDATE, flag=False)
     """Level at which importance ratios are averaged."""
     truncated_importance: float | None = setting(None, UPDATE, flag=False, gt=0)

@@ -21,7 +21,7 @@ from trainers.runs.sentences import value_only
 
 Rows = Sequence[StepRecord]
 BLOCKS = "▁▂▃▄▅▆▇█"
-NAME, VALUE, RANGE = 15, 8, 18
+NAME, VALUE, RANGE = 18, 8, 18
 """Columns of a line: name, newest value, interval. The sparkline has the rest."""
 MIN_WIDTH = 40
 REFRESHES = 2

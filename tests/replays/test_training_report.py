@@ -156,7 +156,7 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     assert "No checkpoint has been evaluated yet" in page.text
     assert "All settings have their default values." in page.text
     assert "clue-tiny was trained by GRPO" in page.text
-    assert "against bot:novice, with the reward win=1,entropy_removed=0.5,format=1." in page.text
+    assert "against bot:novice, with the reward win=1 and judged decisions." in page.text
     other = TrainConfig(game="kuhn_poker", trainer_host="serverless")
     said = page_of([], RunState(), tmp_path, other).text
     assert "The default model of the host serverless was trained" in said

@@ -234,7 +234,7 @@ def test_games_of_any_kind_stand_in_one_file_with_the_same_columns(
     by_game = {row["game"]: row for row in rows_of(tmp_path / "chat")}
     small, large = by_game["tictactoe"], by_game["cluedo"]
     assert small.keys() == large.keys() and small["terms"].keys() == large["terms"].keys()
-    assert small["terms"]["entropy_removed"] is None and large["terms"]["information"] > 0
+    assert small["terms"]["entropy_removed"] is None and large["terms"]["entropy_removed"] > 0
 
 
 def test_a_branch_tells_only_what_is_its_own(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 .PHONY: help demo test test-art test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
 
 help:
-	@echo "make demo   a language model learns Cluedo for three minutes, then plays a game"
+	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
 	@echo "make test-art  only the tests that need OpenPipe's ART, in an environment of its own"
 	@echo "make test-atropos  test the trajectory API also with the stock server and trainer of atroposlib"

@@ -6,7 +6,7 @@ AReaL takes any object with this method; nothing of it is imported here:
 
 AReaL's proxy at `base_url` answers in OpenAI's format and keeps the tokens. It adds the rewards of
 later responses to earlier ones (`turn_discount`), so a response gets here only what it has earned
-itself; see `turn_rewards`.
+itself; see `decision_rewards`.
 
     workflow = GameWorkflow("cluedo", options={"players": 3}, opponents=["bot:novice"])
     await workflow.run({"seed": 7}, base_url=..., api_key=..., http_client=...)
@@ -37,7 +37,7 @@ from arena.llm.settings import Limits, RunLimits, Settings
 from arena.plugins.loader import make_game
 from backends.openai_http import HTTPBackend, check_url
 from trainers.rewards import Rewards, SeatEpisode
-from trainers.rewards.scoring import turn_rewards
+from trainers.rewards.scoring import decision_rewards
 from trainers.rollouts.trajectories import attempts_of, decision_statuses
 
 LEARNER = "areal"
@@ -196,6 +196,6 @@ class GameWorkflow:
             if attempt.failure != "provider_error"
         ]
         of_ply = dict(zip(asked, responses, strict=True))
-        earned = turn_rewards(self._rewards, SeatEpisode(self._game, episode, seat), [*of_ply])
+        earned = decision_rewards(self._rewards, SeatEpisode(self._game, episode, seat), [*of_ply])
         corrected = dict.fromkeys(responses, 0.0)
         return corrected | {of_ply[ply]: reward for ply, reward in earned.items()}

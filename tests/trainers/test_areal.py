@@ -25,7 +25,7 @@ from arena.episodes.record import Episode
 from arena.llm.settings import Settings
 from trainers.areal import GameWorkflow
 from trainers.rewards import Rewards, SeatEpisode, information_gains
-from trainers.rewards.scoring import turn_rewards
+from trainers.rewards.scoring import decision_rewards
 
 KEY = "sk-areal-session"
 
@@ -123,7 +123,7 @@ def test_a_game_without_exact_knowledge_rewards_its_last_response(proxy: Misbeha
     *earlier, last = rewards.values()
     assert abs(last) in {2.0, 4.0} and not any(earlier)
     game = make_game("kuhn_poker")
-    assert turn_rewards(Rewards.parse("", game), SeatEpisode(game, None, 0), []) == {}  # type: ignore[arg-type]
+    assert decision_rewards(Rewards.parse("", game), SeatEpisode(game, None, 0), []) == {}  # type: ignore[arg-type]
 
 
 def test_games_of_one_deal_share_the_cards_and_differ_in_play(
@@ -180,7 +180,7 @@ def test_turn_rewards_add_up(proxy: Misbehaving, monkeypatch: pytest.MonkeyPatch
     own = [ply.number for ply in played[0].plies if ply.player == 0]
     # Any selection of decisions: earlier gains than its first one belong to no decision.
     for plies in (own, own[::2], own[1:], own[-1:]):
-        earned = turn_rewards(rewards, seat_episode, plies)
+        earned = decision_rewards(rewards, seat_episode, plies)
         first = information_gains(seat_episode, plies)[0]
         total = math.fsum(earned.values())
         assert sorted(earned) == sorted(plies)

@@ -15,10 +15,11 @@ from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.credit.critic import Critic, decision_positions
+from trainers.credit.critic import Critic
 from trainers.credit.estimators import Credit, group_advantages
 from trainers.credit.groups import shuffle_rewards
 from trainers.rewards import Rewards, SeatEpisode
+from trainers.rewards.terms import decision_positions
 from trainers.trajectory import DecisionPosition, Judgement, Trajectory, TrajectoryGroup, Turn
 
 CLUEDO = make_game("cluedo", players=3)

@@ -1,10 +1,8 @@
 """Critic of credit by turn: a linear estimate V(s) of the rewards that follow a decision.
 
-Its features are privileged: for each seat, from the learner's own on in the order of the table, the
-share of the dealt entropy that its exact posterior still has, and 2^-H with H in bits, the chance
-that a guess is right; also the number of own decisions so far, and the seat. They may use what is
-hidden from the seat, since the critic only judges: it never plays. They never depend on the
-decision that is judged.
+Its features are those of `trainers.rewards.terms.decision_positions`. They may use what is hidden
+from the seat, since the critic only judges: it never plays. They never depend on the decision that
+is judged.
 
 V is fitted by ridge regression on the turns of this step and of the steps before. The turns of a
 deal are valued by a fit without this deal, so that a value does not depend on the actions that it
@@ -13,7 +11,6 @@ is compared with. The rows of each step are a file of the run: a resumed run fit
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -23,11 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.analysis import Assessor
 from arena.core.errors import ArenaError
 from arena.episodes.files import write_whole
-from arena.episodes.measurement import SeatEpisode
-from trainers.trajectory import DecisionPosition, Trajectory, TrajectoryGroup
+from trainers.trajectory import Trajectory, TrajectoryGroup
 
 STEPS = 4
 """Steps whose turns are fitted: this one and the ones before."""
@@ -38,63 +33,7 @@ LEAST_EXPLAINED = 0.05
 DEAL, THIRD, TARGET, FEATURES = 0, 1, 2, 3
 """Columns of the rows; the features are the last ones."""
 
-OWN_ENTROPY = 2
-"""Place of the share of entropy of the seat's own posterior among the features."""
-
 Rows = NDArray[np.float64]
-
-
-def decision_positions(
-    seat_episode: SeatEpisode, with_features: bool
-) -> dict[int, DecisionPosition]:
-    """Return the positions before the decisions of a seat, by ply.
-
-    Raises:
-        ArenaError: the game's knowledge of a seat is missing, or not a finite number.
-    """
-    game, seat = seat_episode.game, seat_episode.seat
-    assessor = game.analysis.assessor(None, ("knowledge",)) if with_features else None
-    # The information state: all that the seat has witnessed, and its own moves, in their order.
-    observed, found = hashlib.sha256(), dict[int, DecisionPosition]()
-    for ply in seat_episode.episode.plies:
-        if ply.player == seat:
-            features = _features(assessor, seat_episode, len(found), ply.number) if assessor else ()
-            found[ply.number] = DecisionPosition(observed.hexdigest(), features)
-            observed.update(f"{ply.decision.action}\n".encode())
-        for event in ply.events:
-            if event.seen_by(seat):
-                # Without the audience, which a witness need not know.
-                seen = {**event.to_json(), "audience": None}
-                observed.update(json.dumps(seen, sort_keys=True, default=str).encode())
-        if assessor:
-            assessor.ply(ply)
-    return found
-
-
-def _features(
-    assessor: Assessor, seat_episode: SeatEpisode, own: int, ply: int
-) -> tuple[float, ...]:
-    """Return the features of the position before a ply, after `own` decisions of the seat."""
-    seat, seats = seat_episode.seat, seat_episode.game.num_players
-    known = {
-        each.player: each.facts
-        for each in assessor.end(seat_episode.episode.outcome)
-        if each.kind == "knowledge"
-    }
-    row = [own / 10, seat / seats]
-    for player in ((seat + place) % seats for place in range(seats)):
-        facts = known.get(player, {})
-        dealt, left = facts.get("entropy_dealt"), facts.get("entropy_end")
-        if not isinstance(dealt, int | float) or not isinstance(left, int | float):
-            dealt = left = math.nan
-        row += [left / dealt if dealt else 0.0, 2.0**-left]
-    if not all(map(math.isfinite, row)):
-        raise ArenaError(
-            f"--credit turn: a feature of the critic is not a finite number (seat {seat}, ply "
-            f"{ply}, seed {seat_episode.episode.header.seed}): the game's assessor must report "
-            "entropy_dealt and entropy_end of every seat; or take --credit game"
-        )
-    return tuple(row)
 
 
 @dataclass(frozen=True, slots=True)

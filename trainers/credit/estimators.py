@@ -44,8 +44,9 @@ from dataclasses import dataclass, field
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from trainers.config.config import CreditName, TrainConfig
-from trainers.credit.critic import OWN_ENTROPY, turn_rewards
+from trainers.credit.critic import turn_rewards
 from trainers.rewards.scoring import TermSummary, parse_weights
+from trainers.rewards.terms import OWN_ENTROPY
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 GAME, ILLEGAL, STEP, INFORMATION = "game", "illegal", "step", "information"
@@ -116,50 +117,54 @@ class Credit:
             groups: the groups of a step in which no game failed.
             values: of the critic for each turn, in their order; None: there is no critic.
         """
-        if self.name == "judged":
-            return self._judged(groups)
         if self.name == "turn" and values is not None:
             return self._by_turn(groups, values)
-        credited = credit_games(groups, self.scale)
-        if self.name == "group-step":
-            credited = [self._with_steps(group) for group in credited]
-        if not self.weights.get(ILLEGAL):
-            return credited
-        cost = self.weights[ILLEGAL]
+        baselines = self._baselines(groups)
+        return [self._by_game(group, baselines) for group in groups]
 
-        def costed(one: Trajectory) -> Trajectory:
-            return one.with_advantages(
-                [turn.advantage - (0.0 if turn.is_legal else cost) for turn in one.turns]
-            )
+    def _by_game(self, group: TrajectoryGroup, baselines: Mapping[str, float]) -> TrajectoryGroup:
+        """Give each turn its share of the game, its own part, and the cost of an illegal reply."""
+        game, cost = self.weights.get(GAME, 1.0), self.weights.get(ILLEGAL, 0.0)
+        steps = self._steps(group) if self.name == "group-step" else {}
+        advantages = group_advantages([one.reward for one in group.trajectories], self.scale)
 
-        return [group.with_trajectories([*map(costed, group.trajectories)]) for group in credited]
+        def advantage(number: int, turn: Turn) -> float:
+            own = 0.0
+            if self.name == "judged":
+                own = self._judged(turn, baselines)
+            elif steps and turn.position is not None:
+                own = self.weights[STEP] * steps[turn.position.state][number]
+            return game * advantages[number] + own - (0.0 if turn.is_legal else cost)
 
-    def _with_steps(self, group: TrajectoryGroup) -> TrajectoryGroup:
-        """Add the advantages among the games of a group that share an information state."""
-        # By state the numbers of its games. A state occurs once in a game, with one or more turns.
+        return group.with_trajectories(
+            [
+                one.with_advantages([advantage(number, turn) for turn in one.turns])
+                for number, one in enumerate(group.trajectories)
+            ]
+        )
+
+    def _judged(self, turn: Turn, baselines: Mapping[str, float]) -> float:
+        """Return the sum of w_k (q_k - b_k); 0 for a turn without judgements."""
+        return math.fsum(
+            self.weights[one.kind]
+            * (one.value - baselines.get(self.baselines.get(one.kind, ""), 0.0))
+            for one in turn.judgements
+        )
+
+    def _steps(self, group: TrajectoryGroup) -> dict[str, dict[int, float]]:
+        """Return by information state the advantages of the games that share it, by number."""
+        # A state occurs once in a game, with one or more turns.
         games = defaultdict[str, dict[int, None]](dict)
         for number, one in enumerate(group.trajectories):
             for turn in one.turns:
                 if turn.position is not None:
                     games[turn.position.state][number] = None
         rewards = [one.reward for one in group.trajectories]
-        steps = {
-            state: dict(zip(own, advantages, strict=True))
-            for state, own in games.items()
-            for advantages in [group_advantages([rewards[n] for n in own], self.scale)]
-        }
-        credited = []
-        for number, one in enumerate(group.trajectories):
-            parts = (
-                steps[turn.position.state][number] if turn.position else 0.0 for turn in one.turns
-            )
-            pairs = zip(one.turns, parts, strict=True)
-            credited.append(
-                one.with_advantages(
-                    [self.weights[GAME] * t.advantage + self.weights[STEP] * a for t, a in pairs]
-                )
-            )
-        return group.with_trajectories(credited)
+        found = {}
+        for state, own in games.items():
+            advantages = group_advantages([rewards[number] for number in own], self.scale)
+            found[state] = dict(zip(own, advantages, strict=True))
+        return found
 
     def _by_turn(
         self, groups: Sequence[TrajectoryGroup], values: Sequence[float]
@@ -185,30 +190,6 @@ class Credit:
     def _potential(self, turn: Turn) -> float:
         weight = self.weights[INFORMATION]
         return weight * (1 - turn.position.features[OWN_ENTROPY]) if turn.position else 0.0
-
-    def _judged(self, groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
-        baselines = self._baselines(groups)
-
-        def advantage(turn: Turn, of_game: float) -> float:
-            if not turn.is_legal:
-                return of_game - self.weights[ILLEGAL]
-            return of_game + math.fsum(
-                self.weights[one.kind]
-                * (one.value - baselines.get(self.baselines.get(one.kind, ""), 0.0))
-                for one in turn.judgements
-            )
-
-        credited = []
-        for group in groups:
-            shares = group_advantages([one.reward for one in group.trajectories], self.scale)
-            own = [
-                one.with_advantages(
-                    [advantage(turn, self.weights[GAME] * share) for turn in one.turns]
-                )
-                for one, share in zip(group.trajectories, shares, strict=True)
-            ]
-            credited.append(group.with_trajectories(own))
-        return credited
 
     def _baselines(self, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         """Return the mean value of the decisions that are compared, by the name of their set."""
@@ -252,23 +233,7 @@ def turns_of(groups: Sequence[TrajectoryGroup]) -> Iterator[Turn]:
 
 def credit_games(groups: Sequence[TrajectoryGroup], scale: bool) -> list[TrajectoryGroup]:
     """Give each turn the advantage of its game."""
-
-    def credited(one: Trajectory, advantage: float) -> Trajectory:
-        return one.with_advantages([advantage] * len(one.turns))
-
-    return [
-        group.with_trajectories(
-            [
-                credited(one, advantage)
-                for one, advantage in zip(
-                    group.trajectories,
-                    group_advantages([one.reward for one in group.trajectories], scale),
-                    strict=True,
-                )
-            ]
-        )
-        for group in groups
-    ]
+    return Credit("game", scale).assign(groups)
 
 
 def group_advantages(

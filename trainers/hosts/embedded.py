@@ -12,7 +12,7 @@ from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import OWNED_SERVERS
-from trainers.hosts.host import HostRequest, StepSettings, train_arguments
+from trainers.hosts.host import KEYWORDS, HostRequest, StepSettings, train_arguments
 from trainers.hosts.selection import base_checkpoint, check_device
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
@@ -63,11 +63,13 @@ class EmbeddedHost:
         from trainers.hosts.embedded_trainer import TrainSettings
 
         config = self._request.config
+        # The loop itself handles what ART has no name for.
+        by_the_loop = [field for field, keyword in KEYWORDS.items() if not keyword.names]
         arguments: dict[str, Any] = train_arguments(
             config,
             TrainSettings,
             host="the embedded host",
-            handled=("scale_advantages", "credit", "expert", "penalty_end", "exact"),
+            handled=("scale_advantages", *by_the_loop),
         )
         return TrainSettings(**arguments)
 

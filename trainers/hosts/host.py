@@ -122,6 +122,8 @@ class TrainKeyword:
     """ART's keywords with this meaning; the first that the host has is used."""
     remedy: str = "leave it out"
     """Advice for a host that lacks it."""
+    usual: str = ""
+    """A value, beside the default, that means what each host does."""
     omit_default: bool = False
     """The default means ART's own default, so it is not passed."""
 
@@ -137,11 +139,8 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "kl_coef": TrainKeyword(("kl_penalty_coef",), EMBEDDED_OR_LOCAL),
     "kl_reference": TrainKeyword(("kl_penalty_reference_step",), EMBEDDED_OR_LOCAL),
     "advantage_balance": TrainKeyword(("advantage_balance",)),
-    # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
-    "credit": TrainKeyword((), "ART gives each game one advantage; take --credit game"),
-    "penalty_end": TrainKeyword((), EMBEDDED_ONLY),
-    "exact": TrainKeyword((), EMBEDDED_ONLY),
     "entropy_coef": TrainKeyword(("entropy_coef",), EMBEDDED_ONLY),
+    # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
     "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
     "importance_level": TrainKeyword(("importance_sampling_level",)),
     "truncated_importance": TrainKeyword(
@@ -161,8 +160,12 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
     "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
     "warmup_steps": TrainKeyword(("warmup_steps",), EMBEDDED_ONLY),
-    "expert": TrainKeyword((), EMBEDDED_ONLY),
     "expert_updates": TrainKeyword(("expert_updates",), EMBEDDED_ONLY),
+    # ART has no name for the following.
+    "credit": TrainKeyword((), "ART gives each game one advantage; take --credit game", "game"),
+    "penalty_end": TrainKeyword((), EMBEDDED_ONLY),
+    "exact": TrainKeyword((), EMBEDDED_ONLY),
+    "expert": TrainKeyword((), EMBEDDED_ONLY),
 }
 """Every field of TrainConfig that decides an update."""
 
@@ -215,10 +218,10 @@ def train_arguments(
 
 
 def _is_changed(config: TrainConfig, field: str) -> bool:
-    """Return whether the setting differs from its default."""
-    if field == "credit":
-        return config.credit not in ("", "game")
-    return bool(getattr(config, field) != TrainConfig.model_fields[field].default)
+    """Return whether the setting differs from its default and from what each host does."""
+    value = getattr(config, field)
+    usual = KEYWORDS[field].usual if field in KEYWORDS else ""
+    return bool(value != TrainConfig.model_fields[field].default and (not usual or value != usual))
 
 
 def _flag(config: TrainConfig, field: str, remedy: str) -> str:

@@ -25,8 +25,7 @@ from arena.episodes.measurement import (
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog
 from trainers.config.config import CreditName
-from trainers.credit.critic import decision_positions
-from trainers.rewards.terms import information_gains
+from trainers.rewards.terms import decision_positions, information_gains
 from trainers.trajectory import DecisionPosition, Judgement, Judgements
 
 
@@ -129,10 +128,15 @@ class Rewards:
     kinds: frozenset[str] | None = field(init=False)
     """The kinds of assessments that the terms read together; None: all."""
 
+    @property
+    def credit(self) -> CreditName:
+        """The estimator whose data about single decisions is computed too."""
+        return self.source[-1]
+
     def __post_init__(self) -> None:
         # The dataclass is frozen, and a field made from others cannot be an argument.
         kinds = _union_of_kinds(self.terms)
-        if kinds is not None and self.source[-1] == "judged":
+        if kinds is not None and self.credit == "judged":
             kinds |= self.game.analysis.decision_kinds.keys()
         object.__setattr__(self, "kinds", kinds)
 
@@ -202,14 +206,14 @@ class Rewards:
         }
         # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        credit, positions = self.source[-1], dict[int, DecisionPosition]()
-        if credit in ("group-step", "turn"):
-            positions = decision_positions(seat_episode, with_features=credit == "turn")
+        positions: Mapping[int, DecisionPosition] = {}
+        if self.credit in ("group-step", "turn"):
+            positions = decision_positions(seat_episode, with_features=self.credit == "turn")
         return RewardBreakdown(reward, values, self._judgements(assessments), positions)
 
     def _judgements(self, assessments: Sequence[Assessment]) -> dict[int, Judgements]:
         judged: dict[int, Judgements] = {}
-        for each in assessments if self.source[-1] == "judged" else ():
+        for each in assessments if self.credit == "judged" else ():
             kind = self.game.analysis.decision_kinds.get(each.kind)
             value = kind.value(each) if kind else None
             if value is not None:
@@ -351,7 +355,7 @@ def _suggestion(name: str, names: Iterable[str]) -> str:
     return f"did you mean '{matches[0]}'? " if matches else ""
 
 
-def turn_rewards(
+def decision_rewards(
     rewards: Rewards, seat_episode: SeatEpisode, plies: Sequence[int]
 ) -> dict[int, float]:
     """Return the reward of each of the seat's decisions at `plies`, by ply.

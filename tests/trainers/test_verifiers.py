@@ -77,6 +77,11 @@ def played(
     return asyncio.run(evaluate())
 
 
+def requests_to(server: Misbehaving) -> list[dict[str, Any]]:
+    """The chat requests, without the questions for the list of models."""
+    return [asked.body for asked in server.asked if asked.method == "POST"]
+
+
 def messages_of(trace: Any) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in trace.messages]
 
@@ -164,7 +169,7 @@ def test_several_seats_of_models(packages: Path, server: Misbehaving) -> None:
         # Neither has read what belongs to the other.
         for trace, other in ((first, 1), (second, 0)):
             assert not any(f"Player {other} is dealt" in text for _, text in messages_of(trace))
-    by_model = {asked.body["model"]: asked.body for asked in server.asked}
+    by_model = {body["model"]: body for body in requests_to(server)}
     assert set(by_model) == {"tested", "opponent"}
     assert by_model["opponent"]["temperature"] == 0.25
 
@@ -174,7 +179,7 @@ def test_rollouts_of_a_task_share_the_deal(packages: Path, server: Misbehaving) 
     first, second = played(server, "arena-kuhn-poker", rollouts=2)
     dealt = [messages_of(episode.traces[0])[1][1] for episode in (first, second)]
     assert dealt[0] == dealt[1] and first.task.hash == second.task.hash
-    seeds = [asked.body["seed"] for asked in server.asked]
+    seeds = [body["seed"] for body in requests_to(server)]
     assert len({*seeds}) == len(seeds), "games of a group are sampled independently"
 
 

@@ -6,6 +6,7 @@ grouped key heads, SwiGLU. They differ in biases, in head norms and in the scali
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from arena.core.errors import UsageError
 from arena.core.text import first_fault
 
+ADAPTER, ADAPTER_FILE, BASE = "adapter", "adapter_model.safetensors", "base.json"
+"""Files of a checkpoint that consists of an adapter: its folder in PEFT's format, the tensors in
+it, and the base model that it is added to."""
 LONG_CHAT = 8_192
 """Tokens of the longest context, unless a longer one is requested: the KV cache reserves whole
 contexts."""
@@ -240,6 +244,44 @@ def _unsupported(given: Mapping[str, Any], rope: Mapping[str, Any]) -> str:
     return next((name for name, applies in conditions.items() if applies), "")
 
 
+class AdapterBase(BaseModel):
+    """Content of base.json: the base model of a checkpoint that consists of an adapter."""
+
+    folder: Path
+    sha256: str
+    """`weights_digest` of the folder."""
+
+
+def adapter_base(folder: Path) -> AdapterBase | None:
+    """Return the base model of a checkpoint that consists of an adapter; None for all others.
+
+    Raises UsageError if its base.json is damaged, or names a folder without a model.
+    """
+    path = folder / BASE
+    if not path.exists() or (folder / "model.safetensors").exists():
+        return None
+    try:
+        base = AdapterBase.model_validate(read_json_object(path))
+    except (OSError, ValueError, RecursionError) as error:
+        cause = first_fault(error) if isinstance(error, ValidationError) else error
+        raise UsageError(f"{path}: cannot be read ({cause})") from None
+    if base.folder == folder or not (base.folder / "config.json").is_file():
+        raise UsageError(
+            f"{folder}: has only an adapter, whose base model is not in {base.folder} any more; "
+            f"name its new folder in {path}"
+        )
+    return base
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the SHA-256 of the files with the weights of a checkpoint, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for path in weight_files(folder):
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
 def weight_files(folder: Path) -> list[Path]:
     """Return the checkpoint's safetensors files: model.safetensors, or those of the index.
 
@@ -248,6 +290,8 @@ def weight_files(folder: Path) -> list[Path]:
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if whole.exists():
         return [whole]
+    if base := adapter_base(folder):
+        return [*weight_files(base.folder), folder / ADAPTER / ADAPTER_FILE]
     if not index.exists():
         raise UsageError(f"{folder}: has no model.safetensors and no {index.name}")
     try:

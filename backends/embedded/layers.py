@@ -23,11 +23,20 @@ from torch import Tensor
 from arena.core.errors import UsageError
 from arena.core.text import first_fault
 from backends.embedded.architecture import (
+    ADAPTER,
+    ADAPTER_FILE,
+    BASE,
     Architecture,
     RopeScaling,
+    adapter_base,
     read_json_object,
     weight_files,
+    weights_digest,
 )
+
+StateDict = Mapping[str, Tensor]
+"""Weights under transformers' names. Beside NAME.weight there may be NAME.lora_A [rank, inputs] and
+NAME.lora_B [outputs, rank], which holds the scale: then the matrix is W + B A."""
 
 
 @contextmanager
@@ -78,7 +87,6 @@ def _scale(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
     return kept * frequencies + (1 - kept) * frequencies / scaling.factor
 
 
-StateDict = Mapping[str, Tensor]
 MAX_LORA_RANK = 4096
 """A larger rank exceeds the width of the models, so it is a fault of the file."""
 
@@ -114,10 +122,18 @@ class ModelWeights:
 
 
 def read_state_dict(folder: Path) -> dict[str, Tensor]:
-    """Return all tensors of a checkpoint, of one safetensors file or of several.
+    """Return all tensors of a checkpoint, with its adapter added if it consists of one.
 
-    Raises UsageError without any, for a damaged file, and for one that the index names in vain.
+    Raises UsageError without any, for a damaged file, for one that the index names in vain, and for
+    an adapter whose base model has changed.
     """
+    if base := adapter_base(folder):
+        if weights_digest(base.folder) != base.sha256:
+            raise UsageError(
+                f"{folder}: its adapter was trained on other weights than those in {base.folder}; "
+                f"restore them, or name a folder with the same weights in {folder / BASE}"
+            )
+        return merge_lora(read_state_dict(base.folder), folder / ADAPTER)
     state: dict[str, Tensor] = {}
     for path in weight_files(folder):
         try:
@@ -127,6 +143,23 @@ def read_state_dict(folder: Path) -> dict[str, Tensor]:
                 f"{path}: cannot read its tensors ({error}); copy or download the file again"
             ) from None
     return state
+
+
+class ConvertedWeights(Mapping[str, Tensor]):
+    """Weights that become float32 on a device when they are read: one at a time is in memory."""
+
+    def __init__(self, state: StateDict, device: torch.device) -> None:
+        self._state = state
+        self._device = device
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._state[name].to(self._device, torch.float32)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._state)
+
+    def __len__(self) -> int:
+        return len(self._state)
 
 
 def fuse_weights(
@@ -221,35 +254,59 @@ class AdapterConfig(BaseModel):
 def merge_lora(state: StateDict, folder: Path) -> dict[str, Tensor]:
     """Return the weights with a PEFT LoRA adapter added: W + scale * B A (Hu et al. 2021).
 
+    Raises UsageError as `adapt` does.
+    """
+    return merged(adapt(state, folder))
+
+
+def merged(state: StateDict) -> dict[str, Tensor]:
+    """Return the weights with their adapters added, see `StateDict`; others are not copied."""
+    whole = {name: tensor for name, tensor in state.items() if ".lora_" not in name}
+    for name, down in state.items():
+        stem, is_lora_a, _ = name.partition(".lora_A")
+        if is_lora_a:
+            weight = f"{stem}.weight"
+            whole[weight] = state[weight].float() + state[f"{stem}.lora_B"] @ down
+    return whole
+
+
+def adapt(state: StateDict, folder: Path) -> dict[str, Tensor]:
+    """Return the weights beside the matrices of a PEFT LoRA adapter, see `StateDict`.
+
     The scale is lora_alpha / r, or lora_alpha / sqrt(r) with `use_rslora`. Raises UsageError for a
     folder without such an adapter, one without tensors, or one that does not fit the model.
     """
     try:
         config = AdapterConfig.model_validate(read_json_object(folder / "adapter_config.json"))
-        adapter = load_file(folder / "adapter_model.safetensors")
+        adapter = load_file(folder / ADAPTER_FILE)
     except ValidationError as error:
         raise UsageError(f"{folder}: adapter_config.json: {first_fault(error)}") from None
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise UsageError(f"{folder}: cannot read a PEFT adapter ({error})") from None
     if not adapter:
         raise UsageError(f"{folder}: the adapter has no tensors")
-    merged = dict(state)
-    for name, down in adapter.items():  # A [rank, inputs] and B [outputs, rank]
-        stem, is_lora_a, _ = name.partition(".lora_A")
-        target = stem.removeprefix("base_model.model.") + ".weight"
+    adapted = dict(state)
+    for name, tensor in adapter.items():  # A [rank, inputs] and B [outputs, rank]
+        before, is_lora_a, _ = name.partition(".lora_A")
+        stem = before.removeprefix("base_model.model.")
+        target = f"{stem}.weight"
         if not is_lora_a:
             if ".lora_B" not in name or name.replace(".lora_B", ".lora_A") not in adapter:
                 raise UsageError(f"{folder}: unknown tensor '{name}'")
             continue
-        up = adapter.get(name.replace(".lora_A", ".lora_B"))
+        other = adapter.get(name.replace(".lora_A", ".lora_B"))
         # The rank in the configuration sets the scale, so it must be that of the tensors.
-        fits = up is not None and target in state and (
-            (*up.shape, *down.shape)
+        fits = other is not None and target in state and (
+            (*other.shape, *tensor.shape)
             == (state[target].shape[0], config.r, config.r, state[target].shape[-1])
         )  # fmt: skip
-        if up is None or not fits:
+        if other is None or not fits:
             raise UsageError(f"{folder}: '{name}' does not fit this model with r={config.r}")
-        merged[target] = state[target].float() + config.scale * (up.float() @ down.float())
-        if not merged[target].isfinite().all():
+        down, up = tensor.float(), config.scale * other.float()
+        if not (down.isfinite().all() and up.isfinite().all()):
             raise UsageError(f"{folder}: '{name}' makes weights that are not finite numbers")
-    return merged
+        if ".layers." in stem:
+            adapted |= {f"{stem}.lora_A": down, f"{stem}.lora_B": up}
+        else:  # The embedding and the head are read in other places than matrices of layers.
+            adapted[target] = state[target].float() + up @ down
+    return adapted

@@ -26,12 +26,12 @@ from arena.episodes.match import Match, play
 from arena.llm.backend import Message, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, make_game
-from backends.embedded.architecture import read_architecture, read_model_config
+from backends.embedded.architecture import ADAPTER, read_architecture, read_model_config
 from backends.embedded.layers import merge_lora
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.scripted import ScriptedBackend
 from trainers.algorithms.imitation import imitate, mean_cross_entropy
-from trainers.algorithms.learner import ADAPTER, OPTIMIZER, Learner, UpdateOptions
+from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.imitation import DemonstrationEncoder, teach
 from trainers.pretrain.recipe import CurvePoint, ImitationSettings, ImitationState, imitated_bots

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 if find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
@@ -18,12 +21,15 @@ if find_spec("torch") is None:
 from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
 
+from arena.core.errors import ArenaError, UsageError
+from backends.embedded.architecture import ADAPTER
 from backends.embedded.layers import merge_lora, read_state_dict
 from trainers.algorithms import network
 from trainers.algorithms.batching import MicroBatch, minibatches
-from trainers.algorithms.learner import ADAPTER, Learner, UpdateOptions
+from trainers.algorithms.checkpoint_files import merge_checkpoint
+from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.network import score_tokens
+from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 from trainers.algorithms.sequences import TokenSequence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -81,7 +87,7 @@ def by_transformers(model: Any, batch: MicroBatch) -> Tensor:
 def test_log_probabilities_and_gradients_are_those_of_transformers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, recompute: bool
 ) -> None:
-    monkeypatch.setattr(network, "SCORED_ROWS", 7)
+    monkeypatch.setattr(network, "SCORED_LOGITS", 7 * 512)
     folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES[name])
     model, learner, batch = (
         AutoModelForCausalLM.from_pretrained(folder),
@@ -113,6 +119,7 @@ def test_a_step_changes_the_tensors_and_transformers_loads_them(
     learner.update(made_up(), UPDATE)
     learner.save(tmp_path / "0001", {})
     after = read_state_dict(tmp_path / "0001")
+    assert (tmp_path / "0001" / "model.safetensors").exists() is (lora is None)
     assert after.keys() == before.keys()
     changed = {tensor for tensor in after if not torch.equal(after[tensor], before[tensor])}
     matrices = {tensor for tensor in after if ".layers." in tensor and after[tensor].ndim == 2}
@@ -122,31 +129,141 @@ def test_a_step_changes_the_tensors_and_transformers_loads_them(
     other.update(made_up(), replace(UPDATE, gradient_checkpointing=True))
     for tensor, value in other.state().items():
         torch.testing.assert_close(value, after[tensor], rtol=0, atol=1e-6)
+    merge_checkpoint(tmp_path / "0001")
+    assert same(read_state_dict(tmp_path / "0001"), after)
     model, batch = AutoModelForCausalLM.from_pretrained(tmp_path / "0001"), one_batch()
     assert next(model.parameters()).dtype == torch.float32
     with torch.no_grad():
         ours = score_tokens(after, learner.architecture, batch.packed).logprobs
         torch.testing.assert_close(ours, by_transformers(model, batch), rtol=0, atol=1e-4)
     if lora:
-        merged = merge_lora(before, tmp_path / "0001" / ADAPTER)
-        for tensor, value in merged.items():
-            torch.testing.assert_close(value, after[tensor], rtol=0, atol=1e-6)
+        assert same(merge_lora(before, tmp_path / "0001" / ADAPTER), after)
 
 
-def test_shards_of_a_base_model_are_not_left_beside_a_checkpoint(tmp_path: Path) -> None:
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """To the bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def gradients(learner: Learner, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    batch = one_batch()
+    factors = torch.randn(len(batch.targets), generator=torch.Generator().manual_seed(0))
+    scores = score_tokens(weights, learner.architecture, batch.packed)
+    named = learner._trained
+    found = torch.autograd.grad((scores.logprobs * factors).sum(), list(named.values()))
+    return dict(zip(named, found, strict=True)) | {"logprobs": scores.logprobs.detach()}
+
+
+def storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+class LargestTensor(TorchDispatchMode):
+    """Records the largest tensor that an operation makes, and the most rows by their length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+        self.rows: dict[int, int] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        known = {storage(x) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        for made in tree_leaves(result):
+            # Views, such as the transpose of a matrix, take no memory.
+            if isinstance(made, Tensor) and made.ndim and storage(made) not in known:
+                self.elements = max(self.elements, made.numel())
+                length = made.shape[-1]
+                self.rows[length] = max(self.rows.get(length, 0), made.numel() // (length or 1))
+        return result
+
+
+def test_an_adapter_is_added_to_the_output_and_not_to_the_matrix(tmp_path: Path) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-biases"])
+    learner = Learner(folder, lora=Lora(4, 8.0))
+    learner.update(made_up(), UPDATE)  # B is not 0 any more.
+    whole = dict(learner._frozen)
+    for name in learner._trained:
+        stem, is_a, _ = name.partition(".lora_A")
+        if is_a:
+            up, down = learner._trained[f"{stem}.lora_B"], learner._trained[name]
+            whole[f"{stem}.weight"] = whole[f"{stem}.weight"] + 2.0 * (up @ down)
+    expected, found = gradients(learner, whole), gradients(learner, learner.weights())
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-5)
+    # No operation of either pass makes a matrix of the size of W.
+    largest = max(tensor.numel() for name, tensor in learner._frozen.items() if ".layers." in name)
+    batch = one_batch().packed
+    rows = PackedSequences(
+        batch.tokens[:4], batch.positions[:4], [SequenceSpan(slice(0, 0), slice(0, 4), True,
+        slice(0, 1))], torch.tensor([3]), torch.tensor([5]),
+    )  # fmt: skip
+    with LargestTensor() as made:
+        score_tokens(learner.weights(), learner.architecture, rows).logprobs.sum().backward()
+    assert made.elements < largest
+
+
+def test_an_adapter_on_another_base_model_is_refused(tmp_path: Path) -> None:
     folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["llama"])
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
-    (folder / "model.safetensors").unlink()
-    model.save_pretrained(folder, max_shard_size="50KB")
-    (folder / "original").mkdir()
-    for name in ("pytorch_model.bin", "tiny.gguf", "original/consolidated.00.pth"):
-        (folder / name).write_bytes(b"weights")
-    learner = Learner(folder)
+    learner = Learner(folder, lora=Lora(4, 8.0))
+    learner.update(made_up(), UPDATE)
     learner.save(tmp_path / "0001", {})
-    found = {path.name for path in (tmp_path / "0001").iterdir()}
-    assert {"model.safetensors", "tokenizer.json", "config.json"} <= found
-    assert not any("index" in name or name.endswith((".bin", ".gguf")) for name in found)
-    assert "original" not in found
-    for tensor, value in read_state_dict(tmp_path / "0001").items():
-        assert value.dtype == torch.float32
-        assert torch.equal(value, model.get_parameter(tensor).float())
+    weights = folder / "model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-4] + b"\0\0\1\0")
+    with pytest.raises(UsageError, match="was trained on other weights than those in"):
+        read_state_dict(tmp_path / "0001")
+    with pytest.raises(ArenaError, match="was trained on other weights than those in"):
+        Learner(folder, lora=Lora(4, 8.0)).load(tmp_path / "0001")
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(UsageError, match=r"not in .*tiny any more; name its new folder in"):
+        read_state_dict(tmp_path / "0001")
+    (tmp_path / "0001" / "base.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"base.json: cannot be read"):
+        read_state_dict(tmp_path / "0001")
+
+
+@pytest.mark.parametrize("tree", [False, True], ids=["causal", "tree"])
+def test_attention_without_a_fused_kernel_takes_some_queries_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tree: bool
+) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["llama"])
+    learner, length = Learner(folder), 400
+    heads = learner.architecture.heads
+    assert heads > learner.architecture.kv_heads
+    sees = torch.ones(length, length, dtype=torch.bool).tril() if tree else None
+    span = SequenceSpan(slice(0, 0), slice(0, length), True, slice(0, length), sees)
+    ids = torch.randint(3, 500, (length,), generator=torch.Generator().manual_seed(0))
+    packed = PackedSequences(ids, torch.arange(length), [span], torch.arange(length), ids)
+
+    def found() -> tuple[list[Tensor], int]:
+        with LargestTensor() as made:
+            logprobs = score_tokens(learner.weights(), learner.architecture, packed).logprobs
+            tensors = list(learner.weights().values())
+            return [logprobs, *torch.autograd.grad(logprobs.sum(), tensors)], made.elements
+
+    monkeypatch.setattr(network, "SCORED_LOGITS", 30 * 600)
+    expected, _ = found()
+    with sdpa_kernel(SDPBackend.MATH):
+        _, unbounded = found()
+        monkeypatch.setattr(network, "ATTENTION_ROWS", 32)
+        values, bounded = found()
+    assert unbounded >= heads * length**2
+    assert bounded <= max(heads * length * 32, length**2)
+    for one, other in zip(values, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_logits_of_all_tokens_are_never_in_memory_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["llama"]))
+    vocabulary = learner.architecture.vocabulary
+    whole = gradients(learner, learner.weights())
+    trained = len(whole["logprobs"])
+    monkeypatch.setattr(network, "SCORED_LOGITS", 5 * vocabulary)
+    for name, value in gradients(learner, learner.weights()).items():
+        torch.testing.assert_close(value, whole[name], rtol=1e-4, atol=1e-5)
+    with LargestTensor() as made:
+        gradients(learner, learner.weights())
+    assert made.rows[vocabulary] == 5 < trained

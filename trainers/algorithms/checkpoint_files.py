@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from arena.core.errors import ArenaError
-from backends.embedded.architecture import read_model_config
+from backends.embedded.architecture import adapter_base, read_architecture, read_model_config
+from backends.embedded.layers import read_state_dict
 
 WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json", "*.gguf",
                 "*.pth", "*.onnx", "original")  # fmt: skip
@@ -43,6 +44,20 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
         save_file(tensors, path, {"format": "pt"})
     except SafetensorError as error:
         raise ArenaError(f"cannot write {path}: {error}") from None
+
+
+def merge_checkpoint(folder: Path) -> None:
+    """Add model.safetensors to a checkpoint that has only an adapter, for programs that need it.
+
+    Raises UsageError and ArenaError, as `read_state_dict` and `write_tensors`.
+    """
+    if adapter_base(folder) is None:
+        return
+    state, names = read_state_dict(folder), read_architecture(folder).tensor_shapes()
+    draft = folder / ".merged.part"
+    write_tensors({name: state[name].float().contiguous() for name in names}, draft)
+    fsync(draft)
+    draft.rename(folder / "model.safetensors")
 
 
 def check_trained_tensors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
@@ -13,8 +13,15 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from arena.core.errors import ArenaError
-from backends.embedded.architecture import read_architecture
-from backends.embedded.layers import read_state_dict, torch_threads
+from backends.embedded.architecture import (
+    ADAPTER,
+    BASE,
+    AdapterBase,
+    adapter_base,
+    read_architecture,
+    weights_digest,
+)
+from backends.embedded.layers import merged, read_state_dict, torch_threads
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import (
     check_trained_tensors,
@@ -36,8 +43,7 @@ from trainers.algorithms.sequences import TokenSequence
 
 OPTIMIZER = "optimizer.state"
 """A safetensors file. With that ending it would be read as weights, here and by vLLM."""
-ADAPTER = "adapter"
-NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER)
+NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER, BASE)
 """Files of the base model's folder, beside its weights, that do not describe a checkpoint."""
 
 
@@ -72,8 +78,9 @@ class Learner:
         # Trained in float32 for any type of the checkpoint: in bfloat16, with 8 bits of precision,
         # most steps of 1e-4 would round to nothing. Only the architecture's own tensors: some
         # checkpoints of tied models hold the embedding twice. Each is freed once it is converted.
+        # With LoRA they do not change, and float32 tensors of a file are used where they are.
         state = {
-            name: stored.pop(name).to(self.device, torch.float32, copy=True)
+            name: stored.pop(name).to(self.device, torch.float32, copy=lora is None)
             for name in self.architecture.tensor_shapes()
         }
         self._lora = lora
@@ -88,18 +95,34 @@ class Learner:
         self._adam = torch.optim.AdamW(self._trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
 
     def weights(self) -> dict[str, Tensor]:
-        """Return all weights under transformers' names, with gradients to the trained tensors."""
+        """Return the weights as the forward pass reads them, with gradients to the trained ones."""
         if self._lora is None:
             return self._trained
-        # Merged anew at every call: the factors change with each step of the optimizer.
-        return self._lora.merge(self._frozen, self._trained)
+        # Anew at every call: a backward pass frees the graph of the scale.
+        return self._lora.adapt(self._frozen, self._trained)
+
+    @torch.no_grad()
+    def merged(self) -> dict[str, Tensor]:
+        """Return all weights under transformers' names; the next update changes some of them."""
+        return {name: tensor.detach() for name, tensor in merged(self.weights()).items()}
 
     def state(self) -> dict[str, Tensor]:
         """Return a copy of all weights on the CPU, without gradients."""
-        with torch.no_grad():
-            # `cpu` does not copy a tensor that is there already. Without `clone` the next update
-            # would change the returned weights.
-            return {name: t.detach().cpu().clone() for name, t in self.weights().items()}
+        # `cpu` does not copy a tensor that is there already. Without `clone` the next update would
+        # change the returned weights.
+        return {name: tensor.cpu().clone() for name, tensor in self.merged().items()}
+
+    def weights_at(self, folder: Path) -> dict[str, Tensor]:
+        """Return the weights of a checkpoint of `save` as the forward pass reads them.
+
+        With LoRA they share the base weights. `folder` may be that of the base model.
+        """
+        if folder == self.base:
+            return self._frozen or {n: t.float() for n, t in read_state_dict(folder).items()}
+        if self._lora is None:
+            return read_weights(folder)
+        factors = {name: t.to(self.device) for name, t in read_adapter(folder / ADAPTER).items()}
+        return self._lora.adapt(self._frozen, factors)
 
     def update(
         self,
@@ -254,18 +277,23 @@ class Learner:
     def save(self, folder: Path, facts: Mapping[str, JsonValue]) -> None:
         """Write a Hugging Face folder that exists completely or not at all.
 
-        It holds the weights, the optimizer's moments, `training.json` with `facts`, and with LoRA
-        the adapter in PEFT's format. An existing folder is replaced.
+        It holds the weights, the optimizer's moments and `training.json` with `facts`. With LoRA
+        the weights are the adapter in PEFT's format, and base.json names the base model. An
+        existing folder is replaced.
 
         Raises:
             ArenaError: a file cannot be written, for example because the disk is full.
         """
         with draft_of(folder, self.base, NOT_COPIED) as draft:
-            write_tensors(self.state(), draft / "model.safetensors")
             write_tensors(self._moments(), draft / OPTIMIZER)
             if self._lora:
                 (draft / ADAPTER).mkdir()
                 self.save_adapter(draft / ADAPTER)
+                base = AdapterBase(folder=self.base, sha256=self._base_digest)
+                (draft / BASE).write_text(base.model_dump_json(indent=1) + "\n", "utf-8")
+            else:
+                on_cpu = {name: tensor.cpu() for name, tensor in self.merged().items()}
+                write_tensors(on_cpu, draft / "model.safetensors")
             (draft / "training.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
     def save_adapter(self, folder: Path) -> None:
@@ -279,6 +307,12 @@ class Learner:
         Raises:
             ArenaError: the checkpoint is broken, or other tensors were trained in it.
         """
+        base = adapter_base(folder)
+        if base and base.sha256 != self._base_digest:
+            raise ArenaError(
+                f"{folder}: its adapter was trained on other weights than those in {self.base}; "
+                "restore them, or start again with arena train --fresh"
+            )
         moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)
         trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
@@ -299,8 +333,13 @@ class Learner:
 
     def _trained_values(self, folder: Path) -> dict[str, Tensor]:
         if self._lora is None:
-            return read_weights(folder)
+            # An adapter's checkpoint has none of these tensors, which the caller reports.
+            return {} if adapter_base(folder) else read_weights(folder)
         return read_adapter(folder / ADAPTER)
+
+    @cached_property
+    def _base_digest(self) -> str:
+        return weights_digest(self.base)
 
     def _moments(self) -> dict[str, Tensor]:
         """Return Adam's state as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""

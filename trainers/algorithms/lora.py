@@ -11,6 +11,7 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 
+from backends.embedded.architecture import ADAPTER_FILE
 from trainers.algorithms.checkpoint_files import read_tensors, write_tensors
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -56,23 +57,13 @@ class Lora:
             factors[f"{stem}.lora_B"] = torch.zeros(tensor.shape[0], self.rank).to(tensor.device)
         return factors
 
-    def merge(
+    def adapt(
         self, state: Mapping[str, Tensor], factors: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Return all weights with the adapter added, with gradients to the factors."""
-        # The merge is a part of the graph, so gradients reach A and B; W itself is frozen.
-        # A copy of the references, not of the tensors.
-        merged = dict(state)
-        for name, down in factors.items():
-            stem, suffix, _ = name.partition(".lora_A")
-            # Without ".lora_A" in the name it is B, which is read together with its A.
-            if suffix:
-                # [out, rank] @ [rank, in]
-                up = factors[f"{stem}.lora_B"]
-                # W' = W + scale B A, of shape [out, in], as `Lora` defines it. With W' the forward
-                # pass is the same code as without an adapter.
-                merged[f"{stem}.weight"] = state[f"{stem}.weight"] + self.scale * (up @ down)
-        return merged
+        """Return the weights beside the factors, as the forward pass reads them."""
+        # The scale is a part of the graph, so its gradient reaches B; W itself is frozen.
+        scaled = {n: self.scale * t if n.endswith(".lora_B") else t for n, t in factors.items()}
+        return {**state, **scaled}
 
 
 def write_adapter(folder: Path, lora: Lora, factors: Mapping[str, Tensor], base: str) -> None:
@@ -80,14 +71,14 @@ def write_adapter(folder: Path, lora: Lora, factors: Mapping[str, Tensor], base:
     # PEFT's names: base_model.model.MODULE.lora_A.weight and …lora_B.weight. safetensors writes
     # contiguous tensors only.
     named = {f"{PREFIX}{n}.weight": t.detach().cpu().contiguous() for n, t in factors.items()}
-    write_tensors(named, folder / "adapter_model.safetensors")
+    write_tensors(named, folder / ADAPTER_FILE)
     config = _adapter_config(lora, base)
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=1), "utf-8")
 
 
 def read_adapter(folder: Path) -> dict[str, Tensor]:
     """Return the factors that `write_adapter` wrote. Raises ArenaError."""
-    stored = read_tensors(folder / "adapter_model.safetensors")
+    stored = read_tensors(folder / ADAPTER_FILE)
     return {n.removeprefix(PREFIX).removesuffix(".weight"): t for n, t in stored.items()}
 
 

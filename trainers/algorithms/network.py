@@ -4,26 +4,30 @@ The tokens of all sequences form one axis ("rows") without padding. The common p
 on it once: it goes through the linear layers once, and every sequence of the group attends to it.
 Logits are computed only at the rows that predict a trained token.
 
-The weights are a mapping from transformers' names to tensors. A linear layer uses its bias if the
-mapping has one, and a head norm if the architecture has it.
+The weights are a mapping from transformers' names to tensors. A linear layer uses its bias and its
+LoRA adapter if the mapping has them, and a head norm if the architecture has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend
 from torch.utils.checkpoint import checkpoint
 
 from backends.embedded.architecture import Architecture
 from backends.embedded.layers import rms_norm, rope_angles
 
-SCORED_ROWS = 256
-"""Rows whose logits are in memory at once, with gradient checkpointing."""
+SCORED_LOGITS = 2**24
+"""Logits that are in memory at once: 64 MiB, about four times that with their gradients."""
+ATTENTION_ROWS = 512
+"""Queries of a sequence whose scores are in memory at once, where no fused kernel computes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +110,16 @@ def score_tokens(
     # [vocab, width]. A tied model uses the embedding for it, and gets gradients from both uses.
     head = state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
     heat = packed.temperatures
-    if not recompute:
+    # With a large vocabulary the logits need more memory than the layers: a few rows at a time, and
+    # computed again in the backward pass. A small model has them all in one piece.
+    rows = max(1, SCORED_LOGITS // len(head))
+    if len(x) <= rows and not recompute:
         return TokenScores(*_score(x, head, packed.targets, heat))
-    # With a large vocabulary the logits need more memory than the layers: a few rows at a time.
-    pieces = zip(*(torch.split(t, SCORED_ROWS) for t in (x, packed.targets)), strict=True)
-    hot = repeat(None) if heat is None else torch.split(heat, SCORED_ROWS)
+    pieces = zip(*(torch.split(t, rows) for t in (x, packed.targets)), strict=True)
+    hot = repeat(None) if heat is None else torch.split(heat, rows)
     scored = [
-        checkpoint(_score, rows, head, ids, t, use_reentrant=False, preserve_rng_state=False)
-        for (rows, ids), t in zip(pieces, hot, strict=False)
+        checkpoint(_score, part, head, ids, t, use_reentrant=False, preserve_rng_state=False)
+        for (part, ids), t in zip(pieces, hot, strict=False)
     ]
     logprobs, entropies = zip(*scored, strict=True)
     return TokenScores(torch.cat(logprobs), torch.cat(entropies))
@@ -147,7 +153,13 @@ def _layer(
 
 def _linear(x: Tensor, state: Mapping[str, Tensor], name: str) -> Tensor:
     # F.linear(x, W, b) is x W^T + b: a matrix W has the shape [out, in].
-    return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+    result = F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+    down = state.get(f"{name}.lora_A")
+    if down is None:
+        return result
+    # x (W + B A)^T = x W^T + (x A^T) B^T: [n, in] to [n, rank] to [n, out]. B A, which is as large
+    # as W, is never computed, and B holds the scale already.
+    return result + F.linear(F.linear(x, down), state[f"{name}.lora_B"])
 
 
 def _score(
@@ -236,18 +248,37 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
     mask queries and keys are the same rows, and query i sees the keys 0 … i.
     """
     # [length, heads, head_dim] to [1, heads, length, head_dim]
+    q, k, v = (tensor.transpose(0, 1)[None] for tensor in (queries, keys, values))
     # With `enable_gqa` each key head serves heads / kv_heads query heads. The mask broadcasts over
     # the heads.
-    result = F.scaled_dot_product_attention(
-        queries.transpose(0, 1)[None],
-        keys.transpose(0, 1)[None],
-        values.transpose(0, 1)[None],
-        mask,
-        is_causal=mask is None,
-        enable_gqa=queries.shape[1] != keys.shape[1],
-    )
+    attend = partial(F.scaled_dot_product_attention, enable_gqa=q.shape[1] != k.shape[1])
+    if not _is_fused(q, k, v, mask) and attend.keywords["enable_gqa"]:
+        # CUDA has a fused kernel for float32 too, but without grouped heads.
+        k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
+        attend = F.scaled_dot_product_attention
+    if q.shape[2] <= ATTENTION_ROWS or _is_fused(q, k, v, mask):
+        result = attend(q, k, v, mask, is_causal=mask is None)
+    else:
+        # Kernels that are not fused hold all [heads, queries, keys] scores, for the backward pass
+        # too: some queries at a time, computed again in the backward pass.
+        if mask is None:
+            mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+        parts = zip(q.split(ATTENTION_ROWS, dim=2), mask.split(ATTENTION_ROWS), strict=True)
+        result = torch.cat(
+            [checkpoint(attend, part, k, v, seen, use_reentrant=False, preserve_rng_state=False)
+             for part, seen in parts], dim=2,
+        )  # fmt: skip
     # [1, heads, queries, head_dim] to [queries, heads * head_dim]
     return result[0].transpose(0, 1).flatten(1)
+
+
+def _is_fused(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> bool:
+    """Return whether torch selects an attention kernel whose memory is linear in the length."""
+    grouped = queries.shape[1] != keys.shape[1]
+    chosen = torch._fused_sdp_choice(
+        queries, keys, values, mask, 0.0, mask is None, enable_gqa=grouped
+    )
+    return SDPBackend(chosen) != SDPBackend.MATH
 
 
 def _split(x: Tensor, spans: Sequence[SequenceSpan]) -> Sequence[Tensor]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,8 @@ from shutil import rmtree
 from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
-from backends.embedded.layers import read_state_dict
+from backends.embedded.layers import merged
 from backends.embedded.sampler import Sampler
-from trainers.algorithms.checkpoint_files import read_weights
 from trainers.algorithms.imitation import expert_sequences, imitate
 from trainers.algorithms.learner import Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
@@ -103,7 +102,7 @@ class EmbeddedTrainer:
         for draft in self._checkpoints.glob(".*.part"):
             rmtree(draft)
         self._restore()
-        self._serve(self._step, self._learner.state())
+        self._serve(self._step, self._learner.merged())
 
     def served_name(self, step: int | None = None) -> str:
         """Return the name under which a step (None: the newest) is served; load it if necessary.
@@ -240,7 +239,7 @@ class EmbeddedTrainer:
             metrics |= {"learning_rate": settings.learning_rate, "seconds_computing": computed}
             # A dict of floats is JSON, but mypy takes the values of a dict as invariant.
             self._learner.save(self.checkpoint(step), {"step": step, "update": {**metrics}})
-            self._serve(step, self._learner.state())
+            self._serve(step, self._learner.merged())
         except BaseException:
             # The learner may hold half of an update.
             self._learner = self._learner_at(self._step)
@@ -250,7 +249,8 @@ class EmbeddedTrainer:
         metrics["seconds_saving"] = time.perf_counter() - started - computed
         return metrics
 
-    def _serve(self, step: int, state: dict[str, Tensor]) -> None:
+    def _serve(self, step: int, state: Mapping[str, Tensor]) -> None:
+        state = merged(state)  # The sampler copies them.
         self.sampler.load_adapter_weights(f"{self.name}@{step}", state)
         self._last_requests[step] = time.monotonic()
         # At least 2: the newest step and one other, for example the starting policy.
@@ -270,12 +270,10 @@ class EmbeddedTrainer:
             self._stop_serving(step)
 
     def _weights(self, step: int) -> dict[str, Tensor]:
-        """Return the weights of a step on disk in float32, the type that is trained."""
-        if step == 0:
-            return {name: t.float() for name, t in read_state_dict(self._base_model).items()}
-        if step not in self.steps():
+        """Return the weights of a step on disk in float32, with LoRA beside its adapter."""
+        if step and step not in self.steps():
             raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
-        return read_weights(self.checkpoint(step))
+        return self._learner.weights_at(self.checkpoint(step))
 
     def reference(self, step: int) -> dict[str, Tensor]:
         """Return the weights of a step, on the device; raises UsageError if it is not kept."""

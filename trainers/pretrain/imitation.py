@@ -20,6 +20,7 @@ import torch
 from arena.core.errors import UsageError
 from backends.embedded.architecture import Architecture, read_architecture, read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
+from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.imitation import (
     demonstrated,
     end_of_reply,
@@ -229,7 +230,8 @@ def _save(student: ImitatingModel, out: Path, state: ImitationState) -> None:
 
 
 def _finish(out: Path, state: ImitationState) -> ImitationState:
-    """Remove the optimizer, which takes more space than the weights."""
+    """Merge an adapter, and remove the optimizer, which takes more space than the weights."""
+    merge_checkpoint(out)
     (out / OPTIMIZER).unlink(missing_ok=True)
     return state
 

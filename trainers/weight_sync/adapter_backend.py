@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 import torch
 
 from arena.core.errors import StopPlaying
-from trainers.algorithms.learner import ADAPTER, Learner
+from backends.embedded.architecture import ADAPTER
+from trainers.algorithms.learner import Learner
 from trainers.hosts.policy import ServedWeights
 from trainers.weight_sync.adapter_server import adapters_folder
 from trainers.weight_sync.proven_server import PROBE, Chat, ProbeReply, ProvenServer
@@ -131,7 +132,7 @@ class AdapterTrainer(RemoteTrainer):
         reply = await server.probe.request(name)
         await asyncio.to_thread(server.unload, name)
         shutil.rmtree(folder)
-        difference = await server.probe.difference(reply, learner.state)
+        difference = await server.probe.difference(reply, learner.weights)
         if not server.accepts(difference):
             raise StopPlaying(
                 f"{server.url} has loaded a test adapter, but does not answer with it: "

@@ -173,7 +173,7 @@ class SharedWeightsTrainer(FullWeightsTrainer):
     async def _sync(self, server: ProvenServer, step: int, chat: Chat) -> ProbeReply:
         """Write the learner's weights, which are those of `step`, and prove that vLLM has them."""
         self._served_step = None
-        await self._write(self._learner.weights(), f"{step}")
+        await self._write(self._learner.merged(), f"{step}")
         # Now the trained tensors become vLLM's: from here on there is one copy.
         self._alias(self._learner)
         reply = await server.prove(server.base_name, step, chat)
@@ -215,7 +215,7 @@ class SharedWeightsTrainer(FullWeightsTrainer):
 
     def _check_views(self) -> None:
         """Raise StopPlaying unless vLLM has the tensors of the base model."""
-        ours = {name: tuple(tensor.shape) for name, tensor in self._learner.weights().items()}
+        ours = self._learner.architecture.tensor_shapes()
         theirs = {name: tuple(view.shape) for name, view in self._views.items()}
         different = sorted(
             name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)

@@ -98,6 +98,9 @@ class OwnServer:
         if self.config.server == "arena":
             self.adapters.mkdir(parents=True, exist_ok=True)
             return self.process.restart(self._arena_command(model), keys)
+        from trainers.algorithms.checkpoint_files import merge_checkpoint  # Imports torch.
+
+        merge_checkpoint(model)  # vLLM starts with whole weights only.
         return self.process.restart(vllm_command(self, model), vllm_variables(self.config) | keys)
 
     def is_running(self) -> bool:

@@ -19,6 +19,7 @@ from torch import Tensor
 from arena.core.errors import StopPlaying
 from arena.llm.backend import Completion, Message, Request, Sampling
 from backends.embedded.architecture import Architecture
+from backends.embedded.layers import ConvertedWeights
 from backends.openai_http import HTTPBackend, ModelCard
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 from trainers.algorithms.sequences import Encode
@@ -117,7 +118,7 @@ class WeightProbe:
             torch.arange(len(reply.prompt) - 1, len(ids)),
             torch.tensor(reply.ids),
         )
-        weights = {name: tensor.to(self.device) for name, tensor in read().items()}
+        weights = ConvertedWeights(read(), self.device)
         with torch.no_grad():
             return score_tokens(weights, self.architecture, packed.to(self.device)).logprobs.cpu()
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying
 from backends.embedded.architecture import parse_architecture, read_model_config
-from backends.embedded.layers import merge_lora, read_state_dict
+from backends.embedded.layers import adapt, read_state_dict
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.openai_http import HTTPBackend
 from trainers.hosts.art.art_host import ErrorTranslatingBackend, require_open
@@ -120,12 +120,11 @@ class AdapterProof:
         }
 
     def _weights(self, step: int) -> dict[str, Tensor]:
-        """Return the base model with the adapter of a step, in float32 like the other modes."""
+        """Return the base model beside the adapter of a step; the probe converts each matrix."""
         folder = self._folder(step)
         if folder is None:
             raise StopPlaying(f"ART has written no adapter of step {step}; {RESUME}")
-        merged = merge_lora(read_state_dict(self._base), folder)
-        return {name: tensor.float() for name, tensor in merged.items()}
+        return adapt(read_state_dict(self._base), folder)
 
 
 class ProvenBackend(ErrorTranslatingBackend):

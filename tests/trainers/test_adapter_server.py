@@ -32,6 +32,7 @@ from arena.llm.settings import Settings  # noqa: E402
 from backends.embedded.sampler import Sampler  # noqa: E402
 from backends.server import ServeOptions, shared_adapters  # noqa: E402
 from backends.server.app import make_app  # noqa: E402
+from trainers.algorithms.checkpoint_files import merge_checkpoint  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.host import HostRequest, StepSettings  # noqa: E402
@@ -188,6 +189,7 @@ def expected(folder: Path, host: EmbeddedHost, answer: Completion) -> list[float
     prompt = host.trainer.sampler.encode(ASK.messages)
     assert list(answer.prompt_token_ids) == prompt
     ids = [token.id for token in answer.choices[0].tokens]
+    merge_checkpoint(folder)
     network = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
         rows = network(torch.tensor([[*prompt, *ids]])).logits[0].log_softmax(-1)

@@ -94,6 +94,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "max_grad_norm": st.floats(0.1, 9),
     "weight_decay": st.floats(0, 1),
     "gradient_checkpointing": st.booleans(),
+    "precision": st.sampled_from(["float32", "tf32", "bf16"]),
     "threads": st.integers(1, 9),
     "entropy_coef": st.floats(0, 1),
     "expert_updates": st.integers(1, 9),

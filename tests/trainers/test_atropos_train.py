@@ -483,7 +483,7 @@ def test_the_command_trains_and_refuses_in_one_line(
         client.close()
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (result["step"], result["status"]) == (1, "finished")
-    assert Path(result["checkpoint"]).joinpath("model.safetensors").exists()
+    assert Path(result["checkpoint"]).joinpath("adapter", "adapter_model.safetensors").exists()
     assert arena(["runs", "show", "run", "--log-dir", str(tmp_path)]) == 0
     assert "atropos" in capsys.readouterr().out
 

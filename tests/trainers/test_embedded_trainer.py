@@ -265,6 +265,7 @@ def test_old_weights_are_forgotten_but_found_again(
         assert await answer(trainer, 0) == answers[0]
         await trainer.keep([2])
         assert trainer.steps() == [2, 4] and "m@1" not in trainer.sampler.adapters
+        assert [step for step in (2, 4) if (trainer.checkpoint(step) / OPTIMIZER).exists()] == [4]
         with pytest.raises(UsageError, match=r"step 3 is not kept; found \[2, 4\]"):
             trainer.served_name(3)
         assert await answer(trainer, 2) == answers[2]

@@ -18,7 +18,6 @@ from backends.embedded.layers import torch_threads
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.network import score_tokens
 from trainers.algorithms.sequences import AnswerTokens, TokenSequence
 from trainers.trajectory import SampledToken, TrajectoryGroup
 
@@ -73,11 +72,7 @@ def mean_cross_entropy(
 
 def _cross_entropy(learner: Learner, batch: MicroBatch, options: UpdateOptions) -> Tensor:
     """Return -sum(log p) over the trained tokens: a scalar in nats, with gradients."""
-    packed = batch.packed.to(learner.device)
-    scores = score_tokens(
-        learner.weights(), learner.architecture, packed, options.gradient_checkpointing
-    )
-    return -scores.logprobs.sum()
+    return -learner.score(batch.packed, options).logprobs.sum()
 
 
 def expert_sequences(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -21,7 +21,7 @@ from backends.embedded.architecture import (
     read_architecture,
     weights_digest,
 )
-from backends.embedded.layers import merged, read_state_dict, torch_threads
+from backends.embedded.layers import StateDict, merged, read_state_dict, tf32, torch_threads
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import (
     check_trained_tensors,
@@ -38,8 +38,9 @@ from trainers.algorithms.loss import (
     policy_loss,
     sum_answers,
 )
-from trainers.algorithms.network import score_tokens
+from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens
 from trainers.algorithms.sequences import TokenSequence
+from trainers.config.config import Precision
 
 OPTIMIZER = "optimizer.state"
 """A safetensors file. With that ending it would be read as weights, here and by vLLM."""
@@ -61,6 +62,7 @@ class UpdateOptions(LossOptions):
     max_grad_norm: float = 1.0
     weight_decay: float = 0.0
     gradient_checkpointing: bool = False
+    precision: Precision = "float32"
     threads: int = 2
     seed: str = "0"
 
@@ -112,6 +114,18 @@ class Learner:
         # change the returned weights.
         return {name: tensor.cpu().clone() for name, tensor in self.merged().items()}
 
+    def score(
+        self, packed: PackedSequences, options: UpdateOptions, weights: StateDict | None = None
+    ) -> TokenScores:
+        """Return the scores of tokens under the newest weights, with gradients, or under others."""
+        return score_tokens(
+            self.weights() if weights is None else weights,
+            self.architecture,
+            packed.to(self.device),
+            options.gradient_checkpointing and torch.is_grad_enabled(),
+            bf16=options.precision == "bf16",
+        )
+
     def weights_at(self, folder: Path) -> dict[str, Tensor]:
         """Return the weights of a checkpoint of `save` as the forward pass reads them.
 
@@ -145,7 +159,7 @@ class Learner:
         Raises:
             ArenaError: the gradient is not finite.
         """
-        with torch_threads(options.threads):
+        with torch_threads(options.threads), tf32(options.precision == "tf32"):
             plan = minibatches(
                 sequences,
                 options.minibatches,
@@ -228,25 +242,23 @@ class Learner:
     def _reference_logprobs(
         self,
         batches: Sequence[MicroBatch],
-        options: LossOptions,
+        options: UpdateOptions,
         reference: Mapping[str, Tensor] | None,
     ) -> Sequence[ReferenceLogprobs | None]:
         """Return for each micro-batch the reference policy's log-probabilities, if it is needed."""
         if reference is None or options.kl_penalty_coef <= 0:
             return [None] * len(batches)
         # The reference is needed only for numbers: no graph is built (`no_grad` above).
-        inputs = [batch.packed.to(self.device) for batch in batches]
-        score = partial(score_tokens, architecture=self.architecture)
-        known = [score(reference, packed=packed).logprobs for packed in inputs]
+        known = [self.score(batch.packed, options, reference).logprobs for batch in batches]
         # One tensor of shape [trained] per micro-batch. If there is one only, `policy_loss` itself
         # takes the mean over the same tokens.
-        if len(inputs) == 1:
+        if len(batches) == 1:
             return [ReferenceLogprobs(known[0])]
         # The penalty is centred by the mean of log p_new - log p_ref over the whole minibatch, so
         # that the cut into micro-batches changes nothing. It must be known before the first
         # gradient, which costs one more forward pass.
         weights = self.weights()
-        new = [score(weights, packed=packed).logprobs for packed in inputs]
+        new = [self.score(batch.packed, options, weights).logprobs for batch in batches]
         # Over all tokens at once: a mean of the micro-batches' means would give tokens of small
         # micro-batches a larger weight. No micro-batch holds a part of an answer.
         gaps = [
@@ -260,11 +272,9 @@ class Learner:
         self, batch: MicroBatch, options: UpdateOptions, reference: ReferenceLogprobs | None
     ) -> tuple[LossSums, float, float]:
         """Return the loss, the sum of entropies and the sum of KL estimates, in nats."""
-        packed, targets = batch.packed.to(self.device), batch.targets.to(self.device)
+        targets = batch.targets.to(self.device)
         # Log-probabilities with and entropies without gradients, [trained] each.
-        scores = score_tokens(
-            self.weights(), self.architecture, packed, options.gradient_checkpointing
-        )
+        scores = self.score(batch.packed, options)
         # The k3 estimator of KL(old || new), never negative: with g = log p_new - log p_old,
         #     k3 = exp(g) - 1 - g      (Schulman 2020, joschu.net/blog/kl-approx.html).
         # Between the weights: p_old is the policy's own probability here, without the temperature
@@ -367,8 +377,7 @@ def sampling_distances(
         # One minibatch of all groups.
         [batches] = minibatches(sequences, 1, options.tokens_per_batch, 0.0, "0")
         for batch in batches:
-            packed = batch.packed.to(learner.device)
-            new = score_tokens(weights, learner.architecture, packed).logprobs.cpu()
+            new = learner.score(batch.packed, options, weights).logprobs.cpu()
             gaps = (new - batch.targets.sampled_logprobs).abs()
             # No micro-batch holds a part of a sequence.
             for index in sorted({*batch.targets.sequence_ids.tolist()}):

@@ -85,6 +85,7 @@ def score_tokens(
     architecture: Architecture,
     packed: PackedSequences,
     recompute: bool = False,
+    bf16: bool = False,
 ) -> TokenScores:
     """Return log-probabilities of the trained tokens.
 
@@ -94,18 +95,13 @@ def score_tokens(
         packed: the sequences, on the device of the weights.
         recompute: keep only the input of each layer for the backward pass and compute the rest
             again (gradient checkpointing): the same numbers, less memory, a third more time.
+        bf16: compute the products of the layers in bfloat16. The sum that runs through the layers,
+            norms and log-probabilities stay in float32.
     """
     x = F.embedding(packed.tokens, state["model.embed_tokens.weight"])  # [rows, width]
-    # Depends on the positions only: computed once for all layers and heads.
-    rotation = _rotation(architecture, packed.positions)
-    for number in range(architecture.layers):
-        if recompute:
-            x = checkpoint(
-                _layer, x, state, number, architecture, packed, rotation,
-                use_reentrant=False, preserve_rng_state=False,  # Nothing is drawn at random.
-            )  # fmt: skip
-        else:
-            x = _layer(x, state, number, architecture, packed, rotation)
+    # A region of its own for each pass: it keeps the rounded weights until its end.
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
+        x = _layers(x, state, architecture, packed, recompute)
     x = rms_norm(x, state["model.norm.weight"], architecture)
     # [vocab, width]. A tied model uses the embedding for it, and gets gradients from both uses.
     head = state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
@@ -123,6 +119,27 @@ def score_tokens(
     ]
     logprobs, entropies = zip(*scored, strict=True)
     return TokenScores(torch.cat(logprobs), torch.cat(entropies))
+
+
+def _layers(
+    x: Tensor,
+    state: Mapping[str, Tensor],
+    architecture: Architecture,
+    packed: PackedSequences,
+    recompute: bool,
+) -> Tensor:
+    """Compute all layers: [rows, width] to [trained, width]."""
+    # Depends on the positions only: computed once for all layers and heads.
+    rotation = _rotation(architecture, packed.positions)
+    for number in range(architecture.layers):
+        if recompute:
+            x = checkpoint(
+                _layer, x, state, number, architecture, packed, rotation,
+                use_reentrant=False, preserve_rng_state=False,  # Nothing is drawn at random.
+            )  # fmt: skip
+        else:
+            x = _layer(x, state, number, architecture, packed, rotation)
+    return x
 
 
 def _layer(

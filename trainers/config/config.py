@@ -21,6 +21,7 @@ from arena.llm.settings import RunLimits
 CreditName = Literal["", "game", "judged", "group-step", "turn"]
 LossName = Literal["cispo", "ppo"]
 ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
+Precision = Literal["float32", "tf32", "bf16"]
 HostName = Literal["auto", "embedded", "local", "serverless"]
 WeightSync = Literal["shared_vllm", "lora_only", "lora_restart", "none"]
 FULL_WEIGHTS = ("shared_vllm", "none")
@@ -203,6 +204,9 @@ class TrainConfig(RunLimits):
     gradient_checkpointing: bool = setting(False, UPDATE, flag=False, changeable=True)
     """Compute activations twice instead of keeping them: less memory for large models, a third more
     time for an update, the same weights (embedded)."""
+    precision: Precision = setting("float32", UPDATE, flag=False)
+    """Numbers of the forward and backward pass; weights and probabilities are float32. tf32: on
+    CUDA only, elsewhere float32. bf16: half the memory of activations (embedded)."""
     max_grad_norm: float = setting(1.0, UPDATE, flag=False, gt=0)
     """Gradient clipping norm (embedded)."""
     weight_decay: float = setting(0.0, UPDATE, flag=False, ge=0, le=1)
@@ -226,6 +230,9 @@ class TrainConfig(RunLimits):
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
     keep_pool: int = setting(8, EVAL, flag=False, ge=0, le=1000)
     """Earlier checkpoints to keep, evenly spaced. Opponents `past` are drawn from them."""
+    keep_gb: float = setting(0.0, EVAL, flag=False, ge=0)
+    """Disk for earlier checkpoints in GB: fewer than keep_pool are kept if they do not fit
+    (embedded). 0: no limit."""
 
     stop_entropy: float = setting(0.0, STOP, flag=False, changeable=True, ge=0)
     """Stop if the mean entropy per sampled token falls below this, in nats. 0: never."""

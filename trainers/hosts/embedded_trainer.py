@@ -20,7 +20,7 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.layers import merged
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.imitation import expert_sequences, imitate
-from trainers.algorithms.learner import Learner, UpdateOptions, sampling_distances
+from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.trajectory import TrajectoryGroup
@@ -117,10 +117,16 @@ class EmbeddedTrainer:
         return name
 
     async def keep(self, steps: Collection[int]) -> None:
-        """Delete all other checkpoints but the newest, and stop serving them."""
+        """Delete all other checkpoints but the newest, and stop serving them.
+
+        Only the newest keeps the optimizer's state, twice the size of what is trained: training
+        continues from no other.
+        """
         for step in set(self.steps()) - set(steps) - {self._step}:
             rmtree(self.checkpoint(step), ignore_errors=True)
             self._stop_serving(step)
+        for step in set(self.steps()) - {self._step}:
+            (self.checkpoint(step) / OPTIMIZER).unlink(missing_ok=True)
 
     async def train(
         self, groups: Sequence[TrajectoryGroup], settings: TrainSettings

@@ -158,6 +158,7 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "max_grad_norm": TrainKeyword(("max_grad_norm",), EMBEDDED_ONLY),
     "weight_decay": TrainKeyword(("weight_decay",), EMBEDDED_ONLY),
     "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
+    "precision": TrainKeyword(("precision",), EMBEDDED_ONLY),
     "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
     "warmup_steps": TrainKeyword(("warmup_steps",), EMBEDDED_ONLY),
     "expert_updates": TrainKeyword(("expert_updates",), EMBEDDED_ONLY),

@@ -34,7 +34,7 @@ from trainers.rollouts.opponents import FINAL, PERIODIC, policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.rollouts.trajectories import check_context, decision_statuses
 from trainers.runs.records import HeldOutResult
-from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps
+from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps, pool_size
 
 RECORDED_GAMES = 5
 """Games of the final evaluation whose replays are saved, per checkpoint."""
@@ -241,7 +241,7 @@ class Checkpoints:
 
     def pool(self, newest: int) -> list[int]:
         """Return the steps up to `newest` that the opponent `past` is drawn from, 0 among them."""
-        return sorted({0, *evenly(range(newest + 1), self.config.keep_pool)})
+        return sorted({0, *evenly(range(newest + 1), self._pool_size)})
 
     def kept(self) -> set[int]:
         """Return the steps whose checkpoints are still needed."""
@@ -254,7 +254,11 @@ class Checkpoints:
         playing: set[int] = set()
         for step in range(self.log.state.step, self.log.state.step + self.config.async_steps + 1):
             playing |= {self.config.sampling_step(step), *self.pool(self.config.known_step(step))}
-        return kept_steps(self.log.state, self.config.keep_pool, steps, reference, *playing)
+        return kept_steps(self.log.state, self._pool_size, steps, reference, *playing)
+
+    @property
+    def _pool_size(self) -> int:
+        return pool_size(self.config, self.host.checkpoint(self.log.state.step))
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""

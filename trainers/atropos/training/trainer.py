@@ -30,7 +30,7 @@ from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
 from trainers.loop.training import TrainingLoop
 from trainers.runs.records import GroupCounts, RunState, StepRecord
-from trainers.runs.run_log import RunLog, TrainingView, kept_steps
+from trainers.runs.run_log import RunLog, TrainingView, kept_steps, pool_size
 
 if TYPE_CHECKING:
     from trainers.atropos.client import ReceivedBatch
@@ -148,7 +148,8 @@ class Batches:
     def kept(self) -> Collection[int]:
         step = self.log.state.step
         playing = self.config.sampling_step(step)
-        return kept_steps(self.log.state, self.config.keep_pool, range(step + 1), playing)
+        pool = pool_size(self.config, self.host.checkpoint(step))
+        return kept_steps(self.log.state, pool, range(step + 1), playing)
 
     async def finish(self) -> dict[str, object]:
         # A kill within the end of the last step has left them.

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, reduce
 from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from games.cluedo.inference.card_classes import Array, ClassAxis, Floats, sum_class
+from games.cluedo.inference.card_classes import Array, Floats, envelope_signs
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 
@@ -49,8 +49,8 @@ class PositionWeights:
         refuters: The other seats, in the order in which they are asked.
         axes: Per category, the numbers of the classes that belong to it.
         covers: Shape (refuters, size + 1 of each class, classes ordered by category): P(S) of each
-            refuter. The dtype is as wide as `DealCount` chose it; its bound leaves room for the
-            factor `SIXTHS`.
+            refuter. Sums of their products are exact: in float64 if none can reach 2**53, else in
+            the integers that `DealCount` chose, whose bound leaves room for the factor `SIXTHS`.
     """
 
     def __init__(self, knowledge: CluedoKnowledge) -> None:
@@ -65,7 +65,11 @@ class PositionWeights:
         self.refuters = knowledge.game.refuters(knowledge.player)
         self.axes = count.axes
         # Contiguous, because every question makes strided views of it.
-        self.covers = np.stack([count.cover(seat) for seat in self.refuters])
+        covers = np.stack([count.cover(seat) for seat in self.refuters])
+        # The signs of a sum over sets have absolute values of 2**free in total.
+        greatest = prod(int(cover.max()) for cover in covers) * SIXTHS << sum(count.sizes)
+        # Products of matrices are many times faster in floating point.
+        self.covers: Array = covers.astype(np.float64) if greatest < 2**53 else covers
 
     @cached_property
     def kinds(self) -> dict[str, int]:
@@ -99,10 +103,10 @@ class SuggestionWeights:
         open: The categories whose named card is an unknown card.
         asked: The seats that may be asked, in order; the last is the first certain refuter, if any.
         held: The set of named cards that the last of these certainly holds; 0 if none.
-        axes: Per category, its classes without the named card.
-        within: Shape (refuters, n, s, n, s, n, s), a pair of axes per category: P(S) of each seat.
-            n has length 2 (0: the set lacks the named card, 1: it has the card), or 1 if the holder
-            of the named card is known. s runs over the sets of the other cards of the category.
+        classes: Per category, its classes of unknown cards without the named card, as sets.
+        within: Shape (refuters, n, n, n, s): P(S) of each seat. There is an axis n per category, of
+            length 2 (0: the set lacks the named card, 1: it has the card), or 1 if the holder of
+            the named card is known. s runs over the sets of all other cards.
     """
 
     def __init__(self, position: PositionWeights, triple: Triple) -> None:
@@ -118,35 +122,31 @@ class SuggestionWeights:
         last = next((number for number, cards in enumerate(held) if cards), len(held) - 1)
         self.asked = position.refuters[: last + 1]
         self.held = held[last]
-        self.axes = [
-            [self.class_axis(position.classes[place] & ~named) for place in places]
-            for places in position.axes
+        self.classes = [
+            [position.classes[place] & ~named for place in places] for places in position.axes
         ]
         self.within = self._split([kinds[c] if c in self.open else None for c in range(3)])
 
-    def class_axis(self, cards: int) -> ClassAxis:
-        """Describe a set of alike unknown cards as an axis."""
-        envelope = self.constraints.holders[-1]
-        return ClassAxis(cards.bit_count(), cards, bool(cards & envelope.may))
+    def may_be(self, cards: int) -> bool:
+        """Return whether the envelope may hold one of these cards."""
+        return bool(cards & self.constraints.holders[-1].may)
 
     def _split(self, named: Sequence[int | None]) -> Array:
         """Return `within`; `named` are the classes of the named cards, None if not unknown."""
         covers = self.position.covers
-        shape, strides, sizes = [len(covers)], [covers.strides[0]], [len(covers)]
-        steps = iter(covers.strides[1:])
-        for axes, places, place in zip(self.axes, self.position.axes, named, strict=True):
-            # Strides in bytes of the classes of this category, in the order of `covers`.
-            own = [next(steps) for _ in places]
-            lengths = [axis.size + 1 for axis in axes]
-            both = 1 if place is None else 2
-            # The new axis n moves by one card along the axis of the named card's class, so that
-            # element (x, s) is covers[s + x]. That class has lost one card, so s + x stays inside.
-            shape += [both, *lengths]
-            strides += [0 if place is None else own[places.index(place)], *own]
-            # The reshape below makes one axis s of all classes of the category.
-            sizes += [both, prod(lengths)]
+        pairs, pair_strides, lengths = list[int](), list[int](), list[int]()
+        # Strides in bytes of the classes, in the order of `covers`.
+        strides = covers.strides[1:]
+        for classes, place in zip(self.classes, named, strict=True):
+            # An axis n moves by one card along the axis of the named card's class, so that element
+            # (x, s) is covers[s + x]. That class has lost one card, so s + x stays inside.
+            pairs.append(1 if place is None else 2)
+            pair_strides.append(0 if place is None else strides[place])
+            lengths += [cards.bit_count() + 1 for cards in classes]
+        shape, steps = [len(covers), *pairs], [covers.strides[0], *pair_strides]
         # The view overlaps itself, hence read-only; the reshape makes a contiguous copy.
-        return as_strided(covers, shape, strides, writeable=False).reshape(sizes)
+        view = as_strided(covers, [*shape, *lengths], [*steps, *strides], writeable=False)
+        return view.reshape(*shape, -1)
 
 
 # Sums over sets, for each answer and each envelope
@@ -190,46 +190,83 @@ def _p_log_p(p: Floats) -> Floats:
     return terms
 
 
-def sum_over_envelopes(
-    suggestion: SuggestionWeights, refuters: tuple[int, ...], cards: tuple[int, ...], weights: Array
+def sum_over_envelopes(suggestion: SuggestionWeights, weights: Array) -> Array:
+    """Sum weights over all sets of the cards that are not named, for each choice of the envelope.
+
+    Shape (rows, s) in, (rows, choices, choices, choices) out, an axis per category. Choice 0 is an
+    envelope with none of these cards, the next ones a card of each class that it may hold.
+    """
+    first, second, third = [
+        _choices(
+            tuple([(cards.bit_count(), suggestion.may_be(cards)) for cards in classes if cards]),
+            weights.dtype.char,
+        )
+        for classes in suggestion.classes
+    ]
+    # One category after the other, from the last on.
+    sums = weights.reshape(-1, third.shape[1]) @ third.T
+    sums = second @ sums.reshape(-1, second.shape[1], len(third))
+    sums = first @ sums.reshape(len(weights), first.shape[1], -1)
+    result: Array = sums.reshape(len(weights), len(first), len(second), len(third))
+    return result
+
+
+@lru_cache(maxsize=1 << 12)
+def _choices(classes: tuple[tuple[int, bool], ...], dtype: str) -> Array:
+    """Return the signed weights of the sets of one category, shape (choices, sets).
+
+    The classes have a size, and say whether the envelope may hold one of their cards.
+    """
+    signs = [envelope_signs(size) for size, _ in classes]
+    possible = [place for place, (_, may) in enumerate(classes) if may]
+    rows = [
+        # Row t of the signs: none, or one given card, of a class is in the envelope.
+        reduce(np.kron, [each[int(n == held)] for n, each in enumerate(signs)], np.ones(1))
+        for held in (None, *possible)
+    ]
+    matrix: Array = np.array(rows, dtype=np.int64).astype(dtype)
+    matrix.setflags(write=False)
+    return matrix
+
+
+def joint_distribution(
+    suggestion: SuggestionWeights, refuters: tuple[int, ...], cards: tuple[int, ...], sums: Array
 ) -> JointDistribution:
-    """Sum the weights over all sets that include an envelope, for each possible envelope.
+    """Return the joint distribution from sums for each choice of the envelope.
 
     Args:
         suggestion: The suggestion that is answered.
         refuters: Per answer, the seat that shows a card; empty if no seat can refute.
         cards: Per answer, the set of the card that is shown.
-        weights: Shape (answers, n, s, n, s, n, s) as `SuggestionWeights.within`, in sixths. If n
-            has length 1 for an unknown named card, the place of that card is decided: it is the
-            card that is shown or, if no seat refutes, it is in the envelope.
+        sums: Shape (answers, n, n, n, choices, choices, choices), in sixths. If n has length 1 for
+            an unknown named card, that card is in the envelope, because no seat refutes.
     """
     groups = list[list[int]]()
-    sums: Array = weights
     for category in range(3):
-        # Length 2: the named card may be anywhere, so it is summed like a class of one card.
-        undecided = weights.shape[1 + 2 * category] == 2
-        certain = _certain_envelope_card(suggestion, category, refuted=bool(refuters))
-        named = suggestion.class_axis(suggestion.named[category])
-        axes = suggestion.axes[category]
-        if undecided:
-            axes = [named, *axes]
-        # Shape (answers and choices of earlier categories, choices of this one, remaining sets).
-        sums = sums.reshape(len(weights) * prod(map(len, groups)), 1, -1)
-        for axis in axes:
-            if axis.size:
-                sums = sum_class(sums, axis)
-        # Choice 0 is no card of this category, choice 1, 2, … a card of the possible classes.
-        group = [axis.cards for axis in axes if axis.possible]
-        if certain:
-            group, sums = [certain], sums[:, :1]  # Its card is not among the unknown ones.
-        elif category in suggestion.open and named.possible and not undecided:
-            group = [named.cards, *group]
-            sums[:, 0] = 0  # The envelope does not have the card that is shown.
-        else:
-            sums = sums[:, 1:]  # The envelope has a card of each category.
-        groups.append(group)
+        held = _certain_envelope_card(suggestion, category, refuted=bool(refuters))
+        named = suggestion.named[category]
+        # A named card that may be anywhere is summed like a class of one card:
+        #   it is not in the envelope: with it - without it; it is: only the sets that have it.
+        has = part(sums, 1 + category, -1)
+        undecided = sums.shape[1 + category] == 2
+        lacks = has - part(sums, 1 + category, 0, 1) if undecided else has
+        if held:
+            # Its card is not among the unknown ones.
+            groups.append([held])
+            sums = part(lacks, 4 + category, 0, 1)
+            continue
+        # The envelope has a card of each category.
+        groups.append([c for c in suggestion.classes[category] if suggestion.may_be(c)])
+        sums = part(lacks, 4 + category, 1)
+        if undecided and suggestion.may_be(named):
+            groups[-1].insert(0, named)
+            sums = np.concatenate([part(has, 4 + category, 0, 1), sums], axis=4 + category)
+            # The envelope does not have the card that is shown.
+            for row, shown in enumerate(cards):
+                if shown == named:
+                    part(sums, 4 + category, 0, 1)[row] = 0
     # Exact integers up to here; this division makes them probabilities.
-    joint = sums.reshape(len(weights), *map(len, groups)) / suggestion.position.scale
+    joint = sums.reshape(len(sums), *map(len, groups)) / suggestion.position.scale
     joint = joint.astype(np.float64)
     _remove_excluded(suggestion.constraints.excluded, joint, groups)
     first, second, third = (
@@ -237,6 +274,11 @@ def sum_over_envelopes(
     )
     sizes = first[:, None, None] * second[:, None] * third
     return JointDistribution(refuters, cards, joint, sizes)
+
+
+def part(values: Array, axis: int, start: int, stop: int | None = None) -> Array:
+    """Return the view `start:stop` of one axis."""
+    return values[(slice(None),) * axis + (slice(start, stop),)]
 
 
 def _certain_envelope_card(suggestion: SuggestionWeights, category: int, refuted: bool) -> int:

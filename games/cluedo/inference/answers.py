@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -28,6 +27,8 @@ from games.cluedo.inference.answer_weights import (
     PositionWeights,
     SuggestionWeights,
     entropy_terms,
+    joint_distribution,
+    part,
     sum_over_envelopes,
 )
 from games.cluedo.inference.card_classes import Array, Ints
@@ -48,10 +49,10 @@ class RefutationEntropies:
 
 
 class AnswerDistribution:
-    """Distribution of the answers to one suggestion. All arrays have seven axes.
+    """Distribution of the answers to one suggestion. Weights of hands have five axes.
 
-    The first axis is the seats in the order in which they are asked. For each category follow one
-    axis for the named card and one for the sets of the other cards, see `SuggestionWeights`.
+    The first axis is the seats in the order in which they are asked. For each category follows one
+    axis for the named card, then one for the sets of all other cards, see `SuggestionWeights`.
     """
 
     def __init__(self, position: PositionWeights, triple: Triple) -> None:
@@ -103,47 +104,57 @@ class AnswerDistribution:
         One row per seat and open named card, and one row for the cards that the last seat is known
         to hold, which are alike.
         """
-        suggestion, parts = self._suggestion, list[JointDistribution]()
-        asked = len(suggestion.asked)
+        suggestion, others = self._suggestion, self._other_seats
+        asked, open_ones = suggestion.asked, suggestion.open
         # Split "hands within S" into "without the named card" (n = 0) and "with it" (n = 1).
-        hands = suggestion.within[:asked].copy()
-        for category in suggestion.open:
-            _with_named(hands, category, 1)[...] -= _with_named(hands, category, 0)
+        hands = suggestion.within[: len(asked)].copy()
+        for category in open_ones:
+            part(hands, 1 + category, 1)[...] -= part(hands, 1 + category, 0, 1)
         # Now each hand's matching cards are known: weight by the chance to show one of them.
-        hands *= self._sixths()
-        for category in suggestion.open:
+        hands *= _sixths(len(asked), tuple(hands.shape[1:4]), suggestion.held.bit_count())
+        weights = list[Array]()
+        for category in open_ones:
             # The refuter shows this card. Undo the split for the other two named cards.
-            weights = _with_named(hands, category, 1).copy()
-            _merge_named(weights, [other for other in suggestion.open if other != category])
+            shown = part(hands, 1 + category, 1).copy()
+            _merge_named(shown, [other for other in open_ones if other != category])
             # A hand with the card lies only in sets S that have it (n = 1).
-            weights *= _with_named(self._other_seats, category, 1)
-            shown = (suggestion.named[category],) * asked
-            parts.append(sum_over_envelopes(suggestion, suggestion.asked, shown, weights))
+            shown *= part(others, 1 + category, 1)
+            weights.append(shown)
         if suggestion.held:
             # The last seat shows one of the cards that it certainly holds.
-            _merge_named(hands[-1:], suggestion.open)
-            weights = hands[-1:] * self._other_seats[-1:]
-            last = suggestion.asked[-1:]
-            parts.append(sum_over_envelopes(suggestion, last, (suggestion.held,), weights))
-        return JointDistribution(
-            refuters=tuple(chain(*(part.refuters for part in parts))),
-            cards=tuple(chain(*(part.cards for part in parts))),
-            joint=np.concatenate([part.joint for part in parts]),
-            group_sizes=parts[0].group_sizes,
-        )
+            _merge_named(hands[-1:], open_ones)
+            weights.append(hands[-1:] * others[-1:])
+        refuters, cards = asked * len(open_ones), [suggestion.named[c] for c in open_ones]
+        shown_cards = tuple([card for card in cards for _ in asked])
+        if suggestion.held:
+            refuters, shown_cards = (*refuters, asked[-1]), (*shown_cards, suggestion.held)
+        # All answers at once.
+        rows = np.concatenate([each.reshape(-1, hands.shape[-1]) for each in weights])
+        found = sum_over_envelopes(suggestion, rows)
+        # Sets S without the card that is shown (n = 0) have the weight 0.
+        sums = np.zeros((len(refuters), *hands.shape[1:4], *found.shape[1:]), dtype=found.dtype)
+        answer = row = 0
+        for number, each in enumerate(weights):
+            view = sums[answer : answer + len(each)]
+            if number < len(open_ones):
+                view = part(view, 1 + open_ones[number], 1)
+            ending = row + each.size // hands.shape[-1]
+            view[...] = found[row:ending].reshape(view.shape)
+            answer, row = answer + len(each), ending
+        return joint_distribution(suggestion, refuters, shown_cards, sums)
 
     @cached_property
     def _not_refuted(self) -> JointDistribution | None:
         """The answer that no seat can refute; None if some seat certainly can."""
         suggestion = self._suggestion
-        envelope = suggestion.constraints.holders[-1]
         # Then the envelope holds all named cards that the suggester does not hold itself.
-        possible = all(suggestion.named[c] & envelope.may for c in suggestion.open)
+        possible = all(suggestion.may_be(suggestion.named[c]) for c in suggestion.open)
         if suggestion.held or not possible:
             return None
         # No card is chosen, so the weight is 6 of 6 cases.
-        weights = SIXTHS * self._unable.prod(axis=0)[None]
-        return sum_over_envelopes(suggestion, (), (), weights)
+        weights = SIXTHS * self._unable.prod(axis=0).reshape(1, -1)
+        sums = sum_over_envelopes(suggestion, weights)[:, None, None, None]
+        return joint_distribution(suggestion, (), (), sums)
 
     # Weights of one seat, and of all other seats
 
@@ -152,7 +163,7 @@ class AnswerDistribution:
         """Per seat that may be asked, the weight of its hands without any named card."""
         unable = self._suggestion.within[: len(self._suggestion.asked)]
         for category in self._suggestion.open:
-            unable = _with_named(unable, category, 0)
+            unable = part(unable, 1 + category, 0, 1)
         return unable
 
     @cached_property
@@ -177,27 +188,20 @@ class AnswerDistribution:
             before = before * self._unable[number]
         return others
 
-    def _sixths(self) -> Ints:
-        """Return 6/k for k matching cards of the hand, broadcastable to seven axes.
 
-        Shape (asked, n, 1, n, 1, n, 1): by seat and by which of the named cards the hand has.
-        """
-        suggestion = self._suggestion
-        lengths = [2 if category in suggestion.open else 1 for category in range(3)]
-        # The indices along the axes n are 0 or 1: their sum counts the open named cards held.
-        matching = np.indices((len(suggestion.asked), *lengths))[1:].sum(axis=0)
-        # The last seat also holds these named cards for certain.
-        matching[-1] += suggestion.held.bit_count()
-        # k = 0 is a hand that shows nothing; its weight is not used.
-        sixths: Ints = SIXTHS // np.maximum(matching, 1)
-        return sixths[:, :, None, :, None, :, None]
+@lru_cache(maxsize=1 << 8)
+def _sixths(asked: int, lengths: tuple[int, ...], held: int) -> Ints:
+    """Return 6/k for k matching cards of the hand, broadcastable to five axes.
 
-
-def _with_named(values: Array, category: int, has: int) -> Array:
-    """Return the view for sets that have (1) or lack (0) the named card of a category."""
-    # The pairs of axes (n, s) are the last six, with or without an axis of seats before them.
-    axis = values.ndim - 6 + 2 * category
-    return values[(slice(None),) * axis + (slice(has, has + 1),)]
+    Shape (asked, n, n, n, 1): by seat and by which of the named cards the hand has. The last seat
+    also holds `held` of the named cards for certain.
+    """
+    # The indices along the axes n are 0 or 1: their sum counts the open named cards held.
+    matching = np.indices((asked, *lengths))[1:].sum(axis=0)
+    matching[-1] += held
+    # k = 0 is a hand that shows nothing; its weight is not used.
+    sixths: Ints = SIXTHS // np.maximum(matching, 1)
+    return sixths[..., None]
 
 
 def _merge_named(weights: Array, categories: Sequence[int]) -> None:
@@ -206,7 +210,7 @@ def _merge_named(weights: Array, categories: Sequence[int]) -> None:
     This undoes the subtraction: P(s + 1) = (with the card) + (without it).
     """
     for category in categories:
-        _with_named(weights, category, 1)[...] += _with_named(weights, category, 0)
+        part(weights, 1 + category, 1)[...] += part(weights, 1 + category, 0, 1)
 
 
 class JointAnswers:

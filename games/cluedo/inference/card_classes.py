@@ -294,7 +294,7 @@ def sum_class(sums: Array, axis: ClassAxis) -> Array:
             out[:, choices] = view[:, 0, 1]
         return out
     # Rows t = 0 and t = 1 of the matrix: none, or one given card, in the envelope.
-    signs = _envelope_signs(axis.size).astype(sums.dtype)
+    signs = envelope_signs(axis.size).astype(sums.dtype)
     out[:, :choices] = np.matmul(signs[:1], view)[:, :, 0]
     # Only from choice 0: the envelope has one card of a category.
     if axis.possible:
@@ -303,7 +303,7 @@ def sum_class(sums: Array, axis: ClassAxis) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _envelope_signs(size: int) -> Ints:
+def envelope_signs(size: int) -> Ints:
     """Return the signed weights of index s in `sum_class`, shape (2, size + 1).
 
     Row t = 0 is for no card of the class in the envelope, row t = 1 for one given card:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from games.cluedo.inference.answer_weights import (
     part,
     sum_over_envelopes,
 )
-from games.cluedo.inference.card_classes import Array, Ints
+from games.cluedo.inference.card_classes import Array
 from games.cluedo.inference.constraints import Constraints, card_numbers
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.knowledge import CluedoKnowledge
@@ -104,44 +105,40 @@ class AnswerDistribution:
         One row per seat and open named card, and one row for the cards that the last seat is known
         to hold, which are alike.
         """
-        suggestion, others = self._suggestion, self._other_seats
-        asked, open_ones = suggestion.asked, suggestion.open
-        # Split "hands within S" into "without the named card" (n = 0) and "with it" (n = 1).
-        hands = suggestion.within[: len(asked)].copy()
-        for category in open_ones:
-            part(hands, 1 + category, 1)[...] -= part(hands, 1 + category, 0, 1)
-        # Now each hand's matching cards are known: weight by the chance to show one of them.
-        hands *= _sixths(len(asked), tuple(hands.shape[1:4]), suggestion.held.bit_count())
-        weights = list[Array]()
-        for category in open_ones:
-            # The refuter shows this card. Undo the split for the other two named cards.
-            shown = part(hands, 1 + category, 1).copy()
-            _merge_named(shown, [other for other in open_ones if other != category])
-            # A hand with the card lies only in sets S that have it (n = 1).
+        suggestion = self._suggestion
+        asked, within, held = suggestion.asked, suggestion.within, suggestion.held
+        lengths, others = within.shape[1:4], self._other_seats
+        patterns = within[: len(asked)].reshape(len(asked), prod(lengths), -1)
+        weights, refuters, cards = list[Array](), list[int](), list[int]()
+        for category in suggestion.open:
+            # Shape (asked, n, n, n, s), with n of length 1 for the card that is shown. A hand with
+            # this card lies only in sets S that have it (n = 1).
+            factors = _showing(lengths, category, len(asked), held.bit_count(), within.dtype.char)
+            shown = (factors @ patterns).reshape(part(others, 1 + category, 1).shape)
             shown *= part(others, 1 + category, 1)
             weights.append(shown)
-        if suggestion.held:
+            refuters += asked
+            cards += [suggestion.named[category]] * len(asked)
+        if held:
             # The last seat shows one of the cards that it certainly holds.
-            _merge_named(hands[-1:], open_ones)
-            weights.append(hands[-1:] * others[-1:])
-        refuters, cards = asked * len(open_ones), [suggestion.named[c] for c in open_ones]
-        shown_cards = tuple([card for card in cards for _ in asked])
-        if suggestion.held:
-            refuters, shown_cards = (*refuters, asked[-1]), (*shown_cards, suggestion.held)
+            factors = _showing(lengths, None, len(asked), held.bit_count(), within.dtype.char)[-1]
+            weights.append((factors @ patterns[-1]).reshape(within[:1].shape) * others[-1:])
+            refuters.append(asked[-1])
+            cards.append(held)
         # All answers at once.
-        rows = np.concatenate([each.reshape(-1, hands.shape[-1]) for each in weights])
+        rows = np.concatenate([each.reshape(-1, within.shape[-1]) for each in weights])
         found = sum_over_envelopes(suggestion, rows)
         # Sets S without the card that is shown (n = 0) have the weight 0.
-        sums = np.zeros((len(refuters), *hands.shape[1:4], *found.shape[1:]), dtype=found.dtype)
+        sums = np.zeros((len(refuters), *lengths, *found.shape[1:]), dtype=found.dtype)
         answer = row = 0
-        for number, each in enumerate(weights):
+        for category, each in zip((*suggestion.open, None), weights, strict=False):
             view = sums[answer : answer + len(each)]
-            if number < len(open_ones):
-                view = part(view, 1 + open_ones[number], 1)
-            ending = row + each.size // hands.shape[-1]
+            if category is not None:
+                view = part(view, 1 + category, 1)
+            ending = row + prod(each.shape[:4])
             view[...] = found[row:ending].reshape(view.shape)
             answer, row = answer + len(each), ending
-        return joint_distribution(suggestion, refuters, shown_cards, sums)
+        return joint_distribution(suggestion, tuple(refuters), tuple(cards), sums)
 
     @cached_property
     def _not_refuted(self) -> JointDistribution | None:
@@ -189,28 +186,34 @@ class AnswerDistribution:
         return others
 
 
-@lru_cache(maxsize=1 << 8)
-def _sixths(asked: int, lengths: tuple[int, ...], held: int) -> Ints:
-    """Return 6/k for k matching cards of the hand, broadcastable to five axes.
+@lru_cache(maxsize=1 << 9)
+def _showing(
+    lengths: tuple[int, ...], category: int | None, asked: int, held: int, dtype: str
+) -> Array:
+    """Return the matrices from P(S) to the weights of hands whose seat shows a given card.
 
-    Shape (asked, n, n, n, 1): by seat and by which of the named cards the hand has. The last seat
-    also holds `held` of the named cards for certain.
+    Shape (asked, patterns of n that have the card, patterns of n); a pattern says for each category
+    whether the set S has the named card. The card is that of a category, or for None one of those
+    that the last seat certainly holds, `held` of the named cards.
     """
-    # The indices along the axes n are 0 or 1: their sum counts the open named cards held.
-    matching = np.indices((asked, *lengths))[1:].sum(axis=0)
-    matching[-1] += held
-    # k = 0 is a hand that shows nothing; its weight is not used.
-    sixths: Ints = SIXTHS // np.maximum(matching, 1)
-    return sixths[..., None]
-
-
-def _merge_named(weights: Array, categories: Sequence[int]) -> None:
-    """Turn hands with or without the named cards into hands within a set, in place.
-
-    This undoes the subtraction: P(s + 1) = (with the card) + (without it).
-    """
-    for category in categories:
-        part(weights, 1 + category, 1)[...] += part(weights, 1 + category, 0, 1)
+    patterns = list(np.ndindex(*lengths))
+    within = [each for each in patterns if category is None or each[category]]
+    factors = np.zeros((asked, len(within), len(patterns)), dtype=np.int64)
+    for row, sets in enumerate(within):
+        # The hands within S by the named cards x that they have: one of k cards is shown.
+        for hand in patterns:
+            if any(x > n for x, n in zip(hand, sets, strict=True)) or hand not in within:
+                continue
+            for seat in range(asked):
+                k = max(1, sum(hand) + (held if seat == asked - 1 else 0))
+                # Inclusion and exclusion over the sets between: exactly the cards x.
+                for column, subset in enumerate(patterns):
+                    if all(y <= x for x, y in zip(hand, subset, strict=True)):
+                        sign = (-1) ** (sum(hand) - sum(subset))
+                        factors[seat, row, column] += sign * (SIXTHS // k)
+    factors = factors.astype(dtype)
+    factors.setflags(write=False)
+    return factors
 
 
 class JointAnswers:

@@ -127,6 +127,15 @@ class SuggestionWeights:
         ]
         self.within = self._split([kinds[c] if c in self.open else None for c in range(3)])
 
+    @cached_property
+    def choices(self) -> list[Array]:
+        """Per category, the matrix of `sum_over_envelopes`."""
+        dtype = self.within.dtype.char
+        return [
+            _choices(tuple([(c.bit_count(), self.may_be(c)) for c in classes if c]), dtype)
+            for classes in self.classes
+        ]
+
     def may_be(self, cards: int) -> bool:
         """Return whether the envelope may hold one of these cards."""
         return bool(cards & self.constraints.holders[-1].may)
@@ -196,13 +205,7 @@ def sum_over_envelopes(suggestion: SuggestionWeights, weights: Array) -> Array:
     Shape (rows, s) in, (rows, choices, choices, choices) out, an axis per category. Choice 0 is an
     envelope with none of these cards, the next ones a card of each class that it may hold.
     """
-    first, second, third = [
-        _choices(
-            tuple([(cards.bit_count(), suggestion.may_be(cards)) for cards in classes if cards]),
-            weights.dtype.char,
-        )
-        for classes in suggestion.classes
-    ]
+    first, second, third = suggestion.choices
     # One category after the other, from the last on.
     sums = weights.reshape(-1, third.shape[1]) @ third.T
     sums = second @ sums.reshape(-1, second.shape[1], len(third))
@@ -238,42 +241,44 @@ def joint_distribution(
         suggestion: The suggestion that is answered.
         refuters: Per answer, the seat that shows a card; empty if no seat can refute.
         cards: Per answer, the set of the card that is shown.
-        sums: Shape (answers, n, n, n, choices, choices, choices), in sixths. If n has length 1 for
-            an unknown named card, that card is in the envelope, because no seat refutes.
+        sums: Shape (answers, n, n, n, choices, choices, choices), in sixths; may be changed. If n
+            has length 1 for an unknown named card, that card is in the envelope, because no seat
+            refutes. If a seat shows it, choice 0 and sets without it (n = 0) have the sum 0.
     """
     groups = list[list[int]]()
     for category in range(3):
-        held = _certain_envelope_card(suggestion, category, refuted=bool(refuters))
+        held = certain_envelope_card(suggestion, category, refuted=bool(refuters))
         named = suggestion.named[category]
-        # A named card that may be anywhere is summed like a class of one card:
-        #   it is not in the envelope: with it - without it; it is: only the sets that have it.
-        has = part(sums, 1 + category, -1)
         undecided = sums.shape[1 + category] == 2
-        lacks = has - part(sums, 1 + category, 0, 1) if undecided else has
-        if held:
-            # Its card is not among the unknown ones.
-            groups.append([held])
-            sums = part(lacks, 4 + category, 0, 1)
-            continue
-        # The envelope has a card of each category.
-        groups.append([c for c in suggestion.classes[category] if suggestion.may_be(c)])
-        sums = part(lacks, 4 + category, 1)
-        if undecided and suggestion.may_be(named):
-            groups[-1].insert(0, named)
-            sums = np.concatenate([part(has, 4 + category, 0, 1), sums], axis=4 + category)
-            # The envelope does not have the card that is shown.
-            for row, shown in enumerate(cards):
-                if shown == named:
-                    part(sums, 4 + category, 0, 1)[row] = 0
+        group = [c for c in suggestion.classes[category] if suggestion.may_be(c)]
+        # Of the choices 0, 1, ...: only 0 if the card is known, else one card of the category.
+        used = slice(0, 1) if held else slice(1, None)
+        if undecided:
+            # A named card that may be anywhere is summed like a class of one card:
+            #   it is not in the envelope: with it - without it; it is: only the sets that have it.
+            has, lacks = part(sums, 1 + category, 1), part(sums, 1 + category, 0, 1)
+            part(has, 4 + category, used.start, used.stop)[...] -= part(
+                lacks, 4 + category, used.start, used.stop
+            )
+            sums = has
+            if not held and suggestion.may_be(named):
+                group, used = [named, *group], slice(0, None)
+        sums = part(sums, 4 + category, used.start, used.stop)
+        groups.append([held] if held else group)
     # Exact integers up to here; this division makes them probabilities.
     joint = sums.reshape(len(sums), *map(len, groups)) / suggestion.position.scale
-    joint = joint.astype(np.float64)
+    joint = joint.astype(np.float64, copy=False)
     _remove_excluded(suggestion.constraints.excluded, joint, groups)
-    first, second, third = (
-        np.array([held.bit_count() for held in group], dtype=np.float64) for group in groups
-    )
-    sizes = first[:, None, None] * second[:, None] * third
+    sizes = _group_sizes(*(tuple([held.bit_count() for held in group]) for group in groups))
     return JointDistribution(refuters, cards, joint, sizes)
+
+
+@lru_cache(maxsize=1 << 10)
+def _group_sizes(first: tuple[int, ...], second: tuple[int, ...], third: tuple[int, ...]) -> Floats:
+    """Return the products of the sizes of three groups, one for each category."""
+    return reduce(
+        np.multiply.outer, [np.array(g, dtype=np.float64) for g in (first, second, third)]
+    )
 
 
 def part(values: Array, axis: int, start: int, stop: int | None = None) -> Array:
@@ -281,7 +286,7 @@ def part(values: Array, axis: int, start: int, stop: int | None = None) -> Array
     return values[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def _certain_envelope_card(suggestion: SuggestionWeights, category: int, refuted: bool) -> int:
+def certain_envelope_card(suggestion: SuggestionWeights, category: int, refuted: bool) -> int:
     """Return the card of this category in the envelope, as a set, if it is certain, else 0."""
     # All other seats lack the card and the suggester does not hold an unknown card.
     if not refuted and category in suggestion.open:

@@ -27,6 +27,7 @@ from games.cluedo.inference.answer_weights import (
     JointDistribution,
     PositionWeights,
     SuggestionWeights,
+    certain_envelope_card,
     entropy_terms,
     joint_distribution,
     part,
@@ -128,15 +129,18 @@ class AnswerDistribution:
         # All answers at once.
         rows = np.concatenate([each.reshape(-1, within.shape[-1]) for each in weights])
         found = sum_over_envelopes(suggestion, rows)
-        # Sets S without the card that is shown (n = 0) have the weight 0.
         sums = np.zeros((len(refuters), *lengths, *found.shape[1:]), dtype=found.dtype)
         answer = row = 0
         for category, each in zip((*suggestion.open, None), weights, strict=False):
             view = sums[answer : answer + len(each)]
             if category is not None:
+                # Sets S without the card that is shown (n = 0) keep the weight 0.
                 view = part(view, 1 + category, 1)
             ending = row + prod(each.shape[:4])
             view[...] = found[row:ending].reshape(view.shape)
+            if category is not None and not certain_envelope_card(suggestion, category, True):
+                # The envelope does not have the card that is shown.
+                part(view, 4 + category, 0, 1)[...] = 0
             answer, row = answer + len(each), ending
         return joint_distribution(suggestion, tuple(refuters), tuple(cards), sums)
 

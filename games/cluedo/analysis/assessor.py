@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from arena import Action, Assessment, Outcome, Ply
 from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import (
+    REFUTATIONS,
     AccusationOpportunity,
     SeatHistory,
     judge_accusation,
@@ -24,6 +25,7 @@ from games.cluedo.analysis.judgements import (
     judge_suggestion,
     judge_turn,
     judge_unused_certainty,
+    refutation_kind,
 )
 from games.cluedo.analysis.position_analysis import (
     KnowledgeFacts,
@@ -89,7 +91,8 @@ class CluedoAssessor:
         self._state = CluedoState(game)
         self._assessed = range(game.num_players) if players is None else sorted(players)
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
-        known = range(game.num_players) if self._wants("refutation") else self._assessed
+        judged = any(map(self._wants, REFUTATIONS))
+        known = range(game.num_players) if judged else self._assessed
         self._seats = {
             player: SeatHistory(CluedoKnowledge(game, player), SeenCards(game, player))
             for player in known
@@ -117,10 +120,12 @@ class CluedoAssessor:
                     assessments.append(judge_suggestion(ply, seat, self._pending.facts))
             elif isinstance(action, Accuse) and ply.player in self._seats:
                 self._seats[ply.player].accused = True
-        if isinstance(action, Show) and self._wants("refutation", ply.player):
-            assert self._pending is not None
-            answers, choices = self._pending.answers, self._state.choices
-            assessments.append(judge_refutation(ply, action, answers, choices))
+        if isinstance(action, Show):
+            choices = self._state.choices
+            if self._wants(refutation_kind(choices), ply.player):
+                assert self._pending is not None
+                answers = self._pending.answers
+                assessments.append(judge_refutation(ply, action, answers, choices))
         # From here on the state is that after the ply.
         self._advance(ply)
         # The answer is complete as soon as no card has to be shown.
@@ -252,15 +257,12 @@ class CluedoAssessor:
     def _pending_question(self, ply: Ply, suggestion: Suggest) -> PendingQuestion | None:
         """Return the values of a question; None if no wanted assessment needs them."""
         assessed = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
+        shown = self._state.refutations_of(suggestion.triple)
         if not assessed and not any(
-            self._wants("refutation", seat) for seat in self._refuters(suggestion)
+            self._wants(refutation_kind(cards), seat) for seat, cards in shown
         ):
             return None
         analysis = self._position_analysis(ply.player)
         answers = analysis.answers(suggestion.triple)
         facts = analysis.suggestion(suggestion, answers) if assessed else None
         return PendingQuestion(ply, answers, facts)
-
-    def _refuters(self, suggestion: Suggest) -> list[int]:
-        """Return the seats that will show a card."""
-        return [seat for seat, _ in self._state.refutations_of(suggestion.triple)]

@@ -124,6 +124,7 @@ WRITERS: dict[str, Callable[[Facts], Comment | None]] = {
     "accusation": _accusation,
     "missed accusation": _missed_accusation,
     "refutation": _refutation,
+    "forced refutation": _refutation,
     "unused certainty": _unused_certainty,
 }
 

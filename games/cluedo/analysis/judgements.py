@@ -221,6 +221,15 @@ def judge_answer(question: Ply, facts: SuggestionFacts, after: float) -> Assessm
     return Assessment(question.number, question.player, "answer", answer.model_dump(), measurements)
 
 
+REFUTATIONS = ("refutation", "forced refutation")
+"""Kinds of assessments of a shown card: with a choice among several cards, and without."""
+
+
+def refutation_kind(choices: Sequence[str]) -> str:
+    """Return the kind of a refutation by the cards that could be shown."""
+    return REFUTATIONS[len(choices) == 1]
+
+
 def judge_refutation(
     ply: Ply, action: Show, answers: AnswerDistribution | JointAnswers, choices: Sequence[str]
 ) -> Assessment:
@@ -237,7 +246,8 @@ def judge_refutation(
         at_random = sum(leaks.values()) / len(leaks) - facts.least
         if at_random > NEGLIGIBLE:
             measurements["leak_ratio"] = WeightedSum(excess, at_random)
-    return Assessment(ply.number, ply.player, "refutation", facts.model_dump(), measurements)
+    kind = refutation_kind(choices)
+    return Assessment(ply.number, ply.player, kind, facts.model_dump(), measurements)
 
 
 # Values of decisions, for credit in training
@@ -253,9 +263,9 @@ def _accusation_value(assessment: Assessment) -> float:
     return 2 * AccusationFacts.model_validate(assessment.facts).probability - 1
 
 
-def _refutation_value(assessment: Assessment) -> float | None:
+def _refutation_value(assessment: Assessment) -> float:
     facts = RefutationFacts.model_validate(assessment.facts)
-    return facts.least - facts.leaked if facts.choices > 1 else None
+    return facts.least - facts.leaked
 
 
 DECISION_KINDS = {

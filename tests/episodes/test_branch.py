@@ -426,7 +426,7 @@ def test_facts_of_moves_are_those_of_the_game(parents: dict[str, Replay]) -> Non
             each.ply: each.facts
             for walked in parent.walk()
             for each in assessor.ply(walked.ply)
-            if each.kind in {"suggestion", "accusation", "refutation"}
+            if each.kind in {"suggestion", "accusation", "refutation", "forced refutation"}
         }
         appraised = [each for each in found if each.facts_of_played]
         assert appraised

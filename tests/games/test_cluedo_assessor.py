@@ -23,6 +23,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
 from games.cluedo.analysis.assessor import CluedoAssessor
+from games.cluedo.analysis.judgements import REFUTATIONS
 from games.cluedo.analysis.measures import MEASURES
 from games.cluedo.analysis.position_analysis import break_even
 from games.cluedo.game import Cluedo
@@ -228,7 +229,7 @@ def test_showing_a_card_again_tells_least() -> None:
 
 def test_showing_the_only_card_is_no_choice() -> None:
     refutation = only(
-        judged(Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock")), "refutation"
+        judged(Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock")), "forced refutation"
     )
     assert refutation.facts["choices"] == 1
     assert set(refutation.measurements) == {"leaked"}
@@ -362,7 +363,7 @@ def test_what_holds_in_any_game(seed: int) -> None:
             assert numbers["best"] <= numbers["entropy_before"] + 1e-9
         if each.kind == "answer":
             assert numbers["entropy_before"] - numbers["gained"] == numbers["entropy_after"] >= 0
-        if each.kind == "refutation":
+        if each.kind in REFUTATIONS:
             assert numbers["leaked"] >= numbers["least"]
         if each.kind == "accusation" and facts["provable"]:
             assert facts["correct"] == (facts["probability"] == 1.0)
@@ -447,6 +448,7 @@ def test_from_a_replay(tmp_path: Path) -> None:
         (None, ("turn",)),
         (None, ("beliefs",)),
         ((0,), ("refutation",)),
+        ((0,), ("forced refutation",)),
         ((2,), ("suggestion",)),
         ((1,), ("answer",)),
         ((1, 2), ("accusation", "knowledge")),
@@ -494,6 +496,9 @@ def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts("knowledge", "accusation") <= 3 + math.log2(len(moves))
     ends = sum(ply.player == 0 and isinstance(ply.decision.action, EndTurn) for ply in moves)
     assert counts("missed accusation") <= ends < len(moves) / 4
+    shown = sum(ply.player == 0 and isinstance(ply.decision.action, Show) for ply in moves)
+    choices = counts("refutation")
+    assert choices + counts("forced refutation") == shown and choices < shown / 2
 
 
 def test_what_an_accusation_reveals_is_no_deduction() -> None:
@@ -525,3 +530,4 @@ def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:
     episode = asyncio.run(play(Match(game, (), 1, max_turns=2), agents))
     found = assess(game, episode.plies, episode.outcome)
     assert sum(each.kind == "turn" for each in found) == episode.turns
+

@@ -128,7 +128,7 @@ def test_games_that_are_cut_off_give_the_same_measures() -> None:
     """Play is equal, move by move; only the length of the games differs."""
     kinds = (
         *("turn", "suggestion", "skipped question", "answer"),
-        *("refutation", "accusation", "missed accusation"),
+        *("refutation", "forced refutation", "accusation", "missed accusation"),
     )
     early, later, full = (measured(Novice, Patient, 80, kinds, end) for end in (6, 12, math.inf))
     for name in ("leaked", "bits", "bits_per_turn", "efficiency"):

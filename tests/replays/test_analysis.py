@@ -305,7 +305,7 @@ def test_comments_say_from_when_on_they_may_be_shown() -> None:
     asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
     analysis = known_analysis(END, asked, Show("Miss Scarlett"), END)
     found = [(each["ply"], each["visible_from"], each["kind"]) for each in analysis.comments()]
-    assert found == [(2, 3, "suggestion"), (3, 4, "refutation"), (2, 4, "answer")]
+    assert found == [(2, 3, "suggestion"), (3, 4, "forced refutation"), (2, 4, "answer")]
     analysis = ReplayAnalysis(recorded(GAMES[0], random_game(GAMES[0])))
     comments = list(analysis.comments())
     places = [each["visible_from"] for each in comments]

@@ -530,4 +530,3 @@ def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:
     episode = asyncio.run(play(Match(game, (), 1, max_turns=2), agents))
     found = assess(game, episode.plies, episode.outcome)
     assert sum(each.kind == "turn" for each in found) == episode.turns
-

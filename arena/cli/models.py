@@ -41,7 +41,17 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
     missing = sorted(FETCHABLE.keys() - {model.folder.name for model in found})
     fetchable = {name: f"arena models fetch {name}" for name in missing}
     code = flags.show(
-        {"models": [model.to_json() for model in found], "fetchable": {**fetchable}},
+        {
+            "models": [
+                model.to_json()
+                | {
+                    "training_bytes": _training_bytes(model),
+                    "lora_training_bytes": _training_bytes(model, lora_rank=8),
+                }
+                for model in found
+            ],
+            "fetchable": {**fetchable},
+        },
         [_table(found)],
     )
     if not flags.as_json:
@@ -49,6 +59,16 @@ def models_command(ctx: typer.Context, flags: RunsFlags) -> int:
             model = FETCHABLE[name]
             echo(f"{command}: {model.title} ({model.license}), {model.megabytes} MB to download")
     return code
+
+
+def _training_bytes(model: LocalModel, lora_rank: int = 0) -> int | None:
+    """Return the most memory of `arena train` with its defaults; None if it cannot be used."""
+    from trainers.config.config import TrainConfig
+    from trainers.hosts.footprint import footprint
+
+    if model.fault:
+        return None
+    return footprint(model.folder, TrainConfig(lora_rank=lora_rank)).memory_bytes
 
 
 def _table(found: Sequence[LocalModel]) -> Grid:
@@ -60,7 +80,7 @@ def _table(found: Sequence[LocalModel]) -> Grid:
     rows = []
     for model in found:
         architecture = model.architecture
-        needs = (model.sampling_bytes, model.training_bytes)
+        needs = (model.sampling_bytes, _training_bytes(model))
         rows.append(
             (
                 f"{model.name}: {model.fault}" if model.fault else model.name,

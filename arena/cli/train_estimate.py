@@ -9,9 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arena.cli.terminal import echo, print_grids
+from arena.core.text import size_text
 from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
+from trainers.hosts.embedded import EmbeddedHost
+from trainers.hosts.footprint import Footprint
 from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
 from trainers.rewards import TermSummary
@@ -45,18 +48,20 @@ def print_plan(
     credit, rewards = credited_rewards(config, game)
     terms = [*rewards.describe(), *credit.describe(game)]
     workload = estimate(config)
-    if json_wanted:
-        print(json.dumps(_as_json(resolved, plan, host, terms, workload)))
-    else:
-        print_grids([_settings(resolved), _rewards(terms)])
-        echo(f"Experiment: {plan}")
-        echo(f"Host: {host.name}. {host.reason}")
-        echo(f"Work: {workload}")
-    check_config(config, settings, plan.done)
     # A fresh run gets an empty folder, so the files of the old run do not matter.
     fresh = plan.start == "fresh"
     folder = free_name(plan.files.folder) if fresh else plan.files.folder
     trainer = catalog().load("host", config.trainer_host)(HostRequest(config, folder, settings))
+    needed = trainer.footprint() if isinstance(trainer, EmbeddedHost) else None
+    if json_wanted:
+        needs = {"footprint": None if needed is None else asdict(needed)}
+        print(json.dumps(_as_json(resolved, plan, host, terms, workload) | needs))
+    else:
+        print_grids([_settings(resolved), _rewards(terms), *([_needs(needed)] if needed else [])])
+        echo(f"Experiment: {plan}")
+        echo(f"Host: {host.name}. {host.reason}")
+        echo(f"Work: {workload}")
+    check_config(config, settings, plan.done)
     trainer.preflight()
 
 
@@ -96,6 +101,20 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return "–" if value is None or value == "" else str(value)
+
+
+def _needs(needed: Footprint) -> Grid:
+    parts = [
+        ("memory", needed.memory, needed.memory_bytes),
+        ("disk", needed.disk, needed.disk_bytes),
+    ]
+    rows = [
+        (place, name, size_text(size))
+        for place, sizes, total in parts
+        for name, size in [*sizes.items(), ("together", total)]
+    ]
+    rows.append(("disk", "each further checkpoint", size_text(needed.step)))
+    return Grid("Memory and disk, at most", ("place", "what for", "size"), rows)
 
 
 def _rewards(terms: Sequence[TermSummary]) -> Grid:

@@ -28,6 +28,11 @@ contexts."""
 KV_CACHE_BYTES = 2**30
 """Address space of the KV cache; only the parts that are written occupy memory on a CPU. One
 context is reserved even if it needs more."""
+SERVED_BYTES = 2**30
+"""Weights of training steps that stay loaded for answers; the least recently used step goes first,
+and two stay whatever their size."""
+SCORED_LOGITS = 2**24
+"""Logits that are in memory at once in training: 64 MiB, about four times that with gradients."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from backends.embedded.architecture import (
 )
 
 LIBRARIES_BYTES = 350_000_000
-"""Memory of a process that has imported arena, torch and, for training, transformers."""
+"""Memory of a process that has imported arena and torch."""
 FLOAT = 4
 """Bytes of a weight: the sampler and the learner compute in float32, whatever the file holds."""
 
@@ -72,24 +72,6 @@ class LocalModel:
         weights = FLOAT * self.architecture.parameters + self.file_bytes
         return LIBRARIES_BYTES + weights + max(KV_CACHE_BYTES, chat)
 
-    @property
-    def training_bytes(self) -> int | None:
-        """Return the most memory of `arena train` with all weights, without activations."""
-        # The learner's weights, gradients and Adam's two moments; in the sampler the newest step
-        # and the starting policy; one copy on its way there and to the file.
-        return self._training_bytes(4 + 2 + 1)
-
-    @property
-    def lora_training_bytes(self) -> int | None:
-        """Return the same with a LoRA adapter, which itself is small."""
-        # The learner's base weights, and merged with the adapter in each step; then as above.
-        return self._training_bytes(2 + 2 + 1)
-
-    def _training_bytes(self, copies: int) -> int | None:
-        if self.architecture is None or self.sampling_bytes is None:
-            return None
-        return self.sampling_bytes + copies * FLOAT * self.architecture.parameters
-
     def to_json(self) -> dict[str, JsonValue]:
         """Return the fields for `--json`; unknown ones are null."""
         architecture = self.architecture
@@ -103,8 +85,6 @@ class LocalModel:
             "context": architecture.context if architecture else None,
             "file_bytes": self.file_bytes,
             "sampling_bytes": self.sampling_bytes,
-            "lora_training_bytes": self.lora_training_bytes,
-            "training_bytes": self.training_bytes,
             "fault": self.fault or None,
         }
 

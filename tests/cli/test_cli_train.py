@@ -282,6 +282,21 @@ def test_a_key_in_the_url_of_a_server_is_not_repeated(
         assert "sk-planted" not in captured.err and "key" in captured.err
 
 
+def test_a_model_that_does_not_fit_is_refused(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = "cluedo --text-level deductions --host embedded --base-model clue-tiny"
+    needed = dry(flags, capsys)["footprint"]
+    assert needed["memory"]["optimizer"] == 2 * needed["memory"]["weights"] == 2 * needed["step"]
+    total = sum(needed["memory"].values())
+    monkeypatch.setattr("trainers.hosts.footprint._memory", lambda _: (total - 1, "GPU 0"))
+    for dry_run in (["--dry-run"], []):
+        assert run(["train", *flags.split(), *dry_run]) == 2
+        captured = capsys.readouterr()
+        assert "GPU 0 has" in captured.err.splitlines()[-1]
+        assert ("Memory and disk, at most" in captured.out) is bool(dry_run)
+
+
 def test_a_dry_run_for_people(capsys: Output) -> None:
     flags = (
         "cluedo --text-level events --host embedded --seats all --set epochs=3 "

@@ -12,6 +12,7 @@ from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import OWNED_SERVERS
+from trainers.hosts.footprint import Footprint, check_fits, footprint
 from trainers.hosts.host import KEYWORDS, HostRequest, StepSettings, train_arguments
 from trainers.hosts.selection import base_checkpoint, check_device
 from trainers.runs.records import RunFiles
@@ -50,13 +51,23 @@ class EmbeddedHost:
         require("the embedded host", PACKAGES, "train")
         config = self._request.config
         # The model from scratch is made after the preflight, so its files do not exist yet.
-        if config.base_model != SCRATCH:
-            base_checkpoint(config.base_model)
         check_device(config.device)
+        if needed := self.footprint():
+            check_fits(needed, config, self._request.folder)
         if config.server in OWNED_SERVERS:
             check_own_server(config)
         elif config.server:
             check_servers(self._request)
+
+    def footprint(self) -> Footprint | None:
+        """Return the memory and disk that the run needs; None before its base model is made.
+
+        Raises UsageError as `base_checkpoint` does.
+        """
+        config = self._request.config
+        if config.base_model == SCRATCH:
+            return None
+        return footprint(base_checkpoint(config.base_model), config)
 
     def train_settings(self) -> TrainSettings:
         """Return the settings of the update that the config means."""

@@ -17,6 +17,7 @@ from shutil import rmtree
 from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
+from backends.embedded.architecture import SERVED_BYTES
 from backends.embedded.layers import merged
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.imitation import expert_sequences, imitate
@@ -24,9 +25,6 @@ from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions, sampl
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.trajectory import TrajectoryGroup
-
-SERVED_BYTES = 2**30
-"""Bytes of weights that stay loaded for answers; the least recently used step goes first."""
 
 ReadSequences = Callable[[], Sequence[TokenSequence]]
 """Return the sequences of one step."""

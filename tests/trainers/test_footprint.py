@@ -1,0 +1,100 @@
+"""Memory and disk of a run: the estimate beside what a process takes, and refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tiny_model import build_tiny_model
+
+from arena.core.errors import UsageError
+from trainers.config.config import TrainConfig
+from trainers.hosts.footprint import Footprint, check_fits, footprint
+
+MODEL: dict[str, Any] = {
+    "layers": 6, "width": 512, "heads": 8, "kv_heads": 2, "head_dim": 64, "inner": 2048,
+    "vocabulary": 4_000,
+}  # fmt: skip
+"""24 million weights: 96 MB."""
+STEP = """
+import asyncio, json, random, resource, sys
+from pathlib import Path
+import torch
+from trainers.algorithms.lora import Lora
+from trainers.algorithms.sequences import TokenSequence
+from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
+
+folder, rank, checkpointing = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
+rng = random.Random(0)
+rows = [[rng.randrange(3, 3000) for _ in range(512)] for _ in range(4)]
+sequences = [
+    TokenSequence(n, n // 2, ids, [*range(100, 400)], [-1.0] * 300, [], 1.0, n, [(-1.0) ** n] * 300)
+    for n, ids in enumerate(rows)
+]
+trainer = EmbeddedTrainer(
+    folder.parent / "checkpoints", folder, device="cpu", lora=Lora(rank, 8.0) if rank else None
+)
+trainer.open()
+settings = TrainSettings(threads=1, tokens_per_batch=2048, gradient_checkpointing=checkpointing)
+asyncio.run(trainer.train_sequences(lambda: sequences, settings))
+disk = sum(path.stat().st_size for path in trainer.checkpoint(1).rglob("*") if path.is_file())
+print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, disk]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the peak memory of a process is not known")
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"lora_rank": 8}, {"gradient_checkpointing": True}],
+    ids=["all weights", "lora", "recomputed"],
+)
+def test_the_estimate_is_near_what_a_step_takes(tmp_path: Path, settings: dict[str, Any]) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", **MODEL)
+    config = TrainConfig(tokens_per_batch=2048, steps=1, **settings)
+    needed = footprint(folder, config)
+    command = [STEP, f"{folder}", f"{config.lora_rank}", f"{config.gradient_checkpointing}"]
+    done = subprocess.run([sys.executable, "-c", *command], check=False, capture_output=True,
+                          text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    measured, disk = json.loads(done.stdout.splitlines()[-1])
+    # No game was played, so the cache of keys and values is address space only.
+    expected = needed.memory_bytes - needed.memory["cache of keys and values"]
+    assert 0.75 < expected / measured < 1.5, (expected, measured, needed)
+    # Beside the tokenizer.
+    assert disk == pytest.approx(3 * needed.step, abs=3e5)
+
+
+def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = TrainConfig(device="cpu")
+    check_fits(Footprint({"weights": 10**6}, {"checkpoints": 10**5}, 0), config, tmp_path / "run")
+    memory = psutil.virtual_memory().total
+    large = Footprint({"optimizer": memory, "weights": 10**9}, {}, 0)
+    with pytest.raises(UsageError, match=r"this machine has .* part is optimizer .*: try --lora-"):
+        check_fits(large, config, tmp_path)
+    free = shutil.disk_usage(tmp_path).free
+    with pytest.raises(UsageError, match=r"checkpoints need about .* are free in .*keep_pool=1"):
+        check_fits(Footprint({}, {"checkpoints": 2 * free}, 0), config, tmp_path / "run")
+
+
+def test_parts_follow_the_settings(tmp_path: Path) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", **MODEL)
+
+    def of(**settings: Any) -> Footprint:
+        return footprint(folder, TrainConfig(**settings))
+
+    plain, adapter = of(), of(lora_rank=8)
+    assert plain.memory["optimizer"] == 2 * plain.memory["weights"] == 2 * plain.step
+    assert (
+        adapter.step < plain.step / 20
+        and "reference policy" not in of(lora_rank=8, kl_coef=0.1).memory
+    )
+    assert of(kl_coef=0.1).memory["reference policy"] == plain.memory["weights"]
+    assert of(precision="bf16").memory["activations"] < plain.memory["activations"]
+    assert of(gradient_checkpointing=True).memory["activations"] < plain.memory["activations"] / 2
+    assert of(keep_gb=0.2).disk["checkpoints"] < plain.disk["checkpoints"]

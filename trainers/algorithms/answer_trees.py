@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from backends.embedded.architecture import Architecture
+from trainers.algorithms.batching import TokenTree
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
 
@@ -46,11 +47,11 @@ class AnswerTrees:
         order = sorted(range(len(answers)), key=lambda number: [*answers[number].prompt])
         passes = [_Pass()]
         for number in order:
-            if len(passes[-1].tokens) >= rows:
+            if passes[-1].rows >= rows:
                 passes.append(_Pass())
             passes[-1].add(number, answers[number])
         self._trees = [each.pack() for each in passes]
-        self.rows = sum(len(each.tokens) for each in passes)
+        self.rows = sum(each.rows for each in passes)
         """Rows of all passes together."""
 
     @torch.no_grad()
@@ -80,57 +81,46 @@ class _Pass:
     """Rows of a pass that is being filled, tree by tree."""
 
     def __init__(self) -> None:
-        self.tokens: list[int] = []
+        self._tokens: list[int] = []
         self._positions: list[int] = []
-        self._parents: list[int] = []
-        """Number of the row above; -1 for the first token of a chat."""
         self._spans: list[SequenceSpan] = []
-        self._start = self._first_prediction = 0
-        self._path: list[int] = []
-        """Rows of the last sequence."""
+        self._tree = TokenTree()
+        self._first_prediction = 0
+        """Of the tree."""
         self._prediction_rows: list[int] = []
         self._targets: list[int] = []
         self._answers: list[int] = []
 
+    @property
+    def rows(self) -> int:
+        """Return the number of rows so far."""
+        return len(self._tokens) + len(self._tree.tokens)
+
     def add(self, number: int, answer: ScoredAnswer) -> None:
         """Add the rows of a prompt and its answer that the tree does not have yet."""
-        if len(self.tokens) - self._start >= TREE_ROWS:
+        if len(self._tree.tokens) >= TREE_ROWS:
             self._close_tree()
         # The token that ends an answer predicts nothing: no row.
-        ids = [*answer.prompt, *answer.answer[:-1]]
-        shared = 0
-        for row, token in zip(self._path, ids, strict=False):
-            if self.tokens[row] != token:
-                break
-            shared += 1
-        del self._path[shared:]
-        for position in range(shared, len(ids)):
-            self._parents.append(self._path[-1] if self._path else -1)
-            self._path.append(len(self.tokens))
-            self.tokens.append(ids[position])
-            self._positions.append(position)
-        self._prediction_rows += self._path[len(answer.prompt) - 1 :]
+        path = self._tree.add([*answer.prompt, *answer.answer[:-1]])
+        start = len(self._tokens)
+        self._prediction_rows += [start + row for row in path[len(answer.prompt) - 1 :]]
         self._targets += answer.answer
         self._answers += [number] * len(answer.answer)
 
     def _close_tree(self) -> None:
-        start, end = self._start, len(self.tokens)
-        # A row sees itself and what the row above it sees.
-        sees = torch.eye(end - start, dtype=torch.bool)
-        for row in range(start, end):
-            if self._parents[row] >= 0:
-                sees[row - start] |= sees[self._parents[row] - start]
+        start, tree = len(self._tokens), self._tree
+        self._tokens += tree.tokens
+        self._positions += tree.positions
+        own = slice(start, len(self._tokens))
         predictions = slice(self._first_prediction, len(self._prediction_rows))
-        self._spans.append(
-            SequenceSpan(slice(start, start), slice(start, end), True, predictions, sees)
-        )
-        self._start, self._first_prediction, self._path = end, predictions.stop, []
+        self._spans.append(SequenceSpan(slice(start, start), own, True, predictions, tree.sees()))
+        self._tree, self._first_prediction = TokenTree(), predictions.stop
 
     def pack(self) -> AnswerTree:
         """Return the pass."""
         self._close_tree()
         packed = PackedSequences(
-            torch.tensor(self.tokens),
+            torch.tensor(self._tokens),
             torch.tensor(self._positions),
             self._spans,
             torch.tensor(self._prediction_rows),

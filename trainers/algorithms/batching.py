@@ -9,8 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import torch
+from torch import Tensor
 
 from trainers.algorithms.loss import TokenTargets, normalise
 from trainers.algorithms.network import PackedSequences, SequenceSpan
@@ -25,16 +27,60 @@ class MicroBatch:
     targets: TokenTargets
 
 
+class TokenTree:
+    """Rows of sequences as a prefix tree (trie): what one shares with the one before is one row.
+
+    Each row attends to itself and the rows above it: its numbers are those of the sequence alone.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.positions: list[int] = []
+        self._parents: list[int] = []
+        """Number of the row above; -1 for the first token."""
+        self._path: list[int] = []
+        """Rows of the last sequence."""
+
+    def shared(self, ids: Sequence[int]) -> int:
+        """Return how many of these tokens have rows of the last sequence."""
+        pairs = zip(self._path, ids, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: self.tokens[pair[0]] == pair[1], pairs))
+
+    def add(self, ids: Sequence[int]) -> list[int]:
+        """Add the rows that are missing; returns the row of each token."""
+        shared = self.shared(ids)
+        del self._path[shared:]
+        for position in range(shared, len(ids)):
+            self._parents.append(self._path[-1] if self._path else -1)
+            self._path.append(len(self.tokens))
+            self.tokens.append(ids[position])
+            self.positions.append(position)
+        return list(self._path)
+
+    def sees(self) -> Tensor:
+        """Return which rows each row attends to: bool [rows, rows]."""
+        sees = torch.eye(len(self.tokens), dtype=torch.bool)
+        for row, parent in enumerate(self._parents):
+            if parent >= 0:  # Rows come after the row above them, whose line is complete.
+                sees[row] |= sees[parent]
+        return sees
+
+
 @dataclass(frozen=True, slots=True)
 class PrefixGroup:
-    """Sequences of one group with a common prefix, which is computed once."""
+    """Sequences of one group with a common prefix, which is computed once, or as a tree."""
 
     sequences: Sequence[TokenSequence]
     prefix_length: int
+    tree: TokenTree | None = None
+    predicting: Sequence[Sequence[int]] = ()
+    """Of a tree: for each sequence the rows that predict its trained tokens."""
 
     @property
     def rows(self) -> int:
         """Return the number of tokens to compute: prefix + sum of what follows it."""
+        if self.tree:
+            return len(self.tree.tokens)
         # An upper bound: the last token of a sequence gets no row (see `_micro_batch`), so the
         # packed piece is shorter by one row per sequence.
         own = sum(len(sequence.ids) - self.prefix_length for sequence in self.sequences)
@@ -136,7 +182,40 @@ def _cut(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[lis
         yield part
 
 
-def _pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[PrefixGroup]:
+TREE_SAVING = 0.8
+"""Rows of trees, relative to those of common prefixes, below which a group is packed as trees."""
+
+
+def _pieces(group: Sequence[TokenSequence], tokens: int) -> list[PrefixGroup]:
+    """Cut a group into pieces of at most `tokens` rows, each with a prefix or a tree of its own."""
+    plain = list(_prefix_pieces(group, tokens))
+    if len({sequence.trajectory for sequence in group}) == len(group):
+        return plain
+    # Several sequences of one chat, for example under a template that drops earlier thinking: each
+    # turn repeats the chat before it, of which the whole group shares the first turn only. The
+    # attention of a tree costs the square of its rows, so it must save some.
+    trees = list(_tree_pieces(group, tokens))
+    rows = [sum(piece.rows for piece in pieces) for pieces in (trees, plain)]
+    return trees if rows[0] < TREE_SAVING * rows[1] else plain
+
+
+def _tree_pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[PrefixGroup]:
+    """Cut a group into trees of at most `tokens` rows; a longer sequence has one of its own."""
+    tree, piece, predicting = TokenTree(), list[TokenSequence](), list[list[int]]()
+    for sequence in group:
+        # A sequence ends with a sampled token, which is predicted but predicts nothing: no row.
+        ids = sequence.ids[:-1]
+        if piece and len(tree.tokens) + len(ids) - tree.shared(ids) > tokens:
+            yield PrefixGroup(piece, 0, tree, predicting)
+            tree, piece, predicting = TokenTree(), [], []
+        rows = tree.add(ids)
+        piece.append(sequence)
+        # The token at position t is predicted by the row of position t - 1.
+        predicting.append([rows[t - 1] for t in sequence.sampled_positions])
+    yield PrefixGroup(piece, 0, tree, predicting)
+
+
+def _prefix_pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[PrefixGroup]:
     """Cut a group into pieces of at most `tokens` rows, each with a prefix of its own."""
     piece: list[TokenSequence] = []
     for sequence in group:
@@ -165,6 +244,27 @@ def _micro_batch(
     temperatures: list[float] = []
     trained_tokens: list[int] = []  # Indices into `targets`.
     for group in groups:
+        for sequence in group.sequences:
+            target_ids += [sequence.ids[t] for t in sequence.sampled_positions]
+            temperatures += [sequence.temperature] * len(sequence.sampled_positions)
+            # The trained tokens of a sequence are consecutive in `targets`, see `_targets`.
+            first = offsets[id(sequence)]
+            trained_tokens += range(first, first + len(sequence.sampled_positions))
+        if group.tree:
+            start, before = len(tokens), len(prediction_rows)
+            tokens += group.tree.tokens
+            positions += group.tree.positions
+            prediction_rows += [start + row for rows in group.predicting for row in rows]
+            spans.append(
+                SequenceSpan(
+                    slice(start, start),
+                    slice(start, len(tokens)),
+                    True,
+                    slice(before, len(prediction_rows)),
+                    group.tree.sees(),
+                )
+            )
+            continue
         # Order of the rows: the prefix of a group, the own rows of its sequences one after the
         # other, then the next group. `network._split` and `network._attention` depend on it.
         length = group.prefix_length
@@ -187,11 +287,6 @@ def _micro_batch(
             # The token at position t is predicted by the row of position t - 1. It is always a row
             # of the sequence's own, see `shared_prefix_length`.
             prediction_rows += [start + t - 1 - length for t in sequence.sampled_positions]
-            target_ids += [sequence.ids[t] for t in sequence.sampled_positions]
-            temperatures += [sequence.temperature] * count
-            # The trained tokens of a sequence are consecutive in `targets`, see `_targets`.
-            first = offsets[id(sequence)]
-            trained_tokens += range(first, first + count)
     # All int64 on the CPU; `_micro_batch_loss` moves them to the learner's device.
     packed = PackedSequences(
         torch.tensor(tokens),

@@ -1,12 +1,14 @@
-"""Does it learn what theory says? Kuhn poker, where the best policy is known exactly.
+"""Does it learn what theory says? Games whose best policy is known exactly.
 
     pytest tests/benchmarks/bench_theory.py -s
 
 Fixed points of the objective by exact gradients: how many of 24 problems (12 random opponents, two
-seats) in Kuhn poker, and of 8 in Leduc poker, end in a policy that loses more than 0.01 chips
-against the best response.
+seats) in Kuhn poker, and of 8 in Leduc poker and in liar's dice (one die of three faces), end in a
+policy that loses more than 0.01 chips against the best response. Kuhn poker values no decisions; as
+in Leduc poker, `judged` is the probability of the move in an equilibrium there.
 
-Exact mode: the exploitability after self-play with exact values, for three seeds of Kuhn poker.
+Exact mode: the exploitability after self-play with exact values, and that of a table in place of
+the weights.
 
 Against a fixed opponent (uniformly random) the share of the exact best-response value that the
 trained policy reaches, for three seeds. By self-play with a pool of opponents, of which no gain is
@@ -29,7 +31,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_gradients import Objective, drawn_policy, fixed_point, lost
+from exact_gradients import (
+    Objective,
+    drawn_policy,
+    fixed_point,
+    judged_by_the_equilibrium,
+    judged_by_the_game,
+    lost,
+)
 from policy_table import PolicyTable, tabulate
 
 from arena.agents.agent import uniform
@@ -42,8 +51,10 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.algorithms.loss import LossOptions
 from trainers.config.config import TrainConfig
+from trainers.credit.estimators import GAME_SHARE
+from trainers.loop.exact import MirrorDescent
 from trainers.loop.grpo import train
-from trainers.runs.records import RunFiles, read_records
+from trainers.runs.records import RunFiles, RunState, read_records
 
 KUHN: dict[str, Any] = {
     "game": "kuhn_poker",
@@ -78,13 +89,16 @@ async def table_of(folder: Path) -> PolicyTable:
         return await tabulate(game, llm, f"embedded:{folder}", ChatOptions())
 
 
+def trained_run(folder: Path, **settings: Any) -> RunState:
+    """Train a model from nothing."""
+    config = TrainConfig(**{**KUHN, **settings})
+    return asyncio.run(train(config, folder=folder, view=TrainingLines(), settings=Settings.load()))
+
+
 def trained(folder: Path, **settings: Any) -> Trained:
     """Train a model from nothing, and read the policies off its checkpoints."""
-    config = TrainConfig(**{**KUHN, **settings})
     started = time.perf_counter()
-    state = asyncio.run(
-        train(config, folder=folder, view=TrainingLines(), settings=Settings.load())
-    )
+    state = trained_run(folder, **settings)
     seconds = time.perf_counter() - started
     found = (RunFiles(folder).checkpoint(step) for step in range(1, state.step + 1))
     return Trained([asyncio.run(table_of(each)) for each in found if each], seconds)
@@ -103,11 +117,27 @@ OBJECTIVES = {
 """Options of the objective that may move its optimum."""
 
 
-@pytest.mark.parametrize(("name", "opponents"), [("kuhn_poker", 12), ("leduc_poker", 4)])
-def test_fixed_points(name: str, opponents: int) -> None:
-    tree = game_tree(make_game(name))
+DICE: dict[str, Any] = {"dice": 1, "faces": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "opponents"),
+    [("kuhn_poker", {}, 12), ("leduc_poker", {}, 4), ("liars_dice", DICE, 4)],
+)
+def test_fixed_points(name: str, options: dict[str, Any], opponents: int) -> None:
+    game = make_game(name, **options)
+    tree = game_tree(game)
+    judged = (judged_by_the_game if game.analysis.decision_kinds else judged_by_the_equilibrium)(
+        tree
+    )
+    credited = {
+        "judged": Objective(judged=judged, game_weight=GAME_SHARE),
+        "judged, judged_steps 75": Objective(
+            judged=judged, game_weight=GAME_SHARE, judged_steps=75
+        ),
+    }
     print(f"\n{name}: chips a game less than the best response, of {2 * opponents} problems")
-    for title, objective in OBJECTIVES.items():
+    for title, objective in (OBJECTIVES | credited).items():
         losses = []
         for seed in range(opponents):
             policy = drawn_policy(tree, seed)
@@ -120,24 +150,46 @@ def test_fixed_points(name: str, opponents: int) -> None:
             assert not wrong
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_exact_mode(tmp_path: Path, seed: int) -> None:
-    trained(
-        tmp_path / "run",
-        seed=seed,
-        exact=True,
-        reward="",
-        steps=300,
-        minibatches=4,
-        learning_rate=3e-3,
-        learning_rate_end=3e-4,
-        entropy_coef=1.0,
-        penalty_end=0.02,
-        keep_pool=1,
-    )
+EXACT: dict[str, Any] = {
+    "exact": True, "reward": "", "minibatches": 4, "learning_rate": 3e-3, "learning_rate_end": 3e-4,
+    "steps": 150, "keep_pool": 1,
+}  # fmt: skip
+"""Settings of exact mode in all games."""
+EXACT_GAMES: dict[str, tuple[dict[str, Any], float]] = {
+    "kuhn_poker": ({"exact_step": 0.2, "entropy_coef": 1.0, "penalty_end": 0.02}, 0.02),
+    "leduc_poker": (
+        {"exact_step": 0.1, "entropy_coef": 1.0, "penalty_end": 0.08, "max_tokens": 64},
+        0.3,
+    ),
+    "liars_dice": (
+        {"exact_step": 2.0, "entropy_coef": 0.1, "penalty_end": 0.05, "options": DICE},
+        0.1,
+    ),
+}
+"""Settings of each game, and the exploitability that is not exceeded."""
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [*(("kuhn_poker", seed) for seed in (0, 1, 2)), ("leduc_poker", 0), ("liars_dice", 0)],
+)
+def test_exact_mode(tmp_path: Path, name: str, seed: int) -> None:
+    settings, most = EXACT_GAMES[name]
+    started = time.perf_counter()
+    trained_run(tmp_path / "run", game=name, seed=seed, **EXACT | settings)
     last = read_records(RunFiles(tmp_path / "run").metrics)[-1]
-    print(f"\nseed {seed}, exact values: exploitability {last.update['exploitability']:.4f} chips")
-    assert last.update["exploitability"] < 0.05
+    found, seconds = last.update["exploitability"], time.perf_counter() - started
+    game = make_game(name, **settings.get("options", {}))
+    table, tree = MirrorDescent(game_tree(game)), game_tree(game)
+    policy, steps = tree.uniform(), EXACT["steps"]
+    for step in range(steps):
+        penalty = settings["penalty_end"] ** (step / (steps - 1))
+        policy = table.step(policy, settings["exact_step"], settings["entropy_coef"] * penalty)
+    print(
+        f"\n{name}, seed {seed}, exact values: exploitability {found:.4f} chips, {seconds:.0f} s; "
+        f"table {tree.exploitability(policy):.4f}"
+    )
+    assert found < most
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -10,7 +10,7 @@ the natural gradient, which has the same fixed points:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from arena.core.action import CHANCE, Action
+from arena.core.event import Decision, Ply
 from arena.core.state import State
 from arena.evaluation.game_tree import Floats, GameTree, InformationSet
 from trainers.algorithms.loss import (
@@ -28,6 +29,7 @@ from trainers.algorithms.loss import (
     policy_loss,
 )
 from trainers.credit.estimators import group_advantages
+from trainers.loop.exact import MirrorDescent
 
 Deal = tuple[Action, ...]
 """The results of chance, in their order."""
@@ -63,11 +65,16 @@ def games_by_deal(tree: GameTree, policy: Floats, seat: int) -> list[list[Game]]
     ]
 
 
-def _games(tree: GameTree, policy: Floats, seat: int) -> Iterator[Game]:
-    first = {
+def first_pairs(tree: GameTree) -> dict[InformationSet, int]:
+    """Return the first pair of each information set with several actions."""
+    return {
         InformationSet.of(situation.observation): int(pair)
         for pair, situation in zip(tree.first_pairs, tree.situations, strict=True)
     }
+
+
+def _games(tree: GameTree, policy: Floats, seat: int) -> Iterator[Game]:
+    first = first_pairs(tree)
 
     def visit(state: State, game: Game) -> Iterator[Game]:
         deal, chance, others, own = game.deal, game.chance, game.others, game.own
@@ -101,6 +108,72 @@ def _games(tree: GameTree, policy: Floats, seat: int) -> Iterator[Game]:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """Values of decisions by exact knowledge, with the default weights, for each pair."""
+
+    values: Floats
+    """Weight times value; 0 for a decision that is not judged."""
+    compared: NDArray[np.int64]
+    """Number of the set of decisions with whose mean the value is compared; -1: none."""
+
+    def shares(self, pairs: NDArray[np.int64], weights: Floats) -> Floats:
+        """Return w (q - b) of decisions, with b the mean over all decisions of the set."""
+        values, compared = self.values[pairs], self.compared[pairs] + 1
+        sums, totals = np.bincount(compared, weights * values), np.bincount(compared, weights)
+        means = np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+        means[0] = 0.0
+        shares: Floats = values - means[compared]
+        return shares
+
+
+def judged_by_the_game(tree: GameTree) -> Judged:
+    """Return the values by the game's `decision_kinds`, as `--credit judged` takes them."""
+    kinds = tree.game.analysis.decision_kinds
+    names = sorted({kind.compared for kind in kinds.values() if kind.compared})
+    values, compared = np.zeros(len(tree.sets)), np.full(len(tree.sets), -1)
+    first = first_pairs(tree)
+
+    def visit(state: State, plies: tuple[tuple[Ply, int], ...]) -> None:
+        if state.is_terminal:
+            assessor = tree.game.analysis.assessor(kinds=tuple(kinds))
+            assert assessor is not None
+            for ply, pair in plies:
+                for one in assessor.ply(ply):
+                    kind = kinds.get(one.kind)
+                    value = kind.value(one) if kind else None
+                    if pair >= 0 and kind is not None and value is not None:
+                        values[pair] = kind.weight * value
+                        compared[pair] = names.index(kind.compared) if kind.compared else -1
+            return
+        player = state.to_act[0]
+        pair = -1
+        if player == CHANCE:
+            actions = [one.action for one in state.chance_outcomes()]
+        else:
+            observation = state.observe(player)
+            actions = list(observation.legal_actions)
+            pair = first.get(InformationSet.of(observation), -1)
+        for number, action in enumerate(actions):
+            child = state.clone()
+            known = len(child.log.events)
+            child.apply(player, action)
+            events = tuple(child.log.events[known:])
+            ply = Ply(len(plies), player, Decision(action), events)
+            visit(child, (*plies, (ply, pair + number if pair >= 0 else -1)))
+
+    visit(tree.game.initial_state(), ())
+    return Judged(values, compared)
+
+
+def judged_by_the_equilibrium(tree: GameTree) -> Judged:
+    """Return the probabilities of the moves in an approximate equilibrium, as Leduc poker does."""
+    table, policy = MirrorDescent(tree), tree.uniform()
+    for step in range(300):
+        policy = table.step(policy, eta=0.2, tau=0.01 ** (step / 299))
+    return Judged(policy, np.zeros(len(tree.sets), int))
+
+
+@dataclass(frozen=True)
 class Objective:
     """What is trained: the options of credit and loss."""
 
@@ -109,8 +182,10 @@ class Objective:
     options: LossOptions = field(default_factory=LossOptions)
     balance: float = 0.0
     entropy: float = 0.0
-    judged: Callable[[Floats], Floats] | None = None
-    """Returns the advantages by judged decisions of each pair under a policy, beside the game's."""
+    judged: Judged | None = None
+    """Values of decisions, beside the game's advantage."""
+    judged_steps: int = 0
+    """Iterations over which the judged values fall to 0, linearly; 0: never."""
     game_weight: float = 1.0
 
 
@@ -136,7 +211,7 @@ def fixed_point(
     logits = torch.tensor(np.log(tree.uniform() if start is None else start))
     uniform = torch.tensor(np.log(tree.uniform()))[pairs]
     numbers = torch.arange(len(pairs))
-    for _ in range(iterations):
+    for iteration in range(iterations):
         logits.requires_grad_()
         logs = torch.log(
             torch.zeros(len(tree.situations), dtype=torch.float64).index_add(0, sets, logits.exp())
@@ -146,11 +221,13 @@ def fixed_point(
         # P(game) = P(deal) * (the others' moves) * (own moves).
         reached = before * torch.zeros_like(before).index_add(0, in_game, new.detach()).exp()
         advantages = _advantages(returns, np.split(reached.numpy(), ends), objective.scale)
+        weight = reached[in_game]
         advantage = objective.game_weight * torch.tensor(advantages)[in_game]
         if objective.judged is not None:
-            shares = objective.judged(np.where(own, logs.detach().exp().numpy(), policy))
-            advantage = advantage + torch.tensor(shares)[pairs]
-        weight = reached[in_game]
+            last = objective.judged_steps
+            factor = max(0.0, 1 - iteration / last) if last else 1.0
+            shares = objective.judged.shares(pairs.numpy(), weight.numpy())
+            advantage = advantage + factor * torch.tensor(shares)
         targets = TokenTargets(new.detach(), advantage, weight, numbers, new.detach(), numbers)
         targets = normalise(targets, objective.balance, False, objective.entropy)
         reference = ReferenceLogprobs(uniform) if objective.options.kl_penalty_coef else None

@@ -55,6 +55,17 @@ def test_judged_decisions_share_a_baseline_over_the_step() -> None:
     )
 
 
+def test_judged_weights_fall_to_zero_and_the_game_stays() -> None:
+    credit = replace(CREDIT, judged_steps=4)
+    won = group((1.0, [turn(("suggestion", 0.9), legal=False)]), (0.0, [turn(("skip", 0.1))]))
+    for done, share in ((0, 1.0), (3, 0.25), (4, 0.0), (9, 0.0)):
+        [credited] = credit.assign([won], done=done)
+        first, second = (game.turns[0].advantage for game in credited.trajectories)
+        # The cost of an illegal answer does not fall.
+        assert first == pytest.approx(0.4 * share + 0.25 - 3.0)
+        assert second == pytest.approx(-0.4 * share - 0.25)
+
+
 def test_games_give_all_their_turns_one_advantage() -> None:
     games = group((2.0, [turn(("accusation", 1.0)), turn(legal=False)]), (0.0, [turn()]))
     assert advantages(Credit("game"), games) == [1.0, 1.0, -1.0]
@@ -142,6 +153,7 @@ def test_the_default_of_each_game_and_host() -> None:
         ({"game": "kuhn_poker", "credit": "turn"}, "kuhn_poker has no exact knowledge"),
         ({"credit": "turn", "credit_weights": "game=1"}, "the kinds are: information, illegal"),
         ({"credit": "game", "credit_weights": "game=1"}, "--credit game has no weights"),
+        ({"credit": "game", "judged_steps": "4"}, "judged_steps=4: --credit game has no judged"),
     ],
 )
 def test_bad_settings(settings: dict[str, str], message: str) -> None:

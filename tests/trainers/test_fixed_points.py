@@ -1,4 +1,4 @@
-"""Fixed points of the objective against random opponents in Kuhn poker, by exact gradients.
+"""Fixed points of the objective against random opponents in small games, by exact gradients.
 
 `make theory` has more problems, and Leduc poker.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from exact_gradients import Objective, drawn_policy, fixed_point, lost
+from exact_gradients import Objective, drawn_policy, fixed_point, judged_by_the_game, lost
 
 from arena.evaluation.game_tree import game_tree
 from arena.plugins.loader import make_game
@@ -32,3 +32,16 @@ def test_the_fixed_point_is_a_best_response(seed: int, seat: int, loss: str) -> 
 @pytest.mark.parametrize(("seed", "seat"), HARD)
 def test_division_by_the_standard_deviation_moves_the_optimum(seed: int, seat: int) -> None:
     assert loss_of(Objective(scale=True), seed, seat) > 0.1
+
+
+def test_judged_decisions_move_the_optimum_unless_their_weights_fall() -> None:
+    tree = game_tree(make_game("liars_dice", dice=1, faces=2))
+    judged = judged_by_the_game(tree)
+    policy = drawn_policy(tree, 1)
+
+    def loss(steps: int) -> float:
+        objective = Objective(judged=judged, judged_steps=steps, game_weight=0.5)
+        return lost(tree, fixed_point(tree, policy, 1, objective, 100, 3.0), 1)
+
+    assert loss(0) > 0.05
+    assert loss(25) < 0.01

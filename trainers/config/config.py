@@ -147,6 +147,8 @@ class TrainConfig(RunLimits):
     credit_weights: str = setting("", REWARD, flag=False)
     """Weights of credit, KIND=WEIGHT,…: `illegal`; of judged the kinds of decisions of the game and
     `game`; of group-step `game` and `step`; of turn `information`."""
+    judged_steps: int = setting(0, REWARD, flag=False, ge=0)
+    """Steps over which the weights of judged decisions fall to 0, linearly. 0: never."""
     gae_lambda: float = setting(0.95, REWARD, flag=False, ge=0, le=1)
     """Lambda of --credit turn. 1: rewards to come minus the critic. 0: its differences only."""
     group_scorer: str = setting("", REWARD, flag=False)

@@ -14,7 +14,10 @@ their weights, and b_k the mean over all decisions of the step whose values are 
 that are not legal have the one value -1 of the kind `illegal`, at their own turn.
 
 A judged value looks no further than its decision. Where giving up value now wins more games later,
-as with a bluff, it pulls away from the best play; the guide to training has figures.
+as with a bluff, it pulls away from the best play; the guide to training has figures. A baseline by
+information set (q minus its expectation under the policy) has the same expected gradient, so it
+changes nothing. With judged_steps = n, w_k is multiplied by max(0, 1 - step / n), and the steps
+after n have the optimum of the game.
 
 In `group-step` S_t are the games of the group in which the seat met the same information state: all
 that it had observed was equal (GiGPO: Feng et al. 2025, "Group-in-Group Policy Optimization for LLM
@@ -66,6 +69,8 @@ class Credit:
     baselines: Mapping[str, str] = field(default_factory=dict)
     """The set of decisions that each kind is compared with, by kind; a kind without is absolute."""
     gae_lambda: float = 0.95
+    judged_steps: int = 0
+    """Steps over which the weights of judged decisions fall to 0; 0: never."""
 
     @classmethod
     def parse(cls, config: TrainConfig, game: Game) -> Credit:
@@ -97,7 +102,12 @@ class Credit:
                 )
             weights |= given
         compared = {kind: each.compared for kind, each in kinds.items() if each.compared}
-        return cls(name, config.scale_advantages, weights, compared, config.gae_lambda)
+        scale, steps = config.scale_advantages, config.judged_steps
+        if steps and name != "judged":
+            raise UsageError(
+                f"judged_steps={steps}: --credit {name} has no judged decisions; take judged"
+            )
+        return cls(name, scale, weights, compared, config.gae_lambda, steps)
 
     def describe(self, game: Game) -> list[TermSummary]:
         """Return the parts of the advantages and their weights, as a dry run prints them."""
@@ -109,20 +119,27 @@ class Credit:
         ]
 
     def assign(
-        self, groups: Sequence[TrajectoryGroup], values: Sequence[float] | None = None
+        self,
+        groups: Sequence[TrajectoryGroup],
+        values: Sequence[float] | None = None,
+        done: int = 0,
     ) -> list[TrajectoryGroup]:
         """Return the groups with the advantages of their turns.
 
         Args:
             groups: the groups of a step in which no game failed.
             values: of the critic for each turn, in their order; None: there is no critic.
+            done: finished steps, for `judged_steps`.
         """
         if self.name == "turn" and values is not None:
             return self._by_turn(groups, values)
         baselines = self._baselines(groups)
-        return [self._by_game(group, baselines) for group in groups]
+        share = max(0.0, 1 - done / self.judged_steps) if self.judged_steps else 1.0
+        return [self._by_game(group, baselines, share) for group in groups]
 
-    def _by_game(self, group: TrajectoryGroup, baselines: Mapping[str, float]) -> TrajectoryGroup:
+    def _by_game(
+        self, group: TrajectoryGroup, baselines: Mapping[str, float], share: float
+    ) -> TrajectoryGroup:
         """Give each turn its share of the game, its own part, and the cost of an illegal reply."""
         game, cost = self.weights.get(GAME, 1.0), self.weights.get(ILLEGAL, 0.0)
         steps = self._steps(group) if self.name == "group-step" else {}
@@ -131,7 +148,7 @@ class Credit:
         def advantage(number: int, turn: Turn) -> float:
             own = 0.0
             if self.name == "judged":
-                own = self._judged(turn, baselines)
+                own = share * self._judged(turn, baselines)
             elif steps and turn.position is not None:
                 own = self.weights[STEP] * steps[turn.position.state][number]
             return game * advantages[number] + own - (0.0 if turn.is_legal else cost)

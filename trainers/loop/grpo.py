@@ -206,7 +206,7 @@ class OwnGames:
             groups = await self._rescored(number, played.groups, counts)
             whole = complete_groups(groups, config.rollouts_per_group)
             estimate = self.critic.estimate(number, whole) if self.critic else CriticEstimate()
-            credited = self.credit.assign(whole, estimate.values)
+            credited = self.credit.assign(whole, estimate.values, number - 1)
         selected = select_groups(
             groups, credited, bool(config.kl_coef or config.entropy_coef or config.expert)
         )

@@ -35,6 +35,7 @@ from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.export.exporter import Exporter, ExportResult, export_replays
 from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import Rewards, SeatEpisode, information_gains
+from trainers.trajectory import Judgement
 
 END = 7
 """The id of the token that ends an answer."""
@@ -109,8 +110,7 @@ def seat_of(path: Path, seat: int = 1) -> SeatReplies:
     return next(each for each in found if each.seat == seat)
 
 
-@pytest.fixture(scope="module")
-def cluedo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_cluedo(folder: Path, stem: str, question: str = "Mrs Peacock, Rope, Study") -> Path:
     """A game in which the model knows every move but for some noise, and does not accuse."""
 
     def reply(request: Request) -> str:
@@ -119,18 +119,15 @@ def cluedo(tmp_path_factory: pytest.TempPathFactory) -> Path:
             return NOISE
         if "show CARD" in text or "show " in text.rpartition("Your action")[2]:
             return text.rpartition("show ")[2].split(" | ")[0].rstrip(".")
-        return "end turn" if "end turn" in text else "suggest Mrs Peacock, Rope, Study"
+        return "end turn" if "end turn" in text else f"suggest {question}"
 
-    return record(
-        tmp_path_factory.mktemp("cluedo"),
-        "game",
-        reply,
-        game="cluedo",
-        specs=("bot:detective", "scripted", "bot:novice"),
-        seed=3,
-        tokens=99,
-        players=3,
-    )
+    specs = ("bot:detective", "scripted", "bot:novice")
+    return record(folder, stem, reply, game="cluedo", specs=specs, seed=3, tokens=99, players=3)
+
+
+@pytest.fixture(scope="module")
+def cluedo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return of_cluedo(tmp_path_factory.mktemp("cluedo"), "game")
 
 
 # Chats
@@ -281,6 +278,11 @@ def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path)
         assert row["logprobs"] == [logprob for _, logprob, _ in attempt.tokens]
         assert row["sampled_logprobs"] == [sampled for _, _, sampled in attempt.tokens]
         assert (row["seconds"], row["cost"]) == (attempt.seconds, attempt.cost)
+        judged = seat.breakdown.judgements.get(reply.ply.number, ())
+        if attempt.failure:
+            judged = (Judgement("illegal", -1.0),)
+        assert row["judgements"] == [{"kind": each.kind, "value": each.value} for each in judged]
+    assert any(row["judgements"] and not row["failure"] for row in rows)
     assert [row["done"] for row in rows] == [False] * (len(rows) - 1) + [True]
     decisions = {reply.ply.number for reply in seat.replies}
     assert [row["ply"] for row in rows if row["last"]] == sorted(decisions)
@@ -295,7 +297,7 @@ def test_parquet_explains_its_columns(tmp_path: Path, cluedo: Path) -> None:
     export([cluedo], "parquet", tmp_path / "x.parquet", "win=1")
     schema = pq.read_schema(tmp_path / "x.parquet")
     assert all(field.metadata[b"description"] for field in schema)
-    assert schema.metadata[b"arena.schema_version"] == b"1"
+    assert schema.metadata[b"arena.schema_version"] == b"2"
     assert schema.metadata[b"arena.version"] == __version__.encode()
     assert json.loads(schema.metadata[b"arena.reward"]) == {"cluedo": "win=1"}
 

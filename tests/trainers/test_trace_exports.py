@@ -5,10 +5,11 @@ What these libraries' own classes make of the files is tested where they are ins
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +25,7 @@ from test_export import (
     cluedo,  # noqa: F401 - a fixture.
     export,
     in_order,
+    of_cluedo,
     record,
     seat_of,
 )
@@ -141,6 +143,36 @@ def test_advantages_are_relative_to_the_games_of_a_deal(tmp_path: Path) -> None:
     assert all("advantages" not in node for node in alone["traces"][0]["nodes"])
 
 
+def test_advantages_of_cluedo_are_those_of_judged_credit(tmp_path: Path) -> None:
+    """Values of decisions, those of a set against their mean, and half of the game's advantage."""
+    questions = ("Mrs Peacock, Rope, Study", "Miss Scarlett, Candlestick, Kitchen")
+    files = [of_cluedo(tmp_path, f"{n}", question) for n, question in enumerate(questions)]
+    episodes = episodes_of(files, tmp_path / "out.msgpack", "win=1,format=1")
+    kinds = read_replay(files[0]).make_game().analysis.decision_kinds
+    seats = {hashlib.sha256(file.read_bytes()).hexdigest()[:32]: seat_of(file) for file in files}
+    values: dict[str, list[float]] = {}
+    judged = [
+        each for seat in seats.values() for reply in seat.replies for each in seat.judgements(reply)
+    ]
+    for each in judged:
+        if each.kind in kinds:
+            values.setdefault(kinds[each.kind].compared, []).append(each.value)
+    means = {name: fmean(found) if name else 0.0 for name, found in values.items()}
+    scores = [seats[e["id"]].breakdown.terms for e in episodes]
+    rewards = [terms["win"] + terms["format"] for terms in scores]
+    for episode, reward in zip(episodes, rewards, strict=True):
+        replies = [reply for reply in seats[episode["id"]].replies if reply.answered]
+        nodes = [node for node in episode["traces"][0]["nodes"] if node["sampled"]]
+        for node, reply in zip(nodes, replies, strict=True):
+            own = [
+                each.value - (means[kinds[each.kind].compared] if each.kind in kinds else 0.0)
+                for each in seats[episode["id"]].judgements(reply)
+            ]
+            expected = sum(own) + 0.5 * (reward - fmean(rewards))
+            assert node["advantages"] == [pytest.approx(expected)] * len(node["logprobs"])
+    assert {"illegal", "suggestion"} <= {each.kind for each in judged}
+
+
 class WithTemplate(WithTokens):
     """A model whose template gives each message a token for its role, and one for its end."""
 
@@ -239,3 +271,4 @@ def test_openenv_traces_have_a_turn_for_each_reply(cluedo: Path, tmp_path: Path)
         assert turn["response"]["content"] == reply.attempt.reply
         assert turn["metadata"]["reward"] == scored.reward
         assert turn["metadata"]["failure"] == reply.attempt.failure
+        assert turn["metadata"]["judgements"] == [asdict(each) for each in seat.judgements(reply)]

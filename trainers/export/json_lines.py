@@ -4,7 +4,8 @@
 were corrected and the corrections: training must show the same context that the model read before
 a good reply. To teach good play only, select rows with `failures` 0, `fallbacks` 0 and `won` true.
 A rebuilt chat starts another row; with --chat fresh every decision does. TRL trains on all tokens
-of a row, unless its `assistant_only_loss` is set.
+of a row, unless its `assistant_only_loss` is set. The format has no place for rewards of turns:
+`parquet` and `openenv` have the values of single replies.
 
 A column has the same type in all rows, so that `datasets.load_dataset("json", â€¦)` reads them.
 
@@ -16,12 +17,14 @@ A column has the same type in all rows, so that `datasets.load_dataset("json", â
         trace = TrainingTrace.model_validate_json(line)
 
 A turn is one reply of the model with the tokens that were read and sampled; all sampled tokens
-count for the loss. The schema has no place for the reward, so each turn's `metadata` holds it.
+count for the loss. The schema has no place for the reward, so each turn's `metadata` holds it, and
+the values of the reply by exact knowledge (`judgements`), if the game values decisions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
@@ -166,6 +169,7 @@ def _turns(seat: SeatReplies, terms: Sequence[str]) -> Iterator[JsonValue]:
                 "attempt": reply.number,
                 "action": str(reply.ply.decision.action),
                 "failure": attempt.failure,
+                "judgements": [asdict(each) for each in seat.judgements(reply)],
                 "policy_version": attempt.policy_version,
             },
         }

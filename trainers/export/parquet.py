@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
@@ -29,7 +29,7 @@ require("--export parquet", ("pyarrow",), "train")
 import pyarrow as pa  # noqa: E402 - after the check that names the extra.
 import pyarrow.parquet as pq  # noqa: E402
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the columns; it changes with any of them."""
 ROW_GROUP = 32 * 2**20
 """Bytes, roughly, after which rows are written."""
@@ -129,6 +129,7 @@ def _rows(seat: SeatGains, terms: Sequence[str]) -> Iterator[Row]:
             "action": str(ply.decision.action),
             "fallback": ply.decision.failure,
             "information_gain": gain,
+            "judgements": [asdict(each) for each in seat.replies.judgements(reply)],
         }
 
 
@@ -141,6 +142,9 @@ def _column(name: str, kind: pa.DataType, about: str, nullable: bool = False) ->
 
 _MESSAGE = pa.struct(
     [pa.field("role", pa.string(), False), pa.field("content", pa.string(), False)]
+)
+_JUDGEMENT = pa.struct(
+    [pa.field("kind", pa.string(), False), pa.field("value", pa.float64(), False)]
 )
 _IDS = pa.list_(pa.int32())
 _LOGPROBS = pa.list_(pa.float64())
@@ -194,6 +198,12 @@ _COLUMNS = (
         "Share of the entropy of the hidden information that was removed between this decision "
         "and the next, by exact knowledge; 0 for a corrected reply; null: not known.",
         True,
+    ),
+    _column(
+        "judgements",
+        pa.list_(_JUDGEMENT),
+        "Values of this reply by exact knowledge, before means and weights: arena train GAME "
+        "--credit judged --dry-run lists the kinds. Empty: not valued.",
     ),
     _column("won", _FLAG, "True if this seat alone has the highest return of the game."),
     _column("return", _NUMBER, "Return of the whole game, in its own unit; the same in all rows."),

@@ -29,7 +29,10 @@ from arena.episodes.record import Episode, Header
 from arena.episodes.replay import Replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
-from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
+from trainers.config.config import CreditName
+from trainers.credit.estimators import ILLEGAL
+from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode, default_reward
+from trainers.trajectory import Judgement, Judgements
 
 TOKEN_ID_LIMIT = 2**31
 """Larger than any vocabulary; ids are int32 in Parquet."""
@@ -88,6 +91,14 @@ class SeatReplies:
         """Return the game without the plies of a branch's parent, which its own replay holds."""
         return _own_plies(self.seat_episode.episode)
 
+    def judgements(self, reply: ModelReply) -> Judgements:
+        """Return the values of a reply that `--credit judged` reads; not centred, not weighted."""
+        if not reply.answered:
+            return ()
+        if reply.attempt.failure is not None:
+            return (Judgement(ILLEGAL, -1.0),)
+        return self.breakdown.judgements.get(reply.ply.number, ())
+
     def facts(self, terms: Sequence[str]) -> dict[str, JsonValue]:
         """Return the columns that are equal in all rows of the seat; every one of `terms` is named.
 
@@ -141,9 +152,9 @@ class ReplyReader:
         for game in games:
             # A game without models need not have the reward; one with models fails in `seats`.
             with suppress(UsageError):
-                self._known.append(Rewards.parse(reward, game))
+                self._known.append(self._parse(game))
         if games and not self._known:
-            Rewards.parse(reward, games[0])  # Raises the error that was suppressed.
+            self._parse(games[0])  # Raises the error that was suppressed.
 
     @property
     def terms(self) -> list[str]:
@@ -191,12 +202,17 @@ class ReplyReader:
         """Return the weights of the reward in this game, by the name of the term."""
         return self._rewards_of(replay).weights
 
+    def _parse(self, game: Game) -> Rewards:
+        """Return the reward, with judgements if the game values decisions. Raises UsageError."""
+        credit: CreditName = "judged" if game.analysis.decision_kinds else "game"
+        return Rewards.parse(self._reward or default_reward(game), game, credit=credit)
+
     def _rewards_of(self, replay: Replay) -> Rewards:
         setup = GameSetup.of(replay.header)
         if setup not in self._by_setup:
             game = replay.make_game()
             known = (rewards for rewards in self._known if rewards.game == game)
-            self._by_setup[setup] = next(known, None) or Rewards.parse(self._reward, game)
+            self._by_setup[setup] = next(known, None) or self._parse(game)
         return self._by_setup[setup]
 
 

@@ -9,9 +9,10 @@
 An episode has a trace for each seat of a model, and a trace one branch for each chat of it; see
 `trainers.export.verifiers`. Replays without token ids give nodes without.
 
-`advantages` are the reward minus the mean reward of the group (GRPO without scaling), the same for
-all tokens of a seat. A group is what `trainers.export.seat_replies` says; a game that is alone in
-its group has none.
+`advantages` are those that `arena train` would give to the turns by the credit that is the game's
+default: in Cluedo `judged`, else the reward minus the mean reward of the group, for all turns. The
+values of decisions are compared within the group. A group is what `trainers.export.seat_replies`
+says; a game that is alone in its group has none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
@@ -31,6 +31,8 @@ from arena.core.text import pluralize
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
 from arena.plugins.catalog import require
+from trainers.config.config import TrainConfig
+from trainers.credit.estimators import Credit
 from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import (
     GroupKey,
@@ -40,6 +42,7 @@ from trainers.export.seat_replies import (
     StartPosition,
 )
 from trainers.rollouts.trajectories import sampling_logprob
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 require("--export verifiers", ("msgpack",), "train")
 
@@ -57,7 +60,9 @@ class TraceRecord:
     fields: Fields
     nodes: list[Fields]
     key: GroupKey
-    reward: float
+    credit: Credit
+    trajectory: Trajectory
+    """The turns of the nodes that are sampled, without their texts, and the reward."""
 
 
 @dataclass(slots=True)
@@ -107,23 +112,24 @@ class VerifiersExport(Exporter[EpisodeRecord]):
 
     def _flush(self) -> None:
         """Write the episodes of one start position, with the advantages in their groups."""
-        rewards: dict[GroupKey, list[float]] = {}
+        groups: dict[GroupKey, list[TraceRecord]] = {}
         for trace in self._pending_traces():
-            rewards.setdefault(trace.key, []).append(trace.reward)
-        for trace in self._pending_traces():
-            group = rewards[trace.key]
+            groups.setdefault(trace.key, []).append(trace)
             self._traces += 1
             self._without_tokens += not any(node["token_ids"] for node in trace.nodes)
+        for group in groups.values():
             if len(group) == 1:
                 self._alone += 1
                 continue
-            advantage = trace.reward - fmean(group)
-            for node in trace.nodes:
-                if node["sampled"]:
+            played = TrajectoryGroup(tuple(trace.trajectory for trace in group))
+            [credited] = group[0].credit.assign([played])
+            for trace, trajectory in zip(group, credited.trajectories, strict=True):
+                sampled = [node for node in trace.nodes if node["sampled"]]
+                for node, turn in zip(sampled, trajectory.turns, strict=True):
                     # One value for each sampled token, as for `logprobs`.
                     logprobs = node["logprobs"]
                     assert isinstance(logprobs, list), "made by `_reply_node`"
-                    node["advantages"] = [advantage] * len(logprobs)
+                    node["advantages"] = [turn.advantage] * len(logprobs)
         for episode in self._pending:
             traces: list[JsonValue] = [
                 {**trace.fields, "nodes": [*trace.nodes]} for trace in episode.traces
@@ -167,11 +173,20 @@ def episode_record(seats: Sequence[SeatReplies], weights: Mapping[str, float]) -
         "ok": True,
     }
     record = EpisodeRecord(start, fields)
+    credit = Credit.parse(TrainConfig(game=header.game), seats[0].seat_episode.game)
     for seat in seats:
         nodes, places = message_graph(seat.replies, header.created.timestamp())
         made = _trace_fields(seat, task, weights, _digest([replay, seat.seat])[:32])
         made["calls"] = [_call(reply, places.get(id(reply))) for reply in seat.replies]
-        record.traces.append(TraceRecord(made, nodes, GroupKey.of(seat), seat.breakdown.reward))
+        turns = [
+            Turn((), "", (), ply=reply.ply.number, is_legal=reply.attempt.failure is None)
+            for reply in seat.replies
+            if reply.answered
+        ]
+        trajectory = Trajectory(tuple(turns), seat.breakdown.reward).with_judgements(
+            seat.breakdown.judgements
+        )
+        record.traces.append(TraceRecord(made, nodes, GroupKey.of(seat), credit, trajectory))
     return record
 
 

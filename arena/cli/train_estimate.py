@@ -160,7 +160,7 @@ def estimate(config: TrainConfig) -> Workload:
     # The final deals are played by the starting policy, the newest and the best checkpoint.
     evaluation_games = evaluations * config.eval_games + 3 * config.final_eval_games
     samples = [asyncio.run(_play_sample(config, seed)) for seed in range(SAMPLE_GAMES)]
-    learners = make_game(config.game, **config.options).num_players if config.seats == "all" else 1
+    learners = make_game(config.game, **config.options).num_players if config.self_play else 1
     # All games of all learners, each as long as the mean of the samples.
     decisions, read, sampled = (
         round(games * learners * sum(figures) / len(samples))

@@ -299,7 +299,7 @@ def test_a_model_that_does_not_fit_is_refused(
 
 def test_a_dry_run_for_people(capsys: Output) -> None:
     flags = (
-        "cluedo --text-level events --host embedded --seats all --set epochs=3 "
+        "cluedo --text-level events --host embedded --self-play --set epochs=3 "
         "--set dataset_size=64"
     )
     assert run(["train", *flags.split(), "--dry-run"]) == 0

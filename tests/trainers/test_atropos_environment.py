@@ -163,7 +163,7 @@ def test_credit_by_turn_is_sent_by_token() -> None:
 def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
     # Two decisions of a seat: the second prompt does not start with the first one's tokens.
     groups: list[ScoredData] = []
-    playing = player(Typist(forgets=True), keep_equal=True, seats="all")
+    playing = player(Typist(forgets=True), keep_equal=True, self_play=True)
     for item in range(12):
         groups += asyncio.run(playing.play(item, 0, 10**6)).groups
     parts = [group for group in groups if (group.group_overrides or {})["arena"]["part"] == 1]  # type: ignore[index, call-overload]
@@ -267,7 +267,7 @@ def test_a_trainer_gets_the_exact_tokens_of_a_served_model(
         backend = HTTPBackend(
             f"{model_url}/v1", "", Settings.model_validate({}).service.limits("http"), None
         )
-        playing = player(backend, seats="all", max_tokens=4)
+        playing = player(backend, self_play=True, max_tokens=4)
         groups: list[ScoredData] = []
         async with any_api.client() as client:
 

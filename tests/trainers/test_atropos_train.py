@@ -183,7 +183,7 @@ def test_environment_trainer_and_server_together(
         newest = NewestModel(HTTPBackend(f"{server.url}/v1", "", limits, None))
         client = any_api.client()
         playing = TrajectoryEnvironment(
-            client, player(newest, seats="all", max_tokens=4), OPTIONS, lambda _: None
+            client, player(newest, self_play=True, max_tokens=4), OPTIONS, lambda _: None
         )
         async with run.trainer() as trainer:
 

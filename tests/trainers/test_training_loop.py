@@ -17,6 +17,7 @@ import pytest
 if find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
+import torch
 from scripted_table import quick
 from small_runs import Notes, learn, rows_of, small, small_base, weights
 
@@ -26,6 +27,7 @@ from arena.core.seeds import stream
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.loader import make_game
+from backends.embedded.layers import read_state_dict
 from trainers.config.config import TrainConfig
 from trainers.credit.estimators import Credit
 from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
@@ -34,9 +36,16 @@ from trainers.hosts.host import HostRequest
 from trainers.loop.grpo import grpo_loop
 from trainers.loop.metrics import collapse_reason
 from trainers.loop.training import TrainingLoop
-from trainers.rollouts.opponents import FINAL, NEWEST, PERIODIC, OpponentMix, first_deal
+from trainers.rollouts.opponents import (
+    FINAL,
+    NEWEST,
+    PERIODIC,
+    OpponentMix,
+    first_deal,
+    past_weights,
+)
 from trainers.rollouts.step_games import schedule_step
-from trainers.runs.records import RunFiles, RunState, StepRecord
+from trainers.runs.records import PastGames, RunFiles, RunState, StepRecord
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 KUHN = make_game("kuhn_poker")
@@ -86,18 +95,60 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     assert len(replays) == 4 * 9 and not list(files.replays.rglob("*.part"))
     read = [read_replay(path) for path in replays]
     assert [verify(replay) for replay in read] == [None] * len(replays)
+    # Steps 1 to 4 against the weights of steps 0 to 3.
+    played = Counter(
+        spec
+        for replay in read
+        for spec in replay.header.players
+        if spec.startswith("policy:") and spec != NEWEST
+    )
+    counted: Counter[str] = Counter()
+    for row in rows:
+        counted.update({f"policy:{step}": games.games for step, games in row.past.items()})
+    assert counted == played and played
     others = Counter(spec for replay in read for spec in replay.header.players)
     assert others[NEWEST] > 36 and others["bot:random"] and others.keys() - {NEWEST, "bot:random"}
 
 
+def test_self_play_ends_with_averaged_weights(base: Path, tmp_path: Path) -> None:
+    config = small(
+        base, self_play=True, opponents="", steps=4, keep_pool=8, eval_every=2,
+        final_eval_games=3, kl_coef=0.1, kl_reference_every=2,
+    )  # fmt: skip
+    state = learn(config, tmp_path / "whole")
+    learn(config.model_copy(update={"steps": 2}), tmp_path / "parts")
+    assert learn(config, tmp_path / "parts").final == state.final
+    assert state.final["averaged"].games == 3
+    parts = [read_state_dict(tmp_path / "whole" / "checkpoints" / f"000{n}") for n in (3, 4)]
+    means = [read_state_dict(tmp_path / run / "checkpoints/average") for run in ("whole", "parts")]
+    for name, mean in means[0].items():
+        assert torch.equal(mean, means[1][name])
+        assert torch.allclose(mean, (parts[0][name] + parts[1][name]) / 2, atol=1e-7)
+    assert not torch.equal(means[0][name], parts[1][name])
+
+
 def test_self_play_has_a_group_for_each_seat(base: Path, tmp_path: Path) -> None:
-    learn(small(base, seats="all", opponents="", log_sample_rate=1.0), tmp_path / "x")
+    learn(small(base, self_play=True, opponents="", log_sample_rate=1.0), tmp_path / "x")
     row = rows_of(tmp_path / "x")[-1]
     groups = row.groups
     assert groups.trained + groups.no_variance + groups.incomplete == 4  # Two deals, two seats.
     assert row.games == 6 and row.win_rate.value == 0.5
     for path in RunFiles(tmp_path / "x").replays.glob("*/*.jsonl"):
         assert read_replay(path).header.players == (NEWEST, NEWEST)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"self_play": True, "opponents": "past"}, "--opponents past: with --self-play every"),
+        ({"opponents": "past=2,bot:random", "keep_pool": 0}, "past: keep_pool=0 keeps no check"),
+    ],
+)
+def test_self_play_and_pools_that_cannot_be(
+    base: Path, tmp_path: Path, wrong: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        learn(small(base, **wrong), tmp_path / "x")
 
 
 def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not(
@@ -206,10 +257,14 @@ def test_shuffled_rewards_are_dealt_out_within_their_group() -> None:
 
 def test_opponents_are_drawn_by_weight() -> None:
     mix = OpponentMix.parse("bot:random=3, self ,past=1", KUHN)
-    drawn = Counter(mix.draw(5000, [0, 4], stream(0, "drawing")))
+    drawn = Counter(mix.draw(5000, {0: 1.0, 4: 1.0}, stream(0, "drawing")))
     assert drawn["bot:random"] == pytest.approx(3000, abs=150)
     assert drawn[NEWEST] == pytest.approx(1000, abs=120)
     assert drawn["policy:0"] == pytest.approx(500, abs=100) == drawn["policy:4"]
+    hard = past_weights([0, 4, 8], {0: PastGames(games=8, won=8), 4: PastGames(games=8)}, 2)
+    assert hard == pytest.approx({0: 0.01, 4: 0.81, 8: 0.25})
+    drawn = Counter(mix.draw(5000, hard, stream(0, "drawing")))
+    assert drawn["policy:4"] > 2.5 * drawn["policy:8"] > 20 * drawn["policy:0"]
     for wrong in ("bot:random=0", "bot:random=inf", "=1", "bot:random,,self"):
         with pytest.raises(UsageError, match="SPEC=WEIGHT"):
             OpponentMix.parse(wrong, KUHN)
@@ -247,10 +302,8 @@ def test_deals_of_different_seeds_differ_and_none_is_held_out(base: Path) -> Non
     assert len({*first}) == 200 and first[39] == 390_000_000
     assert not any(PERIODIC - 10_000_000 < seed < FINAL + 10_000_000 for seed in first)
     mix, few = OpponentMix.parse("bot:random", KUHN), small(base)
-    deals = [
-        {deal.seed for deal in schedule_step(few.model_copy(update={"seed": seed}), 2, mix, [0], 0)}
-        for seed in (0, 40)
-    ]
+    configs = [few.model_copy(update={"seed": seed}) for seed in (0, 40)]
+    deals = [{deal.seed for deal in schedule_step(each, 2, mix, {}, 0)} for each in configs]
     assert len(deals[0] | deals[1]) == 4
 
 

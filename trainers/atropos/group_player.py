@@ -192,7 +192,7 @@ class GroupPlayer:
     @property
     def groups_per_item(self) -> int:
         """Groups that an item has at most: one for each learning seat."""
-        return self._game.num_players if self.config.seats == "all" else 1
+        return self._game.num_players if self.config.self_play else 1
 
     async def play(self, item: int, version: int | None, max_tokens: int) -> PlayedItem:
         """Play an item; the same number gives the same deal and table.
@@ -207,7 +207,7 @@ class GroupPlayer:
         """
         size = self.config.rollouts_per_group
         # One group per step, so the number of the item is the number of the step.
-        setups = schedule_step(self.config, self._game.num_players, self._mix, (), item)
+        setups = schedule_step(self.config, self._game.num_players, self._mix, {}, item)
         rollouts = Rollouts(self._setting, self._llm, self._rewards.score_seat)
         played = await rollouts.play(setups, size, item)
         counts = played.counts

@@ -111,8 +111,8 @@ class TrainConfig(RunLimits):
     """Address of the Ray cluster. Empty: RAY_ADDRESS, or a new one here."""
     max_concurrent: int = setting(64, GAMES, changeable=True, ge=1, le=10_000)
     """Games played at the same time."""
-    seats: Literal["one", "all"] = setting("one", GAMES)
-    """one: the learner has one seat of a deal. all: it has every seat (self-play)."""
+    self_play: bool = setting(False, GAMES)
+    """The newest weights play every seat of a deal, and learn from all of them."""
     opponents: str = setting("", GAMES)
     """Weighted mix, e.g. bot:novice=3,past=1: any SPEC, self (the newest weights), past (an earlier
     checkpoint). Empty: the game's default opponent."""

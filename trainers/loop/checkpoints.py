@@ -30,12 +30,14 @@ from arena.llm.service import LLMService
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
-from trainers.rollouts.opponents import FINAL, PERIODIC, policy_spec
+from trainers.rollouts.opponents import AVERAGE, FINAL, PERIODIC, past_weights, policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.rollouts.trajectories import check_context, decision_statuses
-from trainers.runs.records import HeldOutResult
+from trainers.runs.records import HeldOutResult, PastGames
 from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps, pool_size
 
+RECENT_STEPS = 50
+"""Steps whose games decide how hard an opponent `past` is: the learner changes."""
 RECORDED_GAMES = 5
 """Games of the final evaluation whose replays are saved, per checkpoint."""
 
@@ -55,7 +57,7 @@ class HeldOutEvaluation:
 
     async def evaluate(
         self,
-        step: int,
+        step: int | str,
         llm: LLMService,
         progress: Progress = lambda done, total: None,
         replays: str = "",
@@ -67,7 +69,7 @@ class HeldOutEvaluation:
         interval is that of paired differences. The same for wins, which are 0 or 1.
 
         Args:
-            step: Step of the checkpoint.
+            step: Step of the checkpoint, or AVERAGE.
             llm: Answers for the policies.
             progress: Is called after each game.
             replays: Name of the folder for replays of some games, in `replays`. Empty: none.
@@ -122,7 +124,7 @@ class HeldOutEvaluation:
         return results
 
     async def _play(
-        self, step: int, llm: LLMService, progress: Progress, replays: str
+        self, step: int | str, llm: LLMService, progress: Progress, replays: str
     ) -> list[SeatEnd]:
         """Play all deals; returns the checkpoint's results in the order of the deals."""
         num_players = self.setting.match.game.num_players
@@ -239,6 +241,16 @@ class Checkpoints:
             self.llm.add(policy_spec(one), self.host.policy(one), is_trained=True)
             self._served.add(one)
 
+    def opponents(self, newest: int) -> dict[int, float]:
+        """Return the pool of `past` after the step `newest`, with weights by recent results."""
+        results: dict[int, PastGames] = {}
+        # Not of later steps, though they may be known: a resumed run draws the same opponents.
+        recent = range(newest - RECENT_STEPS + 1, newest + 1)
+        for record in self.log.records:
+            for step, games in record.past.items() if record.step in recent else ():
+                results[step] = results.get(step, PastGames()) + games
+        return past_weights(self.pool(newest), results, self.setting.match.game.num_players)
+
     def pool(self, newest: int) -> list[int]:
         """Return the steps up to `newest` that the opponent `past` is drawn from, 0 among them."""
         return sorted({0, *evenly(range(newest + 1), self._pool_size)})
@@ -260,6 +272,26 @@ class Checkpoints:
     def _pool_size(self) -> int:
         return pool_size(self.config, self.host.checkpoint(self.log.state.step))
 
+    def _averaged(self) -> bool:
+        """Write the mean of the pool's weights since the middle of the run, and serve it.
+
+        Checkpoints are equal to the bit after a resume, so their mean is, too. Returns False where
+        it is not made.
+        """
+        newest, base = self.log.state.step, self.host.checkpoint(0)
+        if not self.config.self_play or self.config.trainer_host != "embedded" or base is None:
+            return False
+        later = [step for step in self.pool(newest) if 2 * step > newest]
+        folders = [self.host.checkpoint(step) for step in sorted({*later, newest})]
+        # Heavy, and needed at the end of these runs only.
+        from backends.embedded import SharedSamplerBackend
+        from trainers.algorithms.learner import write_mean
+
+        average = self.log.files.checkpoints / AVERAGE
+        write_mean([folder for folder in folders if folder], base, average)
+        self.llm.add(policy_spec(AVERAGE), SharedSamplerBackend(average), is_trained=True)
+        return True
+
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""
         value = evaluation.delta.value
@@ -268,7 +300,11 @@ class Checkpoints:
         return value is not None and value > (self.log.state.best_value or 0.0)
 
     async def evaluate(
-        self, step: int, about: str = "evaluation", first_seed: int = PERIODIC, replays: str = ""
+        self,
+        step: int | str,
+        about: str = "evaluation",
+        first_seed: int = PERIODIC,
+        replays: str = "",
     ) -> HeldOutResult:
         """Play the held-out deals from `first_seed` (PERIODIC, FINAL) with a step's checkpoint."""
         deals = HeldOutEvaluation(
@@ -278,19 +314,26 @@ class Checkpoints:
             first_seed,
             self.log.files.folder,
         )
-        self.serve(step)
+        if isinstance(step, int):
+            self.serve(step)
         return await deals.evaluate(step, self.llm, partial(self.view.phase, about), replays)
 
     async def evaluate_final(self) -> dict[str, HeldOutResult]:
-        """Return the results of the newest and the best checkpoint on the final deals."""
+        """Return the results of the newest and the best checkpoint on the final deals.
+
+        With --self-play on the embedded host also those of the averaged weights, which are written
+        to `checkpoints/average`.
+        """
         state, games = self.log.state, self.config.final_eval_games
         # A resumed run keeps results with the same number of games; 0 games keeps all of them.
         final = {name: one for name, one in state.final.items() if games in (0, one.games)}
         # `newest` comes first, so that an equal `best` can take over its result. `best_step` is
         # None if no checkpoint was better than the start.
+        averaged = AVERAGE if state.step and self._averaged() else None
         for name, step, replays in (
             ("newest", state.step, "after"),
             ("best", state.best_step, "best"),
+            ("averaged", averaged, "averaged"),
         ):
             if not games or not step or name in final:
                 continue

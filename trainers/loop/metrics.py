@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from arena.core.spec import Spec
 from arena.core.text import pluralize
 from arena.episodes.record import Episode
 from arena.evaluation.records import Interval
@@ -17,7 +18,7 @@ from arena.evaluation.statistics import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.trajectories import attempts_of, decision_statuses
-from trainers.runs.records import StepRecord, TermMean, TokenCounts
+from trainers.runs.records import PastGames, StepRecord, TermMean, TokenCounts
 from trainers.trajectory import TrajectoryGroup
 
 UpdateMetrics = Mapping[str, object]
@@ -60,6 +61,8 @@ class RolloutCounts:
     """Results with the rewards of a group scorer, for the groups that it was given."""
     terms: dict[str, list[float]] = field(default_factory=dict)
     """Values of each reward term, in order of completion."""
+    past: dict[int, PastGames] = field(default_factory=dict)
+    """Games against earlier checkpoints, by their step."""
     faults: list[str] = field(default_factory=list)
     """The reason of each failed game."""
     reward_faults: list[str] = field(default_factory=list)
@@ -96,6 +99,11 @@ class RolloutCounts:
         self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.is_winner(seat)))
         for name, value in breakdown.terms.items():
             self.terms.setdefault(name, []).append(value)
+        game = PastGames(games=1, won=episode.outcome.is_winner(seat))
+        players = [Spec.parse(spec) for spec in episode.header.players]
+        # A checkpoint counts once in a game, also in several seats.
+        for step in {int(s.rest) for s in players if s.prefix == "policy" and s.rest.isdigit()}:
+            self.past[step] = self.past.get(step, PastGames()) + game
 
 
 @dataclass(slots=True)
@@ -153,6 +161,7 @@ def step_record(
         terms={
             name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()
         },
+        past={step: counts.past[step] for step in sorted(counts.past)},
         failed=counts.failed,
         tokens=TokenCounts(
             prompt=counts.prompt,

@@ -57,8 +57,7 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     credit, rewards = credited_rewards(config, game)
     scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
     expert = Expert.parse(config.expert, config.expert_share, game) if config.expert else None
-    if config.seats == "all" and config.opponents:
-        raise UsageError("--opponents: with --seats all every seat learns; leave it out")
+    _check_seats(config, game, mix)
     _check_players("--opponents", mix.specs, game, llm)
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
     _check_rewards(config, rewards, scorer)
@@ -92,6 +91,20 @@ def _check_players(
         if Spec.parse(spec).is_human:
             raise UsageError(f"{flag} {redacted(spec)}: a person cannot play that many games")
         check_spec(spec, game, llm)
+
+
+def _check_seats(config: TrainConfig, game: Game, mix: OpponentMix) -> None:
+    if config.self_play and config.opponents:
+        raise UsageError(
+            f"--opponents {redacted(config.opponents)}: with --self-play every seat learns; leave "
+            "one of them out"
+        )
+    if config.self_play and game.num_players == 1:
+        raise UsageError(f"--self-play: {game.name} has one seat; leave it out")
+    if "past" in mix.names and not config.keep_pool:
+        raise UsageError(
+            "--opponents past: keep_pool=0 keeps no checkpoints to draw it from; set keep_pool=8"
+        )
 
 
 def _check_rewards(config: TrainConfig, rewards: Rewards, scorer: GroupScorer | None) -> None:

@@ -13,7 +13,7 @@ and after any interruption.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -27,12 +27,12 @@ from trainers.rollouts.rollouts import GroupSetup, PlayedStep, Rollouts
 
 
 def schedule_step(
-    config: TrainConfig, seats: int, mix: OpponentMix, pool: Sequence[int], step: int
+    config: TrainConfig, seats: int, mix: OpponentMix, pool: Mapping[int, float], step: int
 ) -> list[GroupSetup]:
     """Return the groups of the step after `step` finished ones.
 
     The result depends on the arguments only. `pool` holds the steps of the checkpoints that the
-    opponent `past` is drawn from.
+    opponent `past` is drawn from, with their weights.
     """
     setups = []
     for k in range(config.groups_per_step):
@@ -43,7 +43,7 @@ def schedule_step(
             epoch, index = divmod(place, config.dataset_size)
             place = _permutation(config.dataset_size, config.seed, epoch)[index]
         seed = first_deal(config.seed) + place
-        if config.seats == "all":
+        if config.self_play:
             # In self-play each seat is a learner: one setup gives a group per seat.
             setups.append(GroupSetup(seed, (NEWEST,) * seats, tuple(range(seats))))
             continue
@@ -137,7 +137,7 @@ class StepGames:
     def _setups(self, number: int) -> list[GroupSetup]:
         """Return the groups of a step and register the checkpoints that play in them."""
         config, finished = self.config, number - 1
-        pool = self.checkpoints.pool(config.known_step(finished))
+        pool = self.checkpoints.opponents(config.known_step(finished))
         setups = schedule_step(config, self.seats, self.mix, pool, finished)
         if config.async_steps:
             # Several versions play at the same time, so the learner is named by its version.

@@ -87,7 +87,7 @@ class OpenAIFlags(Config):
 
 
 LEARNER_FLAGS = {
-    **dict.fromkeys(("seats", "opponents", "reward", "reward_fn", "prompt", "max_tokens"), ""),
+    **dict.fromkeys(("self_play", "opponents", "reward", "reward_fn", "prompt", "max_tokens"), ""),
     "temperature": "",
     "guided": "--guided/--free",
     "seed": "",

@@ -65,7 +65,7 @@ def test_the_estimate_is_near_what_a_step_takes(tmp_path: Path, settings: dict[s
     measured, disk = json.loads(done.stdout.splitlines()[-1])
     # No game was played, so the cache of keys and values is address space only.
     expected = needed.memory_bytes - needed.memory["cache of keys and values"]
-    assert 0.75 < expected / measured < 1.5, (expected, measured, needed)
+    assert 0.75 < expected / measured < 1.8, (expected, measured, needed)
     # Beside the tokenizer.
     assert disk == pytest.approx(3 * needed.step, abs=3e5)
 

@@ -207,6 +207,7 @@ def test_the_reference_moves_on_every_so_many_steps() -> None:
     assert [still.reference_step(step) for step in (0, 5, 99)] == [2, 2, 2]
     moving = TrainConfig(kl_reference_every=3)
     assert [moving.reference_step(step) for step in range(8)] == [0, 0, 0, 3, 3, 3, 6, 6]
+    assert [TrainConfig(self_play=True).reference_step(n) for n in (24, 25, 60)] == [0, 25, 50]
     later = TrainConfig(kl_reference=4, kl_reference_every=3)
     assert [later.reference_step(step) for step in (4, 5, 6, 9)] == [4, 4, 6, 9]
 

@@ -162,7 +162,7 @@ EXACT_GAMES: dict[str, tuple[dict[str, Any], float]] = {
         0.3,
     ),
     "liars_dice": (
-        {"exact_step": 2.0, "entropy_coef": 0.1, "penalty_end": 0.05, "options": DICE},
+        {"exact_step": 0.5, "entropy_coef": 0.1, "penalty_end": 0.05, "options": DICE},
         0.1,
     ),
 }

@@ -266,11 +266,12 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
     q, k, v = (tensor.transpose(0, 1)[None] for tensor in (queries, keys, values))
     # With `enable_gqa` each key head serves heads / kv_heads query heads. The mask broadcasts over
     # the heads.
-    attend = partial(F.scaled_dot_product_attention, enable_gqa=q.shape[1] != k.shape[1])
-    if not _is_fused(q, k, v, mask) and attend.keywords["enable_gqa"]:
+    grouped = q.shape[1] != k.shape[1]
+    if grouped and not _is_fused(q, k, v, mask):
         # CUDA has a fused kernel for float32 too, but without grouped heads.
+        grouped = False
         k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
-        attend = F.scaled_dot_product_attention
+    attend = partial(F.scaled_dot_product_attention, enable_gqa=grouped)
     if q.shape[2] <= ATTENTION_ROWS or _is_fused(q, k, v, mask):
         result = attend(q, k, v, mask, is_causal=mask is None)
     else:
@@ -278,7 +279,9 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
         # too: some queries at a time, computed again in the backward pass.
         if mask is None:
             mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
-        parts = zip(q.split(ATTENTION_ROWS, dim=2), mask.split(ATTENTION_ROWS), strict=True)
+        parts = zip(
+            torch.split(q, ATTENTION_ROWS, 2), torch.split(mask, ATTENTION_ROWS), strict=True
+        )
         result = torch.cat(
             [checkpoint(attend, part, k, v, seen, use_reentrant=False, preserve_rng_state=False)
              for part, seen in parts], dim=2,

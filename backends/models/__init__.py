@@ -100,8 +100,13 @@ def local_models(trained: Mapping[str, Path]) -> Iterator[LocalModel]:
 
 def newest_checkpoints(runs: Iterable[Path]) -> dict[str, Path]:
     """Return the checkpoint with the most steps of each training run that has one, by its name."""
-    pattern = "art/*/models/*/checkpoints/[0-9]*/config.json"
-    found = {run.name: [path.parent for path in run.glob(pattern)] for run in runs}
+    places = ("checkpoints", "art/*/models/*/checkpoints")  # Of the embedded host, and of ART.
+    found = {
+        run.name: [
+            path.parent for place in places for path in run.glob(f"{place}/[0-9]*/config.json")
+        ]
+        for run in runs
+    }
     return {
         name: max(folders, key=lambda folder: folder.name)
         for name, folders in sorted(found.items())

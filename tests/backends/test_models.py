@@ -211,19 +211,20 @@ def test_a_model_is_fetched_listed_and_played(
     assert run(["models", "fetch", "tiny"]) == 0  # It is there already.
     assert "--seat 0=embedded:tiny" in capsys.readouterr().out
     assert (folder / "model.safetensors").stat().st_mtime_ns == stamp
-    # A run's newest checkpoint, and one that cannot be used.
+    # The newest checkpoints of a run of ART and of an embedded one, and one that cannot be used.
     steps = tmp_path / "runs" / "try" / "art" / "p" / "models" / "m" / "checkpoints"
-    for step in ("0001", "0002"):
-        build_tiny_model(steps / step, **TINY_FAMILIES["qwen2"])
+    own = tmp_path / "runs" / "own" / "checkpoints"
+    for folder_of_step in (steps / "0001", steps / "0002", own / "0003"):
+        build_tiny_model(folder_of_step, **TINY_FAMILIES["qwen2"])
     (home / "models" / "odd").mkdir()
     (home / "models" / "odd" / "config.json").write_text('{"model_type": "gpt2"}')
     assert run(["models", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert not listed["fetchable"]
     models = {each["name"]: each for each in listed["models"]}
-    assert list(models) == ["clue-tiny", "odd", "tiny", str(steps / "0002")]
+    assert list(models) == ["clue-tiny", "odd", "tiny", str(own / "0003"), str(steps / "0002")]
     assert [each["source"] for each in models.values()] == [
-        "bundled", "fetched", "fetched", "run try"]  # fmt: skip
+        "bundled", "fetched", "fetched", "run own", "run try"]  # fmt: skip
     assert "gpt2" in models["odd"]["fault"] and models["odd"]["training_bytes"] is None
     tiny = models["tiny"]
     assert (tiny["family"], tiny["context"], tiny["spec"]) == ("llama", 2048, "embedded:tiny")

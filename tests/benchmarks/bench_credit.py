@@ -73,13 +73,13 @@ def test_credit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         for number, batch in enumerate(batches)
     ]
     lines, game_sum = [], sum(each["game"] for each in sums)
-    for name, found in advantages.items():
-        own = [each[name] for each in sums]
+    for label, found in advantages.items():
+        own = [each[label] for each in sums]
         # Without the batch itself: its own games would point into its own direction.
-        reference = [cosine(each[name], game_sum - each["game"]) for each in sums]
+        reference = [cosine(each[label], game_sum - each["game"]) for each in sums]
         pairs = [cosine(one, two) for one, two in combinations(own, 2)]
         deviation = float(np.std([value for batch in found for value in batch]))
-        lines.append(f"{name:28} {deviation:9.3f}   {interval(reference)}   {np.mean(pairs):+.3f}")
+        lines.append(f"{label:28} {deviation:9.3f}   {interval(reference)}   {np.mean(pairs):+.3f}")
     with capsys.disabled():
         print(f"\n\n{BATCHES} batches of {DEALS} deals x {GAMES} games, clue-tiny among novices")
         print(f"{'credit':28} deviation   cosine with the reference   between batches")

@@ -222,11 +222,15 @@ def _choices(classes: tuple[tuple[int, bool], ...], dtype: str) -> Array:
     """
     signs = [envelope_signs(size) for size, _ in classes]
     possible = [place for place, (_, may) in enumerate(classes) if may]
-    rows = [
+
+    def row(held: int | None) -> Array:
         # Row t of the signs: none, or one given card, of a class is in the envelope.
-        reduce(np.kron, [each[int(n == held)] for n, each in enumerate(signs)], np.ones(1))
-        for held in (None, *possible)
-    ]
+        product: Array = np.ones(1)
+        for number, each in enumerate(signs):
+            product = np.kron(product, each[int(number == held)])
+        return product
+
+    rows = [row(held) for held in (None, *possible)]
     matrix: Array = np.array(rows, dtype=np.int64).astype(dtype)
     matrix.setflags(write=False)
     return matrix

@@ -131,16 +131,16 @@ class AnswerDistribution:
         found = sum_over_envelopes(suggestion, rows)
         sums = np.zeros((len(refuters), *lengths, *found.shape[1:]), dtype=found.dtype)
         answer = row = 0
-        for category, each in zip((*suggestion.open, None), weights, strict=False):
+        for shows, each in zip((*suggestion.open, None), weights, strict=False):
             view = sums[answer : answer + len(each)]
-            if category is not None:
+            if shows is not None:
                 # Sets S without the card that is shown (n = 0) keep the weight 0.
-                view = part(view, 1 + category, 1)
+                view = part(view, 1 + shows, 1)
             ending = row + prod(each.shape[:4])
             view[...] = found[row:ending].reshape(view.shape)
-            if category is not None and not certain_envelope_card(suggestion, category, True):
+            if shows is not None and not certain_envelope_card(suggestion, shows, True):
                 # The envelope does not have the card that is shown.
-                part(view, 4 + category, 0, 1)[...] = 0
+                part(view, 4 + shows, 0, 1)[...] = 0
             answer, row = answer + len(each), ending
         return joint_distribution(suggestion, tuple(refuters), tuple(cards), sums)
 

@@ -154,7 +154,8 @@ def undisturbed(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def weights(folder: Path, step: int = STEPS) -> list[str]:
     """Hashes of the weights and of the optimizer's state."""
     checkpoint = folder / "checkpoints" / f"{step:04d}"
-    files = sorted(checkpoint.glob("model.safetensors")) + sorted(checkpoint.glob("optimizer*"))
+    # All weights, or an adapter in a folder of its own.
+    files = [*checkpoint.rglob("*.safetensors"), *checkpoint.glob("optimizer*")]
     assert len(files) == 2
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
 

@@ -232,14 +232,56 @@ def _prefix_pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[Pref
         yield PrefixGroup(piece, shared_prefix_length(piece) if len(piece) > 1 else 0)
 
 
+class _Rows:
+    """The rows of a forward pass while it is put together."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.positions: list[int] = []
+        self.spans: list[SequenceSpan] = []
+        self.predictions: list[int] = []
+        """The rows that predict a trained token."""
+
+    def add_tree(self, tree: TokenTree, predicting: Sequence[Sequence[int]]) -> None:
+        """Add a group of sequences as one tree."""
+        start, before = len(self.tokens), len(self.predictions)
+        self.tokens += tree.tokens
+        self.positions += tree.positions
+        self.predictions += [start + row for rows in predicting for row in rows]
+        own, trained = slice(start, len(self.tokens)), slice(before, len(self.predictions))
+        self.spans.append(SequenceSpan(slice(start, start), own, True, trained, tree.sees()))
+
+    def add_sequences(self, sequences: Sequence[TokenSequence], length: int) -> None:
+        """Add the common prefix of `length` tokens once, then what each sequence adds."""
+        # Order of the rows: the prefix of a group, the own rows of its sequences one after the
+        # other, then the next group. `network._split` and `network._attention` depend on it.
+        prefix = slice(len(self.tokens), len(self.tokens) + length)
+        # The prefix has the same tokens in all sequences of the group.
+        self.tokens += sequences[0].ids[:length]
+        self.positions += range(length)
+        for number, sequence in enumerate(sequences):
+            start = len(self.tokens)
+            # A sequence ends with a sampled token, which is predicted but predicts nothing: no row.
+            own = sequence.ids[length:-1]
+            self.tokens += own
+            # Positions go on from the prefix, as if the sequence was computed alone.
+            self.positions += range(length, length + len(own))
+            # The part of `predictions` that this sequence fills: consecutive, and in the order of
+            # the spans.
+            first = len(self.predictions)
+            # The token at position t is predicted by the row of position t - 1. It is always a row
+            # of the sequence's own, see `shared_prefix_length`.
+            self.predictions += [start + t - 1 - length for t in sequence.sampled_positions]
+            trained = slice(first, len(self.predictions))
+            rows = slice(start, len(self.tokens))
+            self.spans.append(SequenceSpan(prefix, rows, number == 0, trained))
+
+
 def _micro_batch(
     groups: Sequence[PrefixGroup], targets: TokenTargets, offsets: dict[int, int]
 ) -> MicroBatch:
     """Pack the groups: for each its prefix once, then what each of its sequences adds."""
-    tokens: list[int] = []
-    positions: list[int] = []
-    spans: list[SequenceSpan] = []
-    prediction_rows: list[int] = []
+    rows = _Rows()
     target_ids: list[int] = []
     temperatures: list[float] = []
     trained_tokens: list[int] = []  # Indices into `targets`.
@@ -251,48 +293,15 @@ def _micro_batch(
             first = offsets[id(sequence)]
             trained_tokens += range(first, first + len(sequence.sampled_positions))
         if group.tree:
-            start, before = len(tokens), len(prediction_rows)
-            tokens += group.tree.tokens
-            positions += group.tree.positions
-            prediction_rows += [start + row for rows in group.predicting for row in rows]
-            spans.append(
-                SequenceSpan(
-                    slice(start, start),
-                    slice(start, len(tokens)),
-                    True,
-                    slice(before, len(prediction_rows)),
-                    group.tree.sees(),
-                )
-            )
-            continue
-        # Order of the rows: the prefix of a group, the own rows of its sequences one after the
-        # other, then the next group. `network._split` and `network._attention` depend on it.
-        length = group.prefix_length
-        prefix = slice(len(tokens), len(tokens) + length)
-        # The prefix has the same tokens in all sequences of the group.
-        tokens += group.sequences[0].ids[:length]
-        positions += range(length)
-        for number, sequence in enumerate(group.sequences):
-            start = len(tokens)
-            # A sequence ends with a sampled token, which is predicted but predicts nothing: no row.
-            own = sequence.ids[length:-1]
-            tokens += own
-            # Positions go on from the prefix, as if the sequence was computed alone.
-            positions += range(length, length + len(own))
-            # `predictions` is the part of `prediction_rows` that this sequence fills: consecutive,
-            # and in the order of the spans.
-            count = len(sequence.sampled_positions)
-            predictions = slice(len(prediction_rows), len(prediction_rows) + count)
-            spans.append(SequenceSpan(prefix, slice(start, len(tokens)), number == 0, predictions))
-            # The token at position t is predicted by the row of position t - 1. It is always a row
-            # of the sequence's own, see `shared_prefix_length`.
-            prediction_rows += [start + t - 1 - length for t in sequence.sampled_positions]
+            rows.add_tree(group.tree, group.predicting)
+        else:
+            rows.add_sequences(group.sequences, group.prefix_length)
     # All int64 on the CPU; `_micro_batch_loss` moves them to the learner's device.
     packed = PackedSequences(
-        torch.tensor(tokens),
-        torch.tensor(positions),
-        spans,
-        torch.tensor(prediction_rows),
+        torch.tensor(rows.tokens),
+        torch.tensor(rows.positions),
+        rows.spans,
+        torch.tensor(rows.predictions),
         torch.tensor(target_ids),
         # None is the usual case, which needs no division.
         torch.tensor(temperatures) if any(t != 1.0 for t in temperatures) else None,

@@ -99,7 +99,7 @@ BASICS = {
         ),
     ),
     "atropos serve": Basics(
-        "players option text_level rollout_server_url rollouts_per_group total_steps seats "
+        "players option text_level rollout_server_url rollouts_per_group total_steps self_play "
         "opponents reward max_tokens seed base_url",
         (
             "arena atropos serve cluedo --openai.base_url http://127.0.0.1:5001/v1",

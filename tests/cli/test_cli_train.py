@@ -345,7 +345,7 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --players 9", "option players=9"),
         ("cluedo --players 3 -o players=3", "are mutually exclusive"),
         ("cluedo --reward win", "--reward win: 'win' is not of the form NAME=WEIGHT"),
-        ("cluedo --reward luck=1", "there is no reward term 'luck'"),
+        ("cluedo --reward charm=1", "there is no reward term 'charm'"),
         ("cluedo --base-model no-such", "no-such"),
         (
             "cluedo --set project=../../x",

@@ -203,16 +203,16 @@ class NewModel:
 
 def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Return Muon for the matrices within the layers, and AdamW for embeddings and norms."""
-    # Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) orthogonalises the update of a
-    # matrix; `match_rms_adamw` scales it so that AdamW's learning rates fit.
     import torch
+
+    from trainers.algorithms.muon import Muon
 
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
     muon = {"params": matrices, "lr": recipe.muon_rate, "peak": recipe.muon_rate}
     adam = {"params": others, "lr": recipe.learning_rate, "peak": recipe.learning_rate}
     return [
-        torch.optim.Muon([muon], momentum=0.95, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
+        Muon([muon]),
         torch.optim.AdamW([adam], betas=(0.9, 0.98), weight_decay=0.0),
     ]
 

@@ -23,7 +23,9 @@ def test_singular_values_are_near_one(shape: tuple[int, int]) -> None:
 
 def test_steps_are_those_of_torch_but_for_bfloat16() -> None:
     generator = torch.Generator().manual_seed(1)
-    start, ours, theirs = torch.randn(16, 40, generator=generator), [], []
+    start = torch.randn(16, 40, generator=generator)
+    ours: list[torch.Tensor] = []
+    theirs: list[torch.Tensor] = []
     for found in (ours, theirs):
         weight = torch.nn.Parameter(start.clone())
         optimizer = (

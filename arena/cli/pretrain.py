@@ -52,8 +52,6 @@ class TeachFlags(Config):
     """cpu, cuda or auto. Default: auto."""
     threads: int | None = setting(None, TEACHING, ge=1, le=256)
     """CPU threads. Default: 2."""
-    resume: bool | None = setting(None, TEACHING, flag="--resume")
-    """Continue the interrupted run in --out."""
 
     def given(self) -> dict[str, Any]:
         """Return the flags that are given, by their names."""
@@ -78,6 +76,11 @@ class PretrainFlags(Config):
     """Help in the text. Default: all of them, or notes with --base-model."""
     seed: int = setting(0, ge=0, le=10**6)
     """Of the games and of the weights."""
+    beliefs: bool = setting(False, flag="--beliefs")
+    """Also learn where hidden things are, from exact knowledge, at text level events. Cluedo
+    begins with small decks."""
+    resume: bool = setting(False, flag="--resume")
+    """Continue the interrupted run in --out: with --beliefs or --base-model."""
 
     @property
     def passes(self) -> dict[str, int]:
@@ -103,9 +106,11 @@ def pretrain_command(
     """
     let_threads_sleep()
     if flags.base_model:
+        if flags.beliefs:
+            raise UsageError("--beliefs: it needs a model from scratch; leave --base-model out")
         settings = _settings(game, game_flags, flags, teaching)
         out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"
-        figures = _teach(settings, out, bool(teaching.resume))
+        figures = _teach(settings, out, flags.resume)
     else:
         if given := min(teaching.given(), default=""):
             raise UsageError(f"--{given.replace('_', '-')}: it needs --base-model")
@@ -121,7 +126,7 @@ def _from_scratch(
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if not flags.resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")
     recipe = make_recipe(
         game,
@@ -130,9 +135,10 @@ def _from_scratch(
         options=game_flags.options(),
         level=flags.text_level,
         bot=flags.bot,
+        beliefs=flags.beliefs,
     )
     with _progress() as (notify, progress):
-        return pretrain(recipe, out, notify, progress=progress).to_json()
+        return pretrain(recipe, out, notify, progress=progress, resume=flags.resume).to_json()
 
 
 def _settings(
@@ -152,7 +158,6 @@ def _settings(
     from trainers.pretrain.recipe import ImitationSettings
 
     given = teaching.given()
-    given.pop("resume", None)
     rate = LORA_RATE if teaching.lora_rank else FULL_RATE
     try:
         return ImitationSettings(
@@ -199,6 +204,8 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
             nonlocal held_out
             if point.held_out is not None:
                 held_out = f", held-out {point.held_out:.3f}"
+            if point.beliefs:
+                held_out += f", {point.beliefs.explained:.0%} explained"
             loss = f"loss {point.loss:.3f}{held_out}"
             bar.update(task, description=loss, completed=point.step, total=point.of)
 

@@ -47,6 +47,8 @@ class Placement:
     probabilities: tuple[tuple[float, ...], ...]
     """Exact. The row of a thing that all players can see is all zeros; the last things have no row
     while they are not in the game."""
+    single: str = ""
+    """The place that holds exactly one thing of each kind; empty if there is none."""
 
 
 @runtime_checkable

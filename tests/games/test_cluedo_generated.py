@@ -50,11 +50,21 @@ def test_names_are_words_of_their_own(seed: int) -> None:
         assert set(name.lower()[::2]) <= set(CONSONANTS) and set(name[1::2]) <= set(VOWELS)
 
 
+def test_a_seed_shuffles_printed_names() -> None:
+    printed, one, other = (Cluedo(suspects=3, names_seed=seed).deck for seed in (0, 1, 2))
+    assert one != other
+    assert printed.suspects == Cluedo().deck.suspects[:3]
+    for deck in (one, other):
+        assert len(set(deck.suspects)) == 3 and set(deck.suspects) <= set(Cluedo().deck.suspects)
+        assert sorted(deck.rooms) == sorted(printed.rooms) and deck.rooms != printed.rooms
+
+
 def test_equal_options_make_equal_games() -> None:
     one, other = (Cluedo(theme="generated", names_seed=4) for _ in range(2))
     assert one == other and one.deck == other.deck
     assert not set(one.deck.cards) & set(Cluedo(theme="generated", names_seed=5).deck.cards[:3])
     # Fixed for good: stored replays name these cards.
+    assert Cluedo(names_seed=1).deck.weapons[:2] == ("Lead Piping", "Candlestick")
     assert invented_names(0, 3) == ("Kupovi", "Vinoma", "Vaduzo")
 
 
@@ -71,7 +81,7 @@ def test_options_are_read_back() -> None:
         ({"theme": "generated", "weapons": 2}, "theme 'generated' needs 3 to 12 weapons, not 2"),
         ({"theme": "generated", "weapons": 13}, "less than or equal to 12"),
         ({"theme": "generated", "variant": "classic"}, "classic board needs all 6 suspects"),
-        ({"names_seed": 1}, "names_seed needs theme 'generated'"),
+        ({"variant": "classic", "names_seed": 1}, "names_seed needs variant 'cards'"),
         ({"theme": "generated", "names_seed": -1}, "greater than or equal to 0"),
         ({"refuters": "none"}, "'in_turn' or 'all'"),
     ],

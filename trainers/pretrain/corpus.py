@@ -35,6 +35,7 @@ from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
+from trainers.pretrain.beliefs import Belief, BeliefRecorder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -67,6 +68,10 @@ class Mixture:
     """Share of chats that are rebuilt at some decision, like a fresh or shortened chat in play."""
     losers: float = 0.3
     """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
+    beliefs: bool = False
+    """Record what each seat knows exactly at each answer. Rebuilt chats then keep all events."""
+    redrawn: str = ""
+    """Option that is set to the seed of each game, for example that of its names; empty: none."""
     as_played: bool = False
     """Write system messages and answers as `arena play` does, for any model; otherwise in the short
     form of models made from scratch, whose chat template turns the other form into it."""
@@ -81,6 +86,8 @@ class Demonstration:
     """Indices of assistant messages that were wrong and corrected: they are not learned."""
     players: int
     level: TextLevel
+    beliefs: tuple[Belief, ...] = ()
+    """What the seat knows, in the order of the chat; only if the mixture asks for it."""
 
 
 class DemonstrationRecorder(ChatRecorder):
@@ -93,10 +100,12 @@ class DemonstrationRecorder(ChatRecorder):
         rebuild_at: int | None,
         rng: random.Random,
         as_played: bool = False,
+        knowledge: BeliefRecorder | None = None,
     ) -> None:
         """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
         super().__init__(bot, chat)
         self.mistakes: set[int] = set()
+        self.knowledge = knowledge
         self._rebuild_at = rebuild_at
         self._rng = rng
         self._as_played = as_played
@@ -122,12 +131,17 @@ class DemonstrationRecorder(ChatRecorder):
     def on_request(self, observation: Observation) -> None:
         if self._decisions == self._rebuild_at:
             self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
-            for _ in range(self._rng.choice((1, 1, 2, 3))):
+            # Further calls leave out events, from which the knowledge follows.
+            for _ in range(1 if self.knowledge else self._rng.choice((1, 1, 2, 3))):
                 self.chat.shorten(observation)
+            if self.knowledge:
+                self.knowledge.forget_messages()
         self._decisions += 1
         if self._rng.random() < MISTAKES:
             # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
+        if self.knowledge:
+            self.knowledge.read(observation, self.chat.messages)
 
     def reply(self, action: Action) -> str:
         return write_answer(action, "text") if self._as_played else str(action)
@@ -181,6 +195,8 @@ def demonstrations(
     rng = stream(seed, "lesson")  # The label is part of the recipe: another gives other games.
     if mixture.players:
         options = {**options, "players": _draw(mixture.players, rng)}
+    if mixture.redrawn:
+        options = {**options, mixture.redrawn: seed}
     game = make_game(name, **options)
     recorders = [
         _recorder(game, player, mixture, seed, rng, make_bot) for player in range(game.num_players)
@@ -191,8 +207,14 @@ def demonstrations(
         # A seat that never decided has only the system message. All seats with the highest return
         # are winners.
         if len(chat.messages) > 1 and (earned == max(returns) or rng.random() < mixture.losers):
-            mistakes = frozenset(recorder.mistakes)
-            yield Demonstration(tuple(chat.messages), mistakes, game.num_players, chat.level)
+            beliefs = tuple(recorder.knowledge.found) if recorder.knowledge else ()
+            yield Demonstration(
+                tuple(chat.messages),
+                frozenset(recorder.mistakes),
+                game.num_players,
+                chat.level,
+                beliefs,
+            )
 
 
 def _recorder(
@@ -211,7 +233,8 @@ def _recorder(
     if mixture.as_played:
         start = opening(game, ChatOptions(), level, game.turn_limit())
     chat = Chat(start, "append", level)
-    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture.as_played)
+    knowledge = BeliefRecorder(game, player) if mixture.beliefs else None
+    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture.as_played, knowledge)
 
 
 def _play_out(
@@ -265,7 +288,8 @@ MAX_WHOLE_ACTIONS = 100
 """A game with at most this number of actions has a token for each; others have one per name."""
 
 NAME_PREFIXES = ("", " ", ", ")
-"""Separators before a name; each name has a token with each of them."""
+"""Separators before a name; each name has a token with each of them, unless there is one token for
+each name, by which a model finds it wherever it is."""
 
 BYTES = 256
 """Symbols of a byte-level alphabet."""
@@ -296,7 +320,10 @@ def names_of(games: Iterable[Game]) -> list[str]:
 
 
 def make_tokenizer(
-    texts: Sequence[str], names: Sequence[str], vocabulary: int = 1024
+    texts: Sequence[str],
+    names: Sequence[str],
+    vocabulary: int = 1024,
+    prefixes: Sequence[str] = NAME_PREFIXES,
 ) -> PreTrainedTokenizerFast:
     """Return a tokenizer of at most `vocabulary` tokens, or more if there are more than 200 names.
 
@@ -304,14 +331,15 @@ def make_tokenizer(
         texts: a sample of messages; phrases are found in all, BPE merges in the first 200.
         names: the names that become tokens, longest first.
         vocabulary: number of tokens; phrases fill what names, bytes and merges leave.
+        prefixes: separators that a token of a name may begin with.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    name_tokens = [prefix + name for name in names for prefix in NAME_PREFIXES]
+    name_tokens = [prefix + name for name in names for prefix in prefixes]
     # Tokens that are left for phrases. Names, bytes and merges always get theirs.
     room = max(0, vocabulary - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
-    phrases = _phrases(texts, names)[:room]
+    phrases = _phrases(texts, names, prefixes)[:room]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -334,11 +362,12 @@ def make_tokenizer(
     )
 
 
-def _phrases(texts: Sequence[str], names: Sequence[str]) -> list[str]:
+def _phrases(texts: Sequence[str], names: Sequence[str], prefixes: Sequence[str]) -> list[str]:
     """Return the texts between names and numbers, within a line; the most useful first."""
     # Cut at names, with the separator before them, and where digits start or end.
     separators = re.compile(
-        rf"(?:, | )?(?:{'|'.join(map(re.escape, names))})|(?<=\d)(?=\D)|(?<=\D)(?=\d)"
+        rf"(?:{'|'.join(sorted(prefixes, reverse=True))})(?:{'|'.join(map(re.escape, names))})"
+        r"|(?<=\d)(?=\D)|(?<=\D)(?=\d)"
     )
     counts = Counter(
         piece

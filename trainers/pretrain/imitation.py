@@ -34,6 +34,7 @@ from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.recipe import (
     CurvePoint,
+    HeldOut,
     ImitationSettings,
     ImitationState,
     read_imitation,
@@ -61,14 +62,14 @@ class ImitatingModel:
         rate = factor * self.options.learning_rate
         return imitate(self.learner, batch, replace(self.options, learning_rate=rate))
 
-    def held_out_loss(self) -> float:
+    def measure(self) -> HeldOut:
         total, count = 0.0, 0
         # In batches of the same size as in training, which are known to fit into memory.
         for batch in _batches(self.held_out, range(len(self.held_out)), self.batch_size):
             tokens = sum(len(sequence.sampled_positions) for sequence in batch)
             total += tokens * mean_cross_entropy(self.learner, batch, self.options)
             count += tokens
-        return total / count
+        return HeldOut(total / count)
 
 
 def teach(
@@ -139,7 +140,7 @@ def _begin(
         chats=len(train),
         chats_digest=digest_of([*train, *student.held_out]),
         steps=steps,
-        held_out_before=round(student.held_out_loss(), 4),
+        held_out_before=round(student.measure().loss, 4),
     )
 
 

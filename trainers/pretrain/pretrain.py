@@ -9,19 +9,31 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
+from arena.core.errors import UsageError
+from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
-from trainers.pretrain.corpus import Demonstration, Mixture, make_tokenizer, names_of, play_games
-from trainers.pretrain.recipe import CurvePoint, Recipe, training_steps
+from trainers.pretrain.beliefs import places_of
+from trainers.pretrain.corpus import (
+    NAME_PREFIXES,
+    Demonstration,
+    Mixture,
+    make_tokenizer,
+    names_of,
+    play_games,
+)
+from trainers.pretrain.recipe import CurvePoint, HeldOut, Recipe, training_steps
 from trainers.rollouts.opponents import first_deal
 
 if TYPE_CHECKING:
@@ -29,8 +41,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
+    from trainers.pretrain.belief_head import BeliefHead, ChatBeliefs
+
+SAMPLED_GAMES = 40
+"""Games of each stage whose texts make the tokenizer, before the stages are played."""
 MEASURE_EVERY = 100
 """Steps between points of the saved curve."""
+STATE = "pretraining.state"
+"""File of an interrupted run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +73,7 @@ def pretrain(
     corpus: Sequence[Demonstration] | None = None,
     finish: Sequence[Demonstration] = (),
     progress: Callable[[CurvePoint], None] = lambda _: None,
+    resume: bool = False,
 ) -> PretrainingFigures:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
@@ -65,6 +84,7 @@ def pretrain(
         corpus: chats to learn from; None: those of the recipe's games, mostly winners'.
         finish: chats that are read once, after all others.
         progress: called after each step.
+        resume: continue the run in `out` after its last measured step.
 
     A model with a hidden size of at most 64 is trained in one thread: the same recipe gives the
     same weights to the bit. Larger ones use two threads, whatever the number of cores; on a busy
@@ -72,49 +92,155 @@ def pretrain(
 
     Raises:
         MissingDependency: the extra is not installed.
+        UsageError: there is nothing to resume, the run has another recipe, or no chat is short
+            enough.
     """
     require("pretraining", ("torch", "transformers", "tokenizers"), "train")
     import torch
 
-    started = time.perf_counter()
+    saved = SavedRun.read(out, recipe) if resume else SavedRun()
+    started = time.perf_counter() - saved.seconds
     torch.manual_seed(recipe.seed)
     # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
     torch.set_num_threads(1 if recipe.hidden_size <= 64 else 2)
-    if corpus is None:
-        first = first_deal(recipe.seed)
-        mixture = Mixture(recipe.players, recipe.levels, recipe.bots)
-        seeds = range(first, first + recipe.games)
-        corpus = list(play_games(recipe.game, recipe.options, mixture, seeds))
-    notify(f"{len(corpus)} chats of {recipe.games} games, {time.perf_counter() - started:.0f} s")
-    tokenizer = tokenizer_for(recipe, corpus)
-    examples, last = (examples_of(chats, tokenizer, recipe) for chats in (corpus, finish))
-    # Two percent of the chats, from the first deals, measure the loss and are not trained on.
-    count = max(1, len(examples) // 50)
-    held_out, train = examples[:count], examples[count:]
+    if corpus is None and not recipe.stages:
+        corpus = play_stage(recipe, 0)
+    sample = corpus
+    if sample is None:
+        sample = [
+            c for n in range(len(recipe.stages)) for c in play_stage(recipe, n, SAMPLED_GAMES)
+        ]
+    tokenizer = tokenizer_for(recipe, sample)
     model = new_model(recipe, tokenizer)
+    student = NewModel.of(model, recipe)
     parameters = sum(p.numel() for p in model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
-    curve = []
-    for point in _fit(model, recipe, train, last, held_out):
-        progress(point)
-        if point.held_out is not None:
-            curve.append(point)
+    student.load(saved)
+    out.mkdir(parents=True, exist_ok=True)
+    for number, stage in enumerate(recipe.parts):
+        if number < saved.stage:
+            continue
+        began = time.perf_counter()
+        played = play_stage(recipe, number) if corpus is None else corpus
+        notify(f"{len(played)} chats of {stage.games} games, {time.perf_counter() - began:.0f} s")
+        examples, last = (examples_of(part, tokenizer, recipe) for part in (played, finish))
+        if not examples:
+            raise UsageError(
+                f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
+            )
+        for point in student.fit(recipe, number, examples, last, saved.step):
+            progress(point)
+            if point.held_out is None:
+                continue
             notify(json.dumps(asdict(point)))
+            seconds = time.perf_counter() - started
+            saved = replace(saved, curve=(*saved.curve, point), step=point.step, seconds=seconds)
+            ends = stage.ends_at(point)
+            if ends:
+                saved = replace(saved, stage=number + 1, step=0, chats=saved.chats + len(played))
+            if recipe.stages:
+                saved.write(out, recipe, student)
+            if ends:
+                break
     save(model, tokenizer, recipe, out)
-    seconds = round(time.perf_counter() - started)
-    figures = PretrainingFigures(recipe, len(corpus), parameters, seconds, tuple(curve))
+    if student.head:
+        student.head.save(out)
+    whole = round(time.perf_counter() - started)
+    figures = PretrainingFigures(recipe, saved.chats, parameters, whole, saved.curve)
     text = json.dumps(figures.to_json(), indent=1) + "\n"
     (out / "pretraining.json").write_text(text, encoding="utf-8")
+    (out / STATE).unlink(missing_ok=True)
     return figures
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """Where a run is: it continues from here, to the bit on the same machine."""
+
+    stage: int = 0
+    step: int = 0
+    """Steps done of this stage."""
+    chats: int = 0
+    """Of the stages before."""
+    seconds: float = 0.0
+    curve: tuple[CurvePoint, ...] = ()
+    tensors: Mapping[str, Any] = field(default_factory=dict)
+    """States of the model, the head and the optimizers."""
+
+    @staticmethod
+    def read(out: Path, recipe: Recipe) -> SavedRun:
+        """Read the state of a run. Raises UsageError if it cannot be continued."""
+        import torch
+
+        try:
+            found = torch.load(out / STATE, weights_only=True)
+        except FileNotFoundError:
+            raise UsageError(
+                f"--resume: {out} holds no interrupted run with stages; leave --resume out to "
+                "start one"
+            ) from None
+        except (OSError, RuntimeError, UnpicklingError) as error:
+            raise UsageError(f"--resume: {out / STATE} cannot be read: {error}") from None
+        facts = json.loads(found["facts"])
+        if facts["recipe"] != _facts(recipe):
+            raise UsageError(
+                f"--resume: {out} was started with other settings; use the same, or a new --out"
+            )
+        points = TypeAdapter(tuple[CurvePoint, ...]).validate_python(facts["curve"])
+        numbers = {name: facts[name] for name in ("stage", "step", "chats", "seconds")}
+        return SavedRun(**numbers, curve=points, tensors=found["tensors"])
+
+    def write(self, out: Path, recipe: Recipe, student: NewModel) -> None:
+        """Write the state; it replaces the one before when it is complete."""
+        import torch
+
+        facts = {name: getattr(self, name) for name in ("stage", "step", "chats", "seconds")}
+        facts |= {"recipe": _facts(recipe), "curve": [asdict(point) for point in self.curve]}
+        draft = out / f".{STATE}.part"
+        torch.save({"facts": json.dumps(facts), "tensors": student.state()}, draft)
+        draft.replace(out / STATE)
+
+
+def _facts(recipe: Recipe) -> JsonValue:
+    """Return the settings as JSON reads them."""
+    facts: JsonValue = json.loads(json.dumps(asdict(recipe)))
+    return facts
+
+
+def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
+    """Return the chats of a stage's games, or of the first of them."""
+    stage = recipe.parts[number]
+    mixture = Mixture(stage.players, recipe.levels, recipe.bots, redrawn=stage.redrawn)
+    if recipe.beliefs:
+        # Losers know as much as winners.
+        mixture = replace(mixture, beliefs=True, losers=1.0)
+    # Each stage has deals of its own.
+    first = first_deal(recipe.seed) + sum(stage.games for stage in recipe.parts[:number])
+    seeds = range(first, first + (games or stage.games))
+    options = {**recipe.options, **stage.options}
+    return list(play_games(recipe.game, options, mixture, seeds))
+
+
+def largest_games(recipe: Recipe) -> list[Game]:
+    """Return the game of each stage with the most players: together they have all names."""
+    return [
+        make_game(
+            recipe.game,
+            **{
+                **recipe.options,
+                **stage.options,
+                **({"players": max(stage.players)} if stage.players else {}),
+            },
+        )
+        for stage in recipe.parts
+    ]
 
 
 def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrainedTokenizerFast:
     """Return a tokenizer for the recipe's game and the texts of the corpus."""
-    # The game with the most players has all names.
-    most = {"players": max(recipe.players)} if recipe.players else {}
-    largest = make_game(recipe.game, **{**recipe.options, **most})
     texts = [message.content for chat in corpus[:2000] for message in chat.messages]
-    return make_tokenizer(texts, names_of([largest]))
+    prefixes = ("",) if recipe.beliefs else NAME_PREFIXES
+    return make_tokenizer(texts, names_of(largest_games(recipe)), prefixes=prefixes)
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -142,33 +268,69 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCau
     )
 
 
-def _fit(
-    model: Any,
-    recipe: Recipe,
-    train: Sequence[Example],
-    last: Sequence[Example],
-    held_out: Sequence[Example],
-) -> Iterator[CurvePoint]:
-    """Train for `epochs` passes over `train` and one over `last`; yield a point for each step."""
-    rng = np.random.default_rng(recipe.seed)
-    passes = [*[train] * recipe.epochs, last]
-    # One generator for all passes, so that each has another order.
-    plan = [batch for examples in passes for batch in batches(examples, recipe, rng)]
-    # A generator of its own: the number of held-out chats does not change the order of training.
-    validation = list(batches(held_out, recipe, np.random.default_rng(0)))
-    student = NewModel(model, _optimizers(model, recipe), validation)
-    yield from training_steps(
-        student, plan, warmup_steps=recipe.warmup_steps, measure_every=MEASURE_EVERY
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model from scratch in training: a `Student`."""
+    """A model from scratch in training, with the head of its beliefs: a `Student`."""
 
     model: Any
+    head: BeliefHead | None
     optimizers: Sequence[torch.optim.Optimizer]
-    validation: Sequence[PaddedBatch]
+    validation: list[PaddedBatch]
+
+    @staticmethod
+    def of(model: Any, recipe: Recipe) -> NewModel:
+        """Return a model with new optimizers, and with a new head if the recipe asks for it."""
+        head = None
+        if recipe.beliefs:
+            from trainers.pretrain.belief_head import BeliefHead
+
+            head = BeliefHead(recipe.hidden_size, places_of(largest_games(recipe)))
+        return NewModel(model, head, _optimizers(model, head, recipe), [])
+
+    def fit(
+        self,
+        recipe: Recipe,
+        number: int,
+        examples: Sequence[Example],
+        last: Sequence[Example],
+        first: int = 0,
+    ) -> Iterator[CurvePoint]:
+        """Learn a stage: `epochs` passes over the examples and one over `last`.
+
+        `first` is the number of steps that are done already. It yields a point for each step.
+        """
+        # Two percent of the chats, from the first deals, measure the loss and are not trained on.
+        count = max(1, len(examples) // 50)
+        passes = [*[examples[count:]] * recipe.epochs, last]
+        # One generator for all passes, so that each has another order.
+        rng = np.random.default_rng([recipe.seed, number] if number else recipe.seed)
+        plan = [batch for part in passes for batch in batches(part, recipe, rng)]
+        # A generator of its own: the number of held-out chats does not change the order.
+        self.validation[:] = batches(examples[:count], recipe, np.random.default_rng(0))
+        for point in training_steps(
+            self,
+            plan,
+            # A model that has learned another stage needs no slow start.
+            warmup_steps=0 if number else recipe.warmup_steps,
+            measure_every=MEASURE_EVERY,
+            first=first,
+            decays=number == len(recipe.parts) - 1,
+        ):
+            yield replace(point, stage=number)
+
+    def state(self) -> dict[str, Any]:
+        """Return the tensors from which training continues."""
+        modules = {"model": self.model} | ({"head": self.head} if self.head else {})
+        found = {name: module.state_dict() for name, module in modules.items()}
+        return found | {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}
+
+    def load(self, saved: SavedRun) -> None:
+        """Set the tensors of a saved run, if it has any."""
+        for name, tensors in saved.tensors.items():
+            if name in ("model", "head"):
+                getattr(self, name).load_state_dict(tensors)
+            else:
+                self.optimizers[int(name.split()[1])].load_state_dict(tensors)
 
     def learn(self, batch: PaddedBatch, factor: float) -> float:
         import torch
@@ -179,36 +341,60 @@ class NewModel:
         # Weighted mean over predicted tokens: sum(w * cross-entropy) / sum(w). The first token of
         # a chat is not predicted.
         weights = batch.weights[:, 1:]
-        loss = (_cross_entropies(self.model, batch) * weights).sum() / weights.sum()
+        states = _states(self.model, batch)
+        loss = (_cross_entropies(self.model, states, batch) * weights).sum() / weights.sum()
+        if self.head:
+            from trainers.pretrain.belief_head import cross_entropy
+
+            sums = [cross_entropy(*pair) for pair in self._beliefs(states, batch)]
+            rows = sum(count for _, count in sums)
+            loss = loss + sum(total for total, _ in sums) / max(1, rows)
         self.model.zero_grad(set_to_none=True)
+        if self.head:
+            self.head.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        parameters = [p for o in self.optimizers for g in o.param_groups for p in g["params"]]
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
         return loss.item()
 
-    def held_out_loss(self) -> float:
+    def measure(self) -> HeldOut:
         import torch
 
-        total, count = 0.0, 0
+        from trainers.pretrain.belief_head import ScoreSums
+
+        total, count, sums = 0.0, 0, ScoreSums()
         with torch.inference_mode():
             for batch in self.validation:
                 # Without the first token, which is not predicted. Sums and not means are added up,
                 # so each token has the same weight, whatever its batch.
-                targets = batch.is_target[:, 1:]
-                total += float(_cross_entropies(self.model, batch)[targets].sum())
+                targets, states = batch.is_target[:, 1:], _states(self.model, batch)
+                total += float(_cross_entropies(self.model, states, batch)[targets].sum())
                 count += int(targets.sum())
-        return total / count
+                for log_probabilities, chat in self._beliefs(states, batch):
+                    sums.add(log_probabilities, chat)
+        return HeldOut(total / count, sums.scores() if self.head else None)
+
+    def _beliefs(
+        self, states: torch.Tensor, batch: PaddedBatch
+    ) -> Iterator[tuple[torch.Tensor, ChatBeliefs]]:
+        """Yield what the head says at the answers of each chat."""
+        embedding = self.model.get_input_embeddings().weight
+        for row, chat in zip(states, batch.beliefs, strict=True):
+            if self.head and chat:
+                yield self.head(row[chat.positions], embedding, chat), chat
 
 
-def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Return Muon for the matrices within the layers, and AdamW for embeddings and norms."""
+def _optimizers(model: Any, head: BeliefHead | None, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Return Muon for the matrices of layers and head, and AdamW for embeddings and norms."""
     import torch
 
     from trainers.algorithms.muon import Muon
 
-    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
-    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
+    named = [*model.named_parameters(), *(head.named_parameters() if head else ())]
+    matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
+    others = [p for n, p in named if p.ndim != 2 or "embed" in n]
     muon = {"params": matrices, "lr": recipe.muon_rate, "peak": recipe.muon_rate}
     adam = {"params": others, "lr": recipe.learning_rate, "peak": recipe.learning_rate}
     return [
@@ -217,13 +403,19 @@ def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
     ]
 
 
-def _cross_entropies(model: Any, batch: PaddedBatch) -> torch.Tensor:
+def _states(model: Any, batch: PaddedBatch) -> torch.Tensor:
+    """Return the state at each token, [chats, longest, width]."""
+    # Padding is on the right, where causal attention hides it from the chat, and has weight 0.
+    states: torch.Tensor = model.model(input_ids=batch.ids).last_hidden_state
+    return states
+
+
+def _cross_entropies(model: Any, states: torch.Tensor, batch: PaddedBatch) -> torch.Tensor:
     """Return the cross-entropy of each token but the first, in nats: [chats, longest - 1]."""
     import torch
 
-    # Position t predicts token t + 1: [chats, longest - 1, vocabulary]. Padding is on the right,
-    # where causal attention hides it from the chat, and has weight 0.
-    logits = model(input_ids=batch.ids).logits[:, :-1]
+    # Position t predicts token t + 1: [chats, longest - 1, vocabulary].
+    logits = model.lm_head(states[:, :-1])
     # -log p of the next token. The classes must be on axis 1: [chats, vocabulary, longest - 1].
     return torch.nn.functional.cross_entropy(
         logits.transpose(1, 2), batch.ids[:, 1:], reduction="none"
@@ -248,27 +440,49 @@ class Example:
     """Marks the tokens that the model learns to write; the others are context."""
     level: TextLevel
     players: int
+    beliefs: ChatBeliefs | None = None
 
 
-def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
-    """Return the tokens of the chat, as its template writes it, and which are targets."""
+def encode(
+    demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast, places: Sequence[str] = ()
+) -> Example:
+    """Return the tokens of the chat, as its template writes it, and which are targets.
+
+    `places` are those of a head for beliefs.
+    """
     ids: list[Any] = []
+    starts: list[int] = []
+    ends: list[list[int]] = []
     is_target: list[bool] = []
     end = tokenizer.eos_token_id
     for number, message in enumerate(demonstration.messages):
         # Speech in it may spell a control token, which it is not.
-        text = tokenizer.encode(message.content, split_special_tokens=True)
+        encoded = tokenizer(message.content, split_special_tokens=True, return_offsets_mapping=True)
+        text = encoded["input_ids"]
+        ends.append([end for _, end in encoded["offset_mapping"]])
         # A mistake is context: the model reads it with its correction, but does not learn to write
         # it.
         learned = message.role == "assistant" and number not in demonstration.mistakes
+        starts.append(len(ids))
         ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
         # The role token is given by the template; the text and the end token are written.
         is_target += [False, *[learned] * (len(text) + 1)]
+    beliefs = None
+    if demonstration.beliefs:
+        from trainers.pretrain.belief_head import chat_beliefs
+
+        # The state at the role token of the answer has read everything before it.
+        positions = [
+            starts[b.message] + (bisect_left(ends[b.message], b.chars) + 1 if b.chars else 0)
+            for b in demonstration.beliefs
+        ]
+        beliefs = chat_beliefs(demonstration.beliefs, positions, places, tokenizer)
     return Example(
         np.array(ids, dtype=np.int32),
         np.array(is_target),
         demonstration.level,
         demonstration.players,
+        beliefs,
     )
 
 
@@ -276,7 +490,8 @@ def examples_of(
     chats: Sequence[Demonstration], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
 ) -> list[Example]:
     """Return the chats that fit into the context, as tokens."""
-    examples = [encode(chat, tokenizer) for chat in chats]
+    places = places_of(largest_games(recipe)) if recipe.beliefs else ()
+    examples = [encode(chat, tokenizer, places) for chat in chats]
     return [example for example in examples if len(example.ids) <= recipe.context_length]
 
 
@@ -287,6 +502,8 @@ class PaddedBatch:
     ids: torch.Tensor  # int64
     weights: torch.Tensor  # float32: weight of the token in the loss, 0 for padding
     is_target: torch.Tensor  # bool
+    beliefs: Sequence[ChatBeliefs | None] = ()
+    """Of each chat."""
 
 
 def batches(
@@ -325,5 +542,8 @@ def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
         weights[row, :length] = np.where(example.is_target, 1.0, context_weight)
         is_target[row, :length] = example.is_target
     return PaddedBatch(
-        torch.from_numpy(ids), torch.from_numpy(weights), torch.from_numpy(is_target)
+        torch.from_numpy(ids),
+        torch.from_numpy(weights),
+        torch.from_numpy(is_target),
+        [example.beliefs for example in group],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,27 @@ from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.plugins.loader import make_game
 from trainers.algorithms.checkpoint_files import recover
+from trainers.pretrain.beliefs import placed_knowledge
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Part of a curriculum: games that are learned before those of the next stage."""
+
+    options: Mapping[str, JsonValue]
+    """Options of the game, added to those of the recipe."""
+    players: Mapping[int, float]
+    games: int
+    until: float = 1.0
+    """Share of the KL explained on held-out chats at which the next stage begins; 1: after all
+    games."""
+    redrawn: str = ""
+    """Option that each game sets to its seed; empty: none."""
+
+    def ends_at(self, point: CurvePoint) -> bool:
+        """Return whether the next stage begins after this point."""
+        explained = point.beliefs.explained if point.beliefs else 0.0
+        return point.step == point.of or explained >= self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +81,25 @@ class Recipe:
     head_dim: int = 64
     mlp_size: int = 384
     context_length: int = 2048
+    beliefs: bool = False
+    """Learn also the exact posterior over hidden places, with a head of its own."""
+    stages: tuple[Stage, ...] = ()
+    """Parts of the curriculum; empty: all games in one part."""
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        """The stages, or the one stage of a recipe without any."""
+        return self.stages or (Stage({}, self.players, self.games),)
+
+
+CLUEDO_STAGES = (
+    # What a line of text says is learned by fixed names much sooner than by changing ones.
+    Stage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 2500, 0.75),
+    Stage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 4000, 0.8, "names_seed"),
+    Stage({"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1200, 0.8, "names_seed"),
+    Stage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1200, 1.0, "names_seed"),
+)
+"""Curriculum of decks."""
 
 
 def make_recipe(
@@ -69,6 +110,7 @@ def make_recipe(
     options: Mapping[str, JsonValue] | None = None,
     level: TextLevel | None = None,
     bot: str = "",
+    beliefs: bool = False,
 ) -> Recipe:
     """Return the default recipe with some changes.
 
@@ -80,14 +122,24 @@ def make_recipe(
         options: options of the game; `players` replaces the mix of player numbers.
         level: the only text level; None: the default mix.
         bot: the only bot; empty: those of `imitated_bots`.
+        beliefs: learn exact posteriors too; by default from the strongest bot and at `events`.
+            Cluedo has a curriculum of decks unless `options`, `games` or `epochs` are given.
 
     Raises:
-        UsageError: there is no such game, option or bot.
+        UsageError: there is no such game, option or bot, or no exact knowledge to learn from.
     """
     default = Recipe()
     levels = default.levels if level is None else {level: 1.0}
     options = options or {}
     made = make_game(game, **options)
+    if beliefs:
+        placed_knowledge(made, 0)
+        default = replace(default, levels={"events": 1.0}, beliefs=True)
+        levels = default.levels if level is None else {level: 1.0}
+        if game == default.game:
+            bot = bot or "detective"
+            if not options and games is epochs is None:
+                default = replace(default, stages=CLUEDO_STAGES)
     return replace(
         default,
         game=game,
@@ -137,6 +189,33 @@ class CurvePoint:
     """Mean cross-entropy of the last batch, in nats; weighted for a model from scratch."""
     held_out: float | None
     """Mean cross-entropy of the target tokens of held-out chats, in nats; None: not measured."""
+    beliefs: BeliefScores | None = None
+    """On held-out chats; None: not measured."""
+    stage: int = 0
+    """Number of the stage of the curriculum, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefScores:
+    """How near stated posteriors are to the exact ones. 1 is best for shares."""
+
+    explained: float
+    """Share of the KL of equal probabilities that is gone."""
+    kl: float
+    """KL(exact ‖ stated) at an answer, in bits."""
+    certain: float
+    """Share of the places found, with more than 0.9, that are certain but were not at first."""
+    calibration: float
+    """Mean distance of stated from exact probabilities, in bins of the stated ones; 0 is best."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Figures of held-out chats."""
+
+    loss: float
+    """Mean cross-entropy of target tokens, in nats."""
+    beliefs: BeliefScores | None = None
 
 
 class Student(Protocol[Batch_contra]):
@@ -145,8 +224,8 @@ class Student(Protocol[Batch_contra]):
     def learn(self, batch: Batch_contra, factor: float) -> float:
         """Do one step at `factor` times the peak learning rate; return the loss in nats."""
 
-    def held_out_loss(self) -> float:
-        """Return the mean cross-entropy of held-out target tokens, in nats."""
+    def measure(self) -> HeldOut:
+        """Measure the held-out chats."""
 
 
 def training_steps(
@@ -156,6 +235,7 @@ def training_steps(
     warmup_steps: int,
     measure_every: int,
     first: int = 0,
+    decays: bool = True,
 ) -> Iterator[CurvePoint]:
     """Train on the batches of `plan` in order, and yield a point after each step.
 
@@ -165,18 +245,23 @@ def training_steps(
         warmup_steps: steps until the learning rate has its peak.
         measure_every: steps between held-out losses; the last step has one, too.
         first: number of steps that are done already.
+        decays: False: the learning rate stays at its peak after the warm-up.
     """
     started = time.perf_counter()
     for step in range(first, len(plan)):
-        loss = student.learn(plan[step], rate_factor(step, len(plan), warmup_steps))
+        # Without a decay the plan has no end: the cosine stays at its first value.
+        length = len(plan) if decays else sys.maxsize
+        loss = student.learn(plan[step], rate_factor(step, length, warmup_steps))
         done = step + 1
         measured = done % measure_every == 0 or done == len(plan)
+        held_out = student.measure() if measured else None
         yield CurvePoint(
             done,
             len(plan),
             round(time.perf_counter() - started),
             round(loss, 4),
-            round(student.held_out_loss(), 4) if measured else None,
+            round(held_out.loss, 4) if held_out else None,
+            held_out.beliefs if held_out else None,
         )
 
 

@@ -270,6 +270,7 @@ class CluedoKnowledge:
             kinds=tuple(kind for kind, cards in kinds for _ in cards),
             places=(*self.game.seat_names, "Envelope"),
             probabilities=tuple(map(tuple, self.marginals().tolist())),
+            single="Envelope",
         )
 
     def possible(self) -> NDArray[np.bool_]:

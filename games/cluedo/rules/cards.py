@@ -76,13 +76,17 @@ class Deck:
     ) -> Deck:
         """Return a deck of the first cards of each category, as many as given.
 
-        With the theme "generated", the names are invented from `names_seed`.
+        With the theme "generated", the names are invented from `names_seed`; with another theme,
+        the cards of each category are shuffled with it before, unless it is 0.
         """
         if theme == "generated":
             names = invented_names(names_seed, suspects + weapons + rooms)
             first_room = suspects + weapons
             return Deck(names[:suspects], names[suspects:first_room], names[first_room:])
-        return Deck(SUSPECTS[theme][:suspects], WEAPONS[theme][:weapons], ROOMS[:rooms])
+        rng = random.Random(f"cluedo cards {names_seed}")
+        printed = (SUSPECTS[theme], WEAPONS[theme], ROOMS)
+        order = (tuple(rng.sample(kind, len(kind))) if names_seed else kind for kind in printed)
+        return Deck(*(k[:size] for k, size in zip(order, (suspects, weapons, rooms), strict=True)))
 
     @cached_property
     def cards(self) -> tuple[str, ...]:

@@ -77,7 +77,11 @@ class CluedoOptions(GameOptions):
         9, ge=2, le=12, description="Rooms in the deck; over 9 need theme 'generated'."
     )
     names_seed: int = Field(
-        0, ge=0, le=2**31 - 1, description="Seed of the invented names of theme 'generated'."
+        0,
+        ge=0,
+        le=2**31 - 1,
+        description="Seed of the invented names of theme 'generated'. With another theme, a seed "
+        "above 0 shuffles each category before the deck is made of its first cards.",
     )
     refuters: Literal["in_turn", "all"] = Field(
         "in_turn",
@@ -126,8 +130,8 @@ class CluedoOptions(GameOptions):
                     f"theme '{self.theme}' has {printed[kind]} {kind}, not {size}; "
                     "for more use theme 'generated'"
                 )
-        if self.theme != "generated" and self.names_seed:
-            raise ValueError("names_seed needs theme 'generated'; the other names are printed")
+        if self.variant == "classic" and self.names_seed:
+            raise ValueError("names_seed needs variant 'cards'; the names on the board are printed")
         if sum(sizes.values()) - 3 < self.players:
             raise ValueError(f"the deck is too small for {self.players} players: one card for each")
         return self

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from transformers import AutoTokenizer, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from trainers.pretrain.belief_head import BeliefHead
 from trainers.pretrain.pretrain import NewModel, batches, encode, play_stage
@@ -47,7 +47,7 @@ def decks() -> Iterator[tuple[str, Stage]]:
 def test_beliefs() -> None:
     folder = Path(os.environ["DEDUCER"])
     model = Qwen3ForCausalLM.from_pretrained(folder)
-    tokenizer, head = AutoTokenizer.from_pretrained(folder), BeliefHead.load(folder)
+    tokenizer, head = PreTrainedTokenizerFast.from_pretrained(folder), BeliefHead.load(folder)
     base: Recipe = replace(make_recipe("cluedo", beliefs=True), seed=SEED)
     print(f"\n{'deck':42} explained  bits  certain  calibration")
     for title, stage in decks():

@@ -22,24 +22,27 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from trainers.pretrain.belief_head import BeliefHead
 from trainers.pretrain.pretrain import NewModel, batches, encode, play_stage
-from trainers.pretrain.recipe import Recipe, Stage, make_recipe
+from trainers.pretrain.recipe import CurriculumStage, Recipe, make_recipe
 
 GAMES = 60
 SEED = 900_000
 """Of deals that no training run has."""
 
 
-def decks() -> Iterator[tuple[str, Stage]]:
+def decks() -> Iterator[tuple[str, CurriculumStage]]:
     """Yield decks with their names for the table."""
     for players in (3, 4, 5, 6):
-        yield f"6+6+9, {players} players", Stage({}, {players: 1.0}, GAMES)
-    yield "6+6+9, other order of names, 4 players", Stage({}, {4: 1.0}, GAMES, redrawn="names_seed")
+        yield f"6+6+9, {players} players", CurriculumStage({}, {players: 1.0}, GAMES)
+    yield (
+        "6+6+9, other order of names, 4 players",
+        CurriculumStage({}, {4: 1.0}, GAMES, redrawn="names_seed"),
+    )
     small: dict[str, Any] = {"suspects": 3, "weapons": 3, "rooms": 3}
-    yield "3+3+3, 3 players", Stage(small, {3: 1.0}, GAMES, redrawn="names_seed")
+    yield "3+3+3, 3 players", CurriculumStage(small, {3: 1.0}, GAMES, redrawn="names_seed")
     unseen: dict[str, Any] = {"suspects": 5, "weapons": 6, "rooms": 7}
     yield (
         "5+6+7, a size never seen, 4 players",
-        Stage(unseen, {4: 1.0}, GAMES, redrawn="names_seed"),
+        CurriculumStage(unseen, {4: 1.0}, GAMES, redrawn="names_seed"),
     )
 
 

@@ -27,7 +27,7 @@ from trainers.pretrain.belief_head import (
 from trainers.pretrain.beliefs import placed_knowledge
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.pretrain import STATE, examples_of, pretrain, tokenizer_for
-from trainers.pretrain.recipe import CurvePoint, Recipe, Stage, make_recipe
+from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
 
 MIXTURE = Mixture({3: 1.0}, {"events": 1.0}, {"events": {"detective": 1.0}}, losers=1.0,
                   beliefs=True)  # fmt: skip
@@ -35,7 +35,8 @@ SMALL_DECK = {"suspects": 3, "weapons": 3, "rooms": 3}
 RECIPE = Recipe(
     options=SMALL_DECK, beliefs=True, levels={"events": 1.0}, bots={"events": {"detective": 1.0}},
     epochs=1, tokens_per_batch=512, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2,
-    stages=(Stage({}, {2: 1.0}, 8, 0.0), Stage({}, {3: 1.0}, 8, 1.0, "names_seed")),
+    stages=(CurriculumStage({}, {2: 1.0}, 8, 0.0),
+            CurriculumStage({}, {3: 1.0}, 8, 1.0, "names_seed")),
 )  # fmt: skip
 
 

@@ -103,45 +103,30 @@ def pretrain(
     torch.manual_seed(recipe.seed)
     # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
     torch.set_num_threads(1 if recipe.hidden_size <= 64 else 2)
+    # Chats that are given here would be missing when the run is resumed.
+    can_resume = corpus is None
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
-    sample = corpus
-    if sample is None:
-        sample = [
-            c for n in range(len(recipe.stages)) for c in play_stage(recipe, n, SAMPLED_GAMES)
-        ]
-    tokenizer = tokenizer_for(recipe, sample)
+    tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
     model = new_model(recipe, tokenizer)
     student = NewModel.of(model, recipe)
     parameters = sum(p.numel() for p in model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     student.load(saved)
     out.mkdir(parents=True, exist_ok=True)
-    for number, stage in enumerate(recipe.parts):
-        if number < saved.stage:
-            continue
+    for number in range(saved.stage, len(recipe.parts)):
         began = time.perf_counter()
         played = play_stage(recipe, number) if corpus is None else corpus
-        notify(f"{len(played)} chats of {stage.games} games, {time.perf_counter() - began:.0f} s")
-        examples, last = (examples_of(part, tokenizer, recipe) for part in (played, finish))
-        if not examples:
-            raise UsageError(
-                f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
-            )
-        for point in student.fit(recipe, number, examples, last, saved.step):
+        seconds = time.perf_counter() - began
+        notify(f"{len(played)} chats of {recipe.parts[number].games} games, {seconds:.0f} s")
+        chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
+        for point, now in _learn_stage(student, recipe, chats, saved, started):
             progress(point)
-            if point.held_out is None:
-                continue
-            notify(json.dumps(asdict(point)))
-            seconds = time.perf_counter() - started
-            saved = replace(saved, curve=(*saved.curve, point), step=point.step, seconds=seconds)
-            ends = stage.ends_at(point)
-            if ends:
-                saved = replace(saved, stage=number + 1, step=0, chats=saved.chats + len(played))
-            if recipe.stages:
-                saved.write(out, recipe, student)
-            if ends:
-                break
+            saved = now
+            if point.held_out is not None:
+                notify(json.dumps(asdict(point)))
+                if can_resume:
+                    saved.write(out, recipe, student)
     save(model, tokenizer, recipe, out)
     if student.head:
         student.head.save(out)
@@ -151,6 +136,44 @@ def pretrain(
     (out / "pretraining.json").write_text(text, encoding="utf-8")
     (out / STATE).unlink(missing_ok=True)
     return figures
+
+
+def _learn_stage(
+    student: NewModel,
+    recipe: Recipe,
+    chats: Sequence[Sequence[Example]],
+    saved: SavedRun,
+    started: float,
+) -> Iterator[tuple[CurvePoint, SavedRun]]:
+    """Learn the rest of the saved run's stage; yield each step with the run after it.
+
+    Args:
+        student: the model.
+        recipe: the settings.
+        chats: those of all passes, and those that are read once at the end.
+        saved: the run before.
+        started: when the run began, as `time.perf_counter` counts, without interruptions.
+    """
+    number, (examples, last) = saved.stage, chats
+    if not examples:
+        raise UsageError(
+            f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
+        )
+    for point in student.fit(recipe, number, examples, last, saved.step):
+        if point.held_out is not None:
+            seconds = time.perf_counter() - started
+            saved = replace(saved, curve=(*saved.curve, point), step=point.step, seconds=seconds)
+        if ends := recipe.parts[number].ends_at(point):
+            saved = replace(saved, stage=number + 1, step=0, chats=saved.chats + len(examples))
+        yield point, saved
+        if ends:
+            return
+
+
+def sample_texts(recipe: Recipe) -> list[Demonstration]:
+    """Return chats of the first games of each stage, for the tokenizer."""
+    stages = range(len(recipe.parts))
+    return [chat for number in stages for chat in play_stage(recipe, number, SAMPLED_GAMES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +199,7 @@ class SavedRun:
             found = torch.load(out / STATE, weights_only=True)
         except FileNotFoundError:
             raise UsageError(
-                f"--resume: {out} holds no interrupted run with stages; leave --resume out to "
-                "start one"
+                f"--resume: {out} holds no interrupted run; leave --resume out to start one"
             ) from None
         except (OSError, RuntimeError, UnpicklingError) as error:
             raise UsageError(f"--resume: {out / STATE} cannot be read: {error}") from None
@@ -216,7 +238,7 @@ def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[De
         mixture = replace(mixture, beliefs=True, losers=1.0)
     # Each stage has deals of its own.
     first = first_deal(recipe.seed) + sum(stage.games for stage in recipe.parts[:number])
-    seeds = range(first, first + (games or stage.games))
+    seeds = range(first, first + min(games or stage.games, stage.games))
     options = {**recipe.options, **stage.options}
     return list(play_games(recipe.game, options, mixture, seeds))
 
@@ -293,7 +315,7 @@ class NewModel:
         number: int,
         examples: Sequence[Example],
         last: Sequence[Example],
-        first: int = 0,
+        first: int,
     ) -> Iterator[CurvePoint]:
         """Learn a stage: `epochs` passes over the examples and one over `last`.
 

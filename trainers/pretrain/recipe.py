@@ -24,7 +24,7 @@ from trainers.pretrain.beliefs import placed_knowledge
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class CurriculumStage:
     """Part of a curriculum: games that are learned before those of the next stage."""
 
     options: Mapping[str, JsonValue]
@@ -39,8 +39,9 @@ class Stage:
 
     def ends_at(self, point: CurvePoint) -> bool:
         """Return whether the next stage begins after this point."""
-        explained = point.beliefs.explained if point.beliefs else 0.0
-        return point.step == point.of or explained >= self.until
+        if point.beliefs and point.beliefs.explained >= self.until:
+            return True
+        return point.step == point.of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +84,23 @@ class Recipe:
     context_length: int = 2048
     beliefs: bool = False
     """Learn also the exact posterior over hidden places, with a head of its own."""
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[CurriculumStage, ...] = ()
     """Parts of the curriculum; empty: all games in one part."""
 
     @property
-    def parts(self) -> tuple[Stage, ...]:
+    def parts(self) -> tuple[CurriculumStage, ...]:
         """The stages, or the one stage of a recipe without any."""
-        return self.stages or (Stage({}, self.players, self.games),)
+        return self.stages or (CurriculumStage({}, self.players, self.games),)
 
 
 CLUEDO_STAGES = (
     # What a line of text says is learned by fixed names much sooner than by changing ones.
-    Stage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 2500, 0.75),
-    Stage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 4000, 0.8, "names_seed"),
-    Stage({"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1200, 0.8, "names_seed"),
-    Stage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1200, 1.0, "names_seed"),
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 2500, 0.75),
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 4000, 0.8, "names_seed"),
+    CurriculumStage(
+        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1200, 0.8, "names_seed"
+    ),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1200, 1.0, "names_seed"),
 )
 """Curriculum of decks."""
 

@@ -117,8 +117,8 @@ def pretrain(
     for number in range(saved.stage, len(recipe.parts)):
         began = time.perf_counter()
         played = play_stage(recipe, number) if corpus is None else corpus
-        seconds = time.perf_counter() - began
-        notify(f"{len(played)} chats of {recipe.parts[number].games} games, {seconds:.0f} s")
+        games, took = recipe.parts[number].games, time.perf_counter() - began
+        notify(f"{len(played)} chats of {games} games, {took:.0f} s")
         chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
         for point, now in _learn_stage(student, recipe, chats, saved, started):
             progress(point)
@@ -127,14 +127,9 @@ def pretrain(
                 notify(json.dumps(asdict(point)))
                 if can_resume:
                     saved.write(out, recipe, student)
-    save(model, tokenizer, recipe, out)
-    if student.head:
-        student.head.save(out)
-    whole = round(time.perf_counter() - started)
-    figures = PretrainingFigures(recipe, saved.chats, parameters, whole, saved.curve)
-    text = json.dumps(figures.to_json(), indent=1) + "\n"
-    (out / "pretraining.json").write_text(text, encoding="utf-8")
-    (out / STATE).unlink(missing_ok=True)
+    seconds = round(time.perf_counter() - started)
+    figures = PretrainingFigures(recipe, saved.chats, parameters, seconds, saved.curve)
+    save(student, tokenizer, figures, out)
     return figures
 
 
@@ -445,12 +440,16 @@ def _cross_entropies(model: Any, states: torch.Tensor, batch: PaddedBatch) -> to
 
 
 def save(
-    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, out: Path
+    student: NewModel, tokenizer: PreTrainedTokenizerFast, figures: PretrainingFigures, out: Path
 ) -> None:
-    """Write a folder that transformers and vLLM load."""
-    out.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(out)
+    """Write a folder that transformers and vLLM load, and remove the state of the run."""
+    student.model.save_pretrained(out)
     tokenizer.save_pretrained(out)
+    if student.head:
+        student.head.save(out)
+    text = json.dumps(figures.to_json(), indent=1) + "\n"
+    (out / "pretraining.json").write_text(text, encoding="utf-8")
+    (out / STATE).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

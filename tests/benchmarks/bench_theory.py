@@ -194,7 +194,7 @@ def test_exact_mode(tmp_path: Path, name: str, seed: int) -> None:
 def test_best_response_to_a_known_opponent(tmp_path: Path, seed: int) -> None:
     """The penalty pulls back what was given up too early: to fold the Jack, above all."""
     game = make_game("kuhn_poker")
-    found = trained(tmp_path / "run", seed=seed, opponents="bot:random", steps=500, kl_coef=0.2)
+    found = trained(tmp_path / "run", seed=seed, opponents="bot:random", steps=500, kl_coef=0.05)
     response = against(game, found.tables[-1], uniform)
     print(
         f"\nseed {seed}: {response.value:+.4f} chips of {response.best:+.4f} at best: "

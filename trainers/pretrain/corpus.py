@@ -196,7 +196,8 @@ def demonstrations(
     if mixture.players:
         options = {**options, "players": _draw(mixture.players, rng)}
     if mixture.redrawn:
-        options = {**options, mixture.redrawn: seed}
+        # Such options may have less room than the seed of a game.
+        options = {**options, mixture.redrawn: seed % 2**31}
     game = make_game(name, **options)
     recorders = [
         _recorder(game, player, mixture, seed, rng, make_bot) for player in range(game.num_players)

@@ -331,7 +331,6 @@ class NewModel:
             warmup_steps=0 if number else recipe.warmup_steps,
             measure_every=MEASURE_EVERY,
             first=first,
-            decays=number == len(recipe.parts) - 1,
         ):
             yield replace(point, stage=number)
 

@@ -28,9 +28,11 @@ from arena.agents.chat import (
     ChatOptions,
     opening,
 )
+from arena.agents.notebook import Notebook, split_entry
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
 from arena.core.action import Action
+from arena.core.analysis import PlacedKnowledge
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
@@ -93,6 +95,8 @@ class ChatAgent:
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
+        self._notebook: Notebook | None = None
+        """What the model has noted in this chat; None if it keeps no notebook."""
 
     async def act(self, observation: Observation) -> Decision:
         if self._forfeited:
@@ -101,7 +105,7 @@ class ChatAgent:
             return announced
         self._chat.ask(observation)
         details: dict[str, JsonValue] = {}
-        if self._options.beliefs:
+        if self._options.beliefs and self._notebook is None:
             details |= await self._state_beliefs(observation)
         attempts: list[Attempt] = []
         for number in range(1, self._options.max_attempts + 1):
@@ -111,6 +115,8 @@ class ChatAgent:
             details["attempts"] = [attempt.to_json() for attempt in attempts]
             if self._chat.forgotten:
                 details["forgotten"] = self._chat.forgotten
+            if self._options.beliefs:
+                details |= self._noted_beliefs(answer.attempt.reply, observation)
             if answer.reading.action is not None:
                 self._llm.count_decision(self._spec, None)
                 return Decision(answer.reading.action, details=details)
@@ -174,6 +180,8 @@ class ChatAgent:
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
                 if too_long and self._chat.shorten(observation):
+                    if self._notebook:
+                        self._notebook.forget()
                     attempts.append(attempt)
                     messages = tuple(self._chat.messages)
                     request = replace(request, messages=messages, repeated=self._chat.repeated)
@@ -254,6 +262,21 @@ class ChatAgent:
             "cost": completion.cost,
         }
         return {"beliefs": {"reply": completion.text, **spent, **scores}}
+
+    def _noted_beliefs(self, reply: str, observation: Observation) -> dict[str, JsonValue]:
+        """Return the scores of what the notebook says after a reply; empty without a notebook."""
+        game, player = observation.game, observation.player
+        if self._notebook is None:
+            if not split_entry(reply)[0]:
+                return {}
+            knowledge = self._seat.game.analysis.knowledge(player)
+            single = knowledge.placement().single if isinstance(knowledge, PlacedKnowledge) else ""
+            self._notebook = Notebook(single)
+        self._notebook.read(reply)
+        if game.text.belief_question(observation) is None:
+            return {}
+        statement = self._notebook.statement()
+        return {"beliefs": {"reply": statement, **game.text.score_beliefs(statement, observation)}}
 
     def _give_up(
         self, observation: Observation, attempts: list[Attempt], details: dict[str, JsonValue]

@@ -79,8 +79,10 @@ class PretrainFlags(Config):
     beliefs: bool = setting(False, flag="--beliefs")
     """Also learn where hidden things are, from exact knowledge, at text level events. Cluedo
     begins with small decks."""
+    notebook: bool = setting(False, flag="--notebook")
+    """Also learn to write what follows from the events before each action, at text level events."""
     resume: bool = setting(False, flag="--resume")
-    """Continue the interrupted run in --out: with --beliefs or --base-model."""
+    """Continue the interrupted run in --out."""
 
     @property
     def passes(self) -> dict[str, int]:
@@ -106,8 +108,9 @@ def pretrain_command(
     """
     let_threads_sleep()
     if flags.base_model:
-        if flags.beliefs:
-            raise UsageError("--beliefs: it needs a model from scratch; leave --base-model out")
+        for flag in ("beliefs", "notebook"):
+            if getattr(flags, flag):
+                raise UsageError(f"--{flag}: it needs a model from scratch; leave --base-model out")
         settings = _settings(game, game_flags, flags, teaching)
         out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"
         figures = _teach(settings, out, flags.resume)
@@ -136,6 +139,7 @@ def _from_scratch(
         level=flags.text_level,
         bot=flags.bot,
         beliefs=flags.beliefs,
+        notebook=flags.notebook,
     )
     with _progress() as (notify, progress):
         return pretrain(recipe, out, notify, progress=progress, resume=flags.resume).to_json()
@@ -206,6 +210,8 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
                 held_out = f", held-out {point.held_out:.3f}"
             if point.beliefs:
                 held_out += f", {point.beliefs.explained:.0%} explained"
+            if point.notebook is not None:
+                held_out += f", {point.notebook:.0%} of notes right"
             loss = f"loss {point.loss:.3f}{held_out}"
             bar.update(task, description=loss, completed=point.step, total=point.of)
 

@@ -23,16 +23,18 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
 from games.cluedo.analysis.assessor import CluedoAssessor
+from games.cluedo.analysis.beliefs import belief_measurements, inference_of
 from games.cluedo.analysis.judgements import REFUTATIONS
-from games.cluedo.analysis.measures import MEASURES
+from games.cluedo.analysis.measures import INFERENCES, MEASURES
 from games.cluedo.analysis.position_analysis import break_even
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
+from games.cluedo.rules.events import Accuse, Accused, DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
+from games.cluedo.text.notebook import SeenCards
 
 END = EndTurn()
 WRONG = Accuse("Mrs White", "Rope", "Study")
@@ -291,6 +293,7 @@ def test_beliefs_are_compared_with_those_of_cards_seen() -> None:
     found = assess(state.game, [*played[:3], replace(played[3], decision=asked)])
     measurements = only(found, "beliefs").measurements
     assert measurements["precision"] == WeightedSum(1, 1)
+    assert measurements["recall_shown"] == WeightedSum(1, 1)
     assert not {"deduced_precision", "deduced_recall"} & {*measurements}
     # The exact posterior also knows that the choice of the card says something.
     error = measurements["belief_error"]
@@ -530,3 +533,30 @@ def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:
     episode = asyncio.run(play(Match(game, (), 1, max_turns=2), agents))
     found = assess(game, episode.plies, episode.outcome)
     assert sum(each.kind == "turn" for each in found) == episode.turns
+
+
+def test_each_certain_place_has_one_kind_of_inference() -> None:
+    """Recall of all kinds together is the recall of provable cards."""
+    game = Cluedo(players=3)
+    kinds = set[str]()
+    for seed in range(4):
+        episode = contest(game, ["bot:oracle", "bot:novice", "bot:novice"], seed)
+        knowledge, seen = CluedoKnowledge(game, 0), SeenCards(game, 0)
+        for event in (e for ply in episode.plies for e in ply.events if e.seen_by(0)):
+            if isinstance(event, Accused):
+                break
+            knowledge.update(event)
+            seen.update(event)
+            certain = {card: knowledge.holder(card) for card in game.deck.index}
+            provable = {card: at for card, at in certain.items() if at not in (None, 0)}
+            found = belief_measurements({"sure": {**provable}}, knowledge, seen)
+            recalls = {name: each for name, each in found.items() if name.startswith("recall_")}
+            assert sum(each.weight for each in recalls.values()) == len(provable)
+            assert all(each.total == each.weight for each in recalls.values())
+            for card, holder in provable.items():
+                kind = inference_of(card, knowledge, seen)
+                kinds.add(kind)
+                assert (kind in ("exclusion", "cannot_show")) == (holder == knowledge.envelope)
+                if kind == "shown":
+                    assert seen.holders[card] == holder
+    assert kinds == set(INFERENCES)

@@ -31,7 +31,7 @@ from trainers.algorithms.imitation import expert_sequences
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import train_arguments
 from trainers.loop.setup import check_config
-from trainers.rollouts.expert import Expert, Search
+from trainers.rollouts.expert import Expert, Label, Search
 from trainers.rollouts.trajectories import labelled
 from trainers.trajectory import SampledToken, Trajectory, TrajectoryGroup, Turn
 
@@ -109,14 +109,14 @@ def test_labels_are_legal_actions_at_the_decisions_of_the_seat(spec: str) -> Non
         if ply.player == 1 and not legal.is_forced:
             unforced.add(ply.number)
         if ply.number in labels:
-            assert ply.player == 1 and labels[ply.number] in legal
+            assert ply.player == 1 and labels[ply.number].action in legal
         state.apply(ply.player, ply.decision.action)
     assert labels.keys() <= unforced and (spec == "search" or labels.keys() == unforced)
     if spec == "bot:detective":
         # What it is certain of, it does again.
         last = max(labels)
         if "accuse" in str(episode.plies[last].decision.action):
-            assert labels[last] == episode.plies[last].decision.action
+            assert labels[last].action == episode.plies[last].decision.action
 
 
 def test_a_share_of_the_decisions_is_labelled() -> None:
@@ -145,7 +145,7 @@ def test_a_label_has_the_form_of_the_learners_own_answer() -> None:
         turn("nonsense", ply.number, is_legal=False),
         turn(played, ply.number + 1),
     )
-    found = labelled(Trajectory(turns), episode, {ply.number: other}, "text")
+    found = labelled(Trajectory(turns), episode, {ply.number: Label(other)}, "text")
     assert [one.expert for one in found.turns] == [
         f"I think so.\nAction: {other}", f"Action: {other}", "", "",
     ]  # fmt: skip

@@ -15,12 +15,9 @@ import torch
 from torch import Tensor
 
 from backends.embedded.architecture import Architecture
-from trainers.algorithms.batching import TokenTree
+from trainers.algorithms.batching import TREE_ROWS, TokenTree
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
-
-TREE_ROWS = 512
-"""Rows of one tree of a pass. Attention is computed within a tree, so its cost grows with it."""
 
 
 class ScoredAnswer(NamedTuple):

@@ -182,6 +182,9 @@ def _cut(groups: Sequence[Sequence[TokenSequence]], tokens: int) -> Iterator[lis
         yield part
 
 
+TREE_ROWS = 512
+"""Rows of a tree from which on another game or prompt begins a new one. Attention is computed
+within a tree, so its cost grows with it."""
 TREE_SAVING = 0.8
 """Rows of trees, relative to those of common prefixes, below which a group is packed as trees."""
 
@@ -205,7 +208,10 @@ def _tree_pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[Prefix
     for sequence in group:
         # A sequence ends with a sampled token, which is predicted but predicts nothing: no row.
         ids = sequence.ids[:-1]
-        if piece and len(tree.tokens) + len(ids) - tree.shared(ids) > tokens:
+        rows_with = len(tree.tokens) + len(ids) - tree.shared(ids)
+        # Another game shares little, so a tree of some size ends with its game.
+        is_closed = len(tree.tokens) >= TREE_ROWS and sequence.trajectory != piece[-1].trajectory
+        if piece and (is_closed or rows_with > tokens):
             yield PrefixGroup(piece, 0, tree, predicting)
             tree, piece, predicting = TokenTree(), [], []
         rows = tree.add(ids)

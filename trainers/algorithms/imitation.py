@@ -79,16 +79,18 @@ def expert_sequences(
     groups: Sequence[TrajectoryGroup], tokenizer: ChatTokenizer
 ) -> list[TokenSequence]:
     """Return the expert's answers, each as a sequence in the chat that the learner has had."""
-    found, end, number = list[TokenSequence](), end_of_reply(tokenizer), count()
+    found, end, games = list[TokenSequence](), end_of_reply(tokenizer), count()
     for place, group in enumerate(groups):
         for trajectory in group.trajectories:
+            game = next(games)
             for chat in trajectory.chats():
                 messages = list[Message]()
                 for turn in chat:
                     messages += turn.messages
                     if turn.expert:
                         ids = [*tokenizer.encode_answer(turn.expert), end]
-                        label = TokenSequence(index := next(number), place, index=index)
+                        # The labels of one game share its chat, which is computed once.
+                        label = TokenSequence(game, place, index=len(found))
                         label.add(AnswerTokens(tokenizer.encode(messages), demonstrated(ids)))
                         found.append(label)
                     messages.append(Message("assistant", turn.text))

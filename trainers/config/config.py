@@ -67,7 +67,8 @@ class TrainConfig(RunLimits):
     """Host that holds and trains the weights."""
     base_model: str = setting("", HOST)
     """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
-    small model, pretrained on random games only. Empty: the host's default; of the embedded host
+    small model, pretrained on random games only. `notebook`: a new one that has learned to deduce
+    (`arena pretrain --notebook`). Empty: the host's default; of the embedded host
     clue-tiny for Cluedo, else scratch."""
     server: str = setting("", HOST, changeable=True)
     """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM) or
@@ -287,8 +288,8 @@ class TrainConfig(RunLimits):
     @property
     def starts_from_scratch(self) -> bool:
         """Whether the run starts from a small model that is made in its folder."""
-        base = self.base_model or BUNDLED.get(self.game, "scratch")
-        return self.trainer_host == "embedded" and base == "scratch"
+        base = self.base_model or BUNDLED.get(self.game, SCRATCH)
+        return self.trainer_host == "embedded" and base in MADE_BASES
 
     @property
     def trained_rank(self) -> int:
@@ -386,6 +387,9 @@ CHANGEABLE = frozenset(
 """Fields that a resumed run may change."""
 
 
+SCRATCH, NOTEBOOK = "scratch", "notebook"
+MADE_BASES = (SCRATCH, NOTEBOOK)
+"""Base models that a run makes in its folder, before it opens the host."""
 BUNDLED = {"cluedo": "clue-tiny"}
 """Games with a bundled checkpoint. For other games, a run starts from scratch by default."""
 

@@ -11,7 +11,7 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
-from trainers.config.config import OWNED_SERVERS
+from trainers.config.config import MADE_BASES, OWNED_SERVERS
 from trainers.hosts.footprint import Footprint, check_fits, footprint
 from trainers.hosts.host import KEYWORDS, HostRequest, StepSettings, train_arguments
 from trainers.hosts.selection import base_checkpoint, check_device
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
     from trainers.weight_sync.remote import RemoteTrainer
 
-SCRATCH = "scratch"
-"""Base model that the training makes before it opens the host."""
 PACKAGES = ("safetensors", "tokenizers", "torch")
 
 
@@ -65,7 +63,7 @@ class EmbeddedHost:
         Raises UsageError as `base_checkpoint` does.
         """
         config = self._request.config
-        if config.base_model == SCRATCH:
+        if config.base_model in MADE_BASES:
             return None
         return footprint(base_checkpoint(config.base_model), config)
 

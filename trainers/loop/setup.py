@@ -20,10 +20,12 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
-from trainers.config.config import TrainConfig
+from trainers.config.config import NOTEBOOK, TrainConfig
 from trainers.credit.estimators import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
+from trainers.pretrain.pretrain import STATE, pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
+from trainers.pretrain.recipe import CurvePoint, make_recipe
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
 from trainers.rollouts.expert import Expert
 from trainers.rollouts.opponents import OpponentMix, check_spec
@@ -185,13 +187,30 @@ def make_base(
     base = folder / BASE
     if base.exists():
         return
-    notify(f"making a small model that knows only the notation of {config.game}")
-    # The rename at the end makes the folder appear complete. A killed run leaves only the draft,
-    # which is removed here.
+    # The rename at the end makes the folder appear complete. A killed run leaves only the draft.
     part = base.with_name(f".{base.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    make_random_init(game, part, config.seed, config.text_level, notify, progress)
+    if config.base_model == NOTEBOOK:
+        notify(f"making a small model that writes down what follows in {config.game} (`{part}`)")
+        make_notebook_model(config, part, notify, progress)
+    else:
+        notify(f"making a small model that knows only the notation of {config.game}")
+        shutil.rmtree(part, ignore_errors=True)
+        make_random_init(game, part, config.seed, config.text_level, notify, progress)
     part.rename(base)
+
+
+def make_notebook_model(
+    config: TrainConfig, folder: Path, notify: Callable[[str], None], progress: Progress
+) -> None:
+    """Pretrain a model that keeps a notebook; an interrupted run continues."""
+    recipe = make_recipe(config.game, seed=config.seed, options=config.options, notebook=True)
+    if not (resume := (folder / STATE).exists()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def show(point: CurvePoint) -> None:
+        progress(f"stage {point.stage + 1} of {len(recipe.parts)}", point.step, point.of)
+
+    pretrain(recipe, folder, notify, progress=show, resume=resume)
 
 
 def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:

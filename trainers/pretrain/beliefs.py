@@ -85,8 +85,8 @@ def placed_knowledge(game: Game, player: int) -> PlacedKnowledge:
     knowledge = game.analysis.knowledge(player)
     if not isinstance(knowledge, PlacedKnowledge):
         raise UsageError(
-            f"--beliefs: {game.name} does not compute exactly where hidden things are; choose "
-            "another game, e.g. cluedo"
+            f"{game.name} does not compute exactly where hidden things are, so there is nothing to "
+            "learn from; choose another game, e.g. cluedo"
         )
     return knowledge
 

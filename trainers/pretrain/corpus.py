@@ -36,6 +36,7 @@ from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
 from trainers.pretrain.beliefs import Belief, BeliefRecorder
+from trainers.rollouts.notebook import ExactNotebook
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 MISTAKES = 0.03
 """Share of decisions before which a wrong answer is given and corrected."""
+FAULTS = 0.1
+"""Share of notebook entries with a fault."""
 MAX_FIRST_REBUILD = 14
 """A chat is rebuilt before one of so many decisions, numbered from 0."""
 
@@ -70,11 +73,18 @@ class Mixture:
     """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
     beliefs: bool = False
     """Record what each seat knows exactly at each answer. Rebuilt chats then keep all events."""
+    notebook: bool = False
+    """Keep a notebook. Rebuilt chats then keep all events."""
     redrawn: str = ""
     """Option that is set to the seed of each game, for example that of its names; empty: none."""
     as_played: bool = False
     """Write system messages and answers as `arena play` does, for any model; otherwise in the short
     form of models made from scratch, whose chat template turns the other form into it."""
+
+    @property
+    def deduces(self) -> bool:
+        """Whether the model learns what follows from the events, which chats then keep."""
+        return self.beliefs or self.notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +109,19 @@ class DemonstrationRecorder(ChatRecorder):
         chat: Chat,
         rebuild_at: int | None,
         rng: random.Random,
-        as_played: bool = False,
+        mixture: Mixture,
         knowledge: BeliefRecorder | None = None,
+        notebook: ExactNotebook | None = None,
     ) -> None:
         """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
         super().__init__(bot, chat)
         self.mistakes: set[int] = set()
         self.knowledge = knowledge
+        self._mixture = mixture
+        self._notebook = notebook
+        self._entry = ""
         self._rebuild_at = rebuild_at
         self._rng = rng
-        self._as_played = as_played
         self._decisions = 0
 
     async def act(self, observation: Observation) -> Decision:
@@ -132,19 +145,30 @@ class DemonstrationRecorder(ChatRecorder):
         if self._decisions == self._rebuild_at:
             self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
             # Further calls leave out events, from which the knowledge follows.
-            for _ in range(1 if self.knowledge else self._rng.choice((1, 1, 2, 3))):
+            rounds = 1 if self._mixture.deduces else self._rng.choice((1, 1, 2, 3))
+            for _ in range(rounds):
                 self.chat.shorten(observation)
             if self.knowledge:
                 self.knowledge.forget_messages()
+            if self._notebook:
+                self._notebook.forget()
         self._decisions += 1
         if self._rng.random() < MISTAKES:
             # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
         if self.knowledge:
             self.knowledge.read(observation, self.chat.messages)
+        if self._notebook:
+            self._entry = self._notebook.entry(observation)
+            if self._entry and self._rng.random() < FAULTS:
+                # It is read, but not learned: the next entry corrects it.
+                self._entry = self._notebook.with_fault(self._entry, self._rng)
+                self.mistakes.add(len(self.chat.messages))
+            self._notebook.read(self._entry)
 
     def reply(self, action: Action) -> str:
-        return write_answer(action, "text") if self._as_played else str(action)
+        answer = write_answer(action, "text") if self._mixture.as_played else str(action)
+        return self._entry + answer
 
     def _make_mistake(self, observation: Observation) -> None:
         """Give a wrong answer first, so that the model learns to react to corrections."""
@@ -153,7 +177,7 @@ class DemonstrationRecorder(ChatRecorder):
         if len(names) > 1 and self._rng.random() < 0.5:
             del names[self._rng.randrange(len(names))]
         mistake = ", ".join(names)
-        if self._as_played:
+        if self._mixture.as_played:
             mistake = f"Action: {mistake}"
         reading = read_reply(mistake, observation)
         if reading.action is None:
@@ -235,7 +259,8 @@ def _recorder(
         start = opening(game, ChatOptions(), level, game.turn_limit())
     chat = Chat(start, "append", level)
     knowledge = BeliefRecorder(game, player) if mixture.beliefs else None
-    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture.as_played, knowledge)
+    notebook = ExactNotebook(game, player) if mixture.notebook else None
+    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture, knowledge, notebook)
 
 
 def _play_out(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
+from arena.agents.notebook import split_entry
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
@@ -227,10 +228,12 @@ def _facts(recipe: Recipe) -> JsonValue:
 def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
     """Return the chats of a stage's games, or of the first of them."""
     stage = recipe.parts[number]
-    mixture = Mixture(stage.players, recipe.levels, recipe.bots, redrawn=stage.redrawn)
-    if recipe.beliefs:
+    mixture = Mixture(
+        stage.players, recipe.levels, recipe.bots, notebook=recipe.notebook, redrawn=stage.redrawn
+    )
+    if recipe.deduces:
         # Losers know as much as winners.
-        mixture = replace(mixture, beliefs=True, losers=1.0)
+        mixture = replace(mixture, beliefs=recipe.beliefs, losers=1.0)
     # Each stage has deals of its own.
     first = first_deal(recipe.seed) + sum(stage.games for stage in recipe.parts[:number])
     seeds = range(first, first + min(games or stage.games, stage.games))
@@ -358,7 +361,8 @@ class NewModel:
         # a chat is not predicted.
         weights = batch.weights[:, 1:]
         states = _states(self.model, batch)
-        loss = (_cross_entropies(self.model, states, batch) * weights).sum() / weights.sum()
+        losses = _cross_entropies(self.model.lm_head(states[:, :-1]), batch)
+        loss = (losses * weights).sum() / weights.sum()
         if self.head:
             from trainers.pretrain.belief_head import cross_entropy
 
@@ -381,16 +385,24 @@ class NewModel:
         from trainers.pretrain.belief_head import ScoreSums
 
         total, count, sums = 0.0, 0, ScoreSums()
+        entries = list[bool]()
         with torch.inference_mode():
             for batch in self.validation:
                 # Without the first token, which is not predicted. Sums and not means are added up,
                 # so each token has the same weight, whatever its batch.
                 targets, states = batch.is_target[:, 1:], _states(self.model, batch)
-                total += float(_cross_entropies(self.model, states, batch)[targets].sum())
+                logits = self.model.lm_head(states[:, :-1])
+                total += float(_cross_entropies(logits, batch)[targets].sum())
                 count += int(targets.sum())
+                right = logits.argmax(-1) == batch.ids[:, 1:]
+                # Position t predicts token t + 1.
+                entries += (
+                    bool(right[row, first - 1 : end - 1].all()) for row, first, end in batch.entries
+                )
                 for log_probabilities, chat in self._beliefs(states, batch):
                     sums.add(log_probabilities, chat)
-        return HeldOut(total / count, sums.scores() if self.head else None)
+        notebook = round(sum(entries) / len(entries), 4) if entries else None
+        return HeldOut(total / count, sums.scores() if self.head else None, notebook)
 
     def _beliefs(
         self, states: torch.Tensor, batch: PaddedBatch
@@ -426,12 +438,13 @@ def _states(model: Any, batch: PaddedBatch) -> torch.Tensor:
     return states
 
 
-def _cross_entropies(model: Any, states: torch.Tensor, batch: PaddedBatch) -> torch.Tensor:
-    """Return the cross-entropy of each token but the first, in nats: [chats, longest - 1]."""
+def _cross_entropies(logits: torch.Tensor, batch: PaddedBatch) -> torch.Tensor:
+    """Return the cross-entropy of each token but the first, in nats: [chats, longest - 1].
+
+    Position t of `logits` predicts token t + 1: [chats, longest - 1, vocabulary].
+    """
     import torch
 
-    # Position t predicts token t + 1: [chats, longest - 1, vocabulary].
-    logits = model.lm_head(states[:, :-1])
     # -log p of the next token. The classes must be on axis 1: [chats, vocabulary, longest - 1].
     return torch.nn.functional.cross_entropy(
         logits.transpose(1, 2), batch.ids[:, 1:], reduction="none"
@@ -461,6 +474,8 @@ class Example:
     level: TextLevel
     players: int
     beliefs: ChatBeliefs | None = None
+    entries: tuple[tuple[int, int], ...] = ()
+    """First token of each notebook entry, and the one behind it."""
 
 
 def encode(
@@ -474,6 +489,7 @@ def encode(
     starts: list[int] = []
     ends: list[list[int]] = []
     is_target: list[bool] = []
+    entries: list[tuple[int, int]] = []
     end = tokenizer.eos_token_id
     for number, message in enumerate(demonstration.messages):
         # Speech in it may spell a control token, which it is not.
@@ -484,6 +500,9 @@ def encode(
         # it.
         learned = message.role == "assistant" and number not in demonstration.mistakes
         starts.append(len(ids))
+        if learned and (entry := split_entry(message.content)[0]):
+            first = len(ids) + 1
+            entries.append((first, first + bisect_left(ends[-1], len(entry)) + 1))
         ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
         # The role token is given by the template; the text and the end token are written.
         is_target += [False, *[learned] * (len(text) + 1)]
@@ -503,6 +522,7 @@ def encode(
         demonstration.level,
         demonstration.players,
         beliefs,
+        tuple(entries),
     )
 
 
@@ -524,6 +544,8 @@ class PaddedBatch:
     is_target: torch.Tensor  # bool
     beliefs: Sequence[ChatBeliefs | None] = ()
     """Of each chat."""
+    entries: Sequence[tuple[int, int, int]] = ()
+    """Notebook entries: the chat, the first token, and the one behind the last."""
 
 
 def batches(
@@ -566,4 +588,5 @@ def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
         torch.from_numpy(weights),
         torch.from_numpy(is_target),
         [example.beliefs for example in group],
+        [(row, *span) for row, example in enumerate(group) for span in example.entries],
     )

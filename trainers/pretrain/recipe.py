@@ -31,16 +31,17 @@ class CurriculumStage:
     players: Mapping[int, float]
     games: int
     until: float = 1.0
-    """Share of the KL explained on held-out chats at which the next stage begins; 1: after all
-    games."""
+    """Share of notebook entries without a fault, or without a notebook of the KL explained, on
+    held-out chats, at which the next stage begins; 1: after all games."""
     redrawn: str = ""
     """Option that each game sets to its seed; empty: none."""
 
     def ends_at(self, point: CurvePoint) -> bool:
         """Return whether the next stage begins after this point."""
-        if point.beliefs and point.beliefs.explained >= self.until:
-            return True
-        return point.step == point.of
+        reached = point.beliefs.explained if point.beliefs else None
+        if point.notebook is not None:
+            reached = point.notebook
+        return point.step == point.of or (reached is not None and reached >= self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,15 @@ class Recipe:
     context_length: int = 2048
     beliefs: bool = False
     """Learn also the exact posterior over hidden places, with a head of its own."""
+    notebook: bool = False
+    """Learn to write what follows from the events before each action."""
     stages: tuple[CurriculumStage, ...] = ()
     """Parts of the curriculum; empty: all games in one part."""
+
+    @property
+    def deduces(self) -> bool:
+        """Whether the model learns what follows from the events, by a head or in words."""
+        return self.beliefs or self.notebook
 
     @property
     def parts(self) -> tuple[CurriculumStage, ...]:
@@ -101,7 +109,16 @@ CLUEDO_STAGES = (
     ),
     CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1600, 1.0, "names_seed"),
 )
-"""Curriculum of decks."""
+"""Curriculum of decks for beliefs."""
+NOTEBOOK_STAGES = (
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 800),
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 1000, 1.0, "names_seed"),
+    CurriculumStage(
+        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1000, 1.0, "names_seed"
+    ),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1400, 1.0, "names_seed"),
+)
+"""Curriculum of decks for a notebook."""
 
 
 def make_recipe(
@@ -113,6 +130,7 @@ def make_recipe(
     level: TextLevel | None = None,
     bot: str = "",
     beliefs: bool = False,
+    notebook: bool = False,
 ) -> Recipe:
     """Return the default recipe with some changes.
 
@@ -124,8 +142,12 @@ def make_recipe(
         options: options of the game; `players` replaces the mix of player numbers.
         level: the only text level; None: the default mix.
         bot: the only bot; empty: those of `imitated_bots`.
-        beliefs: learn exact posteriors too; by default from the strongest bot and at `events`.
-            Cluedo has a curriculum of decks unless `options`, `games` or `epochs` are given.
+        beliefs: learn exact posteriors too.
+        notebook: learn to write what follows from the events.
+
+    What follows is learned at the text level `events`, in Cluedo from the bot `detective` and by a
+    curriculum of decks unless other `options` than `players`,
+    `games` or `epochs` are given.
 
     Raises:
         UsageError: there is no such game, option or bot, or no exact knowledge to learn from.
@@ -134,14 +156,16 @@ def make_recipe(
     levels = default.levels if level is None else {level: 1.0}
     options = options or {}
     made = make_game(game, **options)
-    if beliefs:
+    if beliefs or notebook:
         placed_knowledge(made, 0)
-        default = replace(default, levels={"events": 1.0}, beliefs=True)
+        default = replace(default, levels={"events": 1.0}, beliefs=beliefs, notebook=notebook)
         levels = default.levels if level is None else {level: 1.0}
         if game == default.game:
             bot = bot or "detective"
-            if not options and games is epochs is None:
-                default = replace(default, stages=CLUEDO_STAGES)
+            # Each stage draws its own number of players.
+            if options.keys() <= {"players"} and games is epochs is None:
+                stages = NOTEBOOK_STAGES if notebook else CLUEDO_STAGES
+                default = replace(default, stages=stages, epochs=1 if notebook else default.epochs)
     return replace(
         default,
         game=game,
@@ -195,6 +219,9 @@ class CurvePoint:
     """On held-out chats; None: not measured."""
     stage: int = 0
     """Number of the stage of the curriculum, from 0."""
+    notebook: float | None = None
+    """Share of held-out notebook entries of which the model finds each token, given those before
+    it; None: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +245,8 @@ class HeldOut:
     loss: float
     """Mean cross-entropy of target tokens, in nats."""
     beliefs: BeliefScores | None = None
+    notebook: float | None = None
+    """See `CurvePoint`."""
 
 
 class Student(Protocol[Batch_contra]):
@@ -260,6 +289,7 @@ def training_steps(
             round(loss, 4),
             round(held_out.loss, 4) if held_out else None,
             held_out.beliefs if held_out else None,
+            notebook=held_out.notebook if held_out else None,
         )
 
 

@@ -12,20 +12,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from arena.agents.agent import Agent, Seat, act_now
+from arena.agents.chat import Attempt
+from arena.agents.notebook import split_entry
 from arena.agents.seating import bot_names, make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import GameAnalysis
 from arena.core.errors import UsageError
+from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.record import Episode
+from trainers.rollouts.notebook import ExactNotebook
 
 SEARCH = "search"
 WORLDS = 12
 """Worlds in which the search plays out each candidate."""
 MOST_CANDIDATES = 12
 """In a position with more legal actions the search compares only those that bots propose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What the expert would have answered at a decision of the learner."""
+
+    action: Action
+    notes: str | None = None
+    """The right notebook entry, empty if nothing is new; None: the learner keeps no notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +71,49 @@ class Expert:
                 raise UsageError(f"expert={spec}: {error}") from None
         return cls(spec, share)
 
-    def labels(self, game: Game, episode: Episode, seat: int) -> dict[int, Action]:
-        """Return the expert's actions at some decisions of a seat, by ply.
+    def labels(self, game: Game, episode: Episode, seat: int) -> dict[int, Label]:
+        """Return the expert's answers at some decisions of a seat, by ply.
 
-        They depend on the episode only. Raises ArenaError if a bot fails.
+        A learner that keeps a notebook gets the right entry too.
+        Labels depend on the episode only. Raises ArenaError if a bot fails.
         """
         header = episode.header
         seed = header.seed if header.agents_seed is None else header.agents_seed
         rng = stream(seed, f"expert {seat}")
-        state, history, found = game.initial_state(), list[Step](), dict[int, Action]()
+        state, history, found = game.initial_state(), list[Step](), dict[int, Label]()
         bot = None
         if self.spec != SEARCH:
             bot = make_agent(self.spec, Seat(game, seat, stream(seed, f"expert bot {seat}")))
+        requests = {ply.number: _first_request(ply) for ply in episode.plies if ply.player == seat}
+        writes = any(split_entry(one.reply)[0] for one in requests.values() if one)
+        notebook = ExactNotebook(game, seat) if writes else None
         for ply in episode.plies:
             action, legal = ply.decision.action, state.legal_actions(ply.player)
+            request = requests.get(ply.number)
             if ply.player == seat and not legal.is_forced and rng.random() < self.share:
                 if bot is not None:
-                    found[ply.number] = act_now(bot, state.observe(seat)).action
+                    advised = act_now(bot, state.observe(seat)).action
                 else:
                     search = Search(game, seat, header.players, header.max_turns)
-                    found[ply.number] = search.best(history, state, action, rng)
+                    advised = search.best(history, state, action, rng)
+                found[ply.number] = Label(advised)
+            if request and notebook:
+                if request.kept < 2:  # A chat that goes on shares more than the system message.
+                    notebook.forget()
+                if ply.number in found:
+                    found[ply.number] = Label(advised, notebook.entry(state.observe(seat)))
+                notebook.read(request.reply)
             history.append(Step(ply.player, action))
             state.apply(ply.player, action)
         return found
+
+
+def _first_request(ply: Ply) -> Attempt | None:
+    """Return the first request for a decision; None if no model was asked."""
+    attempts = ply.decision.details.get("attempts")
+    if not isinstance(attempts, list) or not attempts:
+        return None
+    return Attempt.model_validate(attempts[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arena.agents.chat import AnswerForm, Attempt, write_answer
-from arena.core.action import CHANCE, Action
+from arena.agents.notebook import split_entry
+from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.episodes.record import Episode
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown
-from trainers.rollouts.expert import Expert
+from trainers.rollouts.expert import Expert, Label
 from trainers.trajectory import SampledToken, Trajectory, Turn
 
 
@@ -137,12 +138,12 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
 
 
 def labelled(
-    trajectory: Trajectory, episode: Episode, labels: Mapping[int, Action], answers: AnswerForm
+    trajectory: Trajectory, episode: Episode, labels: Mapping[int, Label], answers: AnswerForm
 ) -> Trajectory:
     """Return the trajectory with the expert's answers at the plies of `labels`.
 
     An answer is the learner's own reply with another action, where the reply ends with its action;
-    otherwise it has the form that the instructions demand.
+    otherwise it has the form that the instructions demand. A notebook entry is replaced.
     """
 
     def label(turn: Turn) -> Turn:
@@ -152,9 +153,11 @@ def labelled(
         played = str(episode.plies[turn.ply].decision.action)
         advised = labels[turn.ply]
         own = turn.text.rstrip()
+        if advised.notes is not None:
+            own = advised.notes + split_entry(own)[1]
         if own.endswith(played):
-            return replace(turn, expert=f"{own.removesuffix(played)}{advised}")
-        return replace(turn, expert=write_answer(advised, answers))
+            return replace(turn, expert=f"{own.removesuffix(played)}{advised.action}")
+        return replace(turn, expert=write_answer(advised.action, answers))
 
     return replace(trajectory, turns=tuple(map(label, trajectory.turns)))
 
@@ -196,8 +199,8 @@ class RewardedEpisode:
     episode: Episode
     rewards: Mapping[int, RewardBreakdown]
     seconds_scoring: float
-    labels: Mapping[int, Mapping[int, Action]] = field(default_factory=dict)
-    """Actions of the expert by seat and ply."""
+    labels: Mapping[int, Mapping[int, Label]] = field(default_factory=dict)
+    """Answers of the expert by seat and ply."""
 
 
 def score_seats(

@@ -181,6 +181,7 @@ def belief_measurements(
     measurements = {
         **_distances(beliefs, knowledge, seen),
         **_deductions(beliefs, seen),
+        **_recalls(beliefs, knowledge, seen),
         **_calibration(beliefs, knowledge),
     }
     # Total 0 and weight 1: an answer that stated beliefs.
@@ -245,6 +246,41 @@ def _deductions(beliefs: Mapping[str, JsonValue], seen: SeenCards) -> dict[str, 
         measurements["deduced_precision"] = WeightedSum(deduced, claimed - seen_right)
         measurements["deduced_recall"] = WeightedSum(deduced, provable - len(seen.holders))
     return {name: weighted for name, weighted in measurements.items() if weighted.weight}
+
+
+def inference_of(card: str, knowledge: CluedoKnowledge, seen: SeenCards) -> str:
+    """Return the kind of inference by which a place is certain that is not the own hand."""
+    index, holder = knowledge.game.deck.index, knowledge.holder(card)
+    if holder == knowledge.envelope:
+        kind = next(cards for cards in knowledge.game.deck.categories if card in cards)
+        # An open card has no holder, but is not in the envelope.
+        left = knowledge.possible()[[index[other] for other in kind if other != card]]
+        # Placed cards have one possible holder. Where some are not placed, only questions about
+        # this card can tell.
+        return "exclusion" if (left.sum(1) <= 1).all() else "cannot_show"
+    if seen.holders.get(card) == holder:
+        return "shown"
+    for triple in seen.showings.get(holder, ()) if holder is not None else ():
+        others = [index[other] for other in triple if other != card]
+        if card in triple and not knowledge.possible()[others, holder].any():
+            return "one_of_three"
+    return "counting"
+
+
+def _recalls(
+    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge, seen: SeenCards
+) -> dict[str, WeightedSum]:
+    """Return the share of provable places that are stated as certain, by kind of inference."""
+    sure = beliefs.get("sure")
+    stated = sure if isinstance(sure, dict) else {}
+    found: dict[str, WeightedSum] = {}
+    for card in knowledge.game.deck.index:
+        holder = knowledge.holder(card)
+        if holder not in (None, knowledge.player):
+            name = f"recall_{inference_of(card, knowledge, seen)}"
+            right = WeightedSum(float(stated.get(card) == holder))
+            found[name] = found.get(name, WeightedSum(0.0, 0.0)) + right
+    return found
 
 
 def _calibration(

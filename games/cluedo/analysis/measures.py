@@ -13,6 +13,16 @@ BINS = range(10)
 """Stated probabilities are grouped by their first decimal."""
 
 
+INFERENCES = {
+    "shown": "that another player showed to it",
+    "one_of_three": "that a player must have shown to another, since it lacks the other two",
+    "counting": "that follow from the sizes of hands, or from several suggestions together",
+    "cannot_show": "that no other player holds, so that the envelope does",
+    "exclusion": "that the envelope holds, since all others of the kind are elsewhere",
+}
+"""Cards whose place is certain, by the inference that shows it."""
+
+
 class Stage(NamedTuple):
     """Part of a game, by the share of its uncertainty that a player still has."""
 
@@ -258,6 +268,17 @@ _BELIEFS = (
         "higher",
         "Cards whose place was claimed as certain and was provable, over cards whose place was "
         "provable; own cards and those whose place was seen left out.",
+    ),
+    *(
+        Measure(
+            f"recall_{name}",
+            f"recall, {name.replace('_', ' ')}",
+            "share",
+            "higher",
+            f"Cards {about}: those whose place was stated as certain, over those whose place was "
+            "provable; over answers.",
+        )
+        for name, about in INFERENCES.items()
     ),
     Measure(
         "belief_failures",

@@ -257,6 +257,9 @@ class SeenCards:
         self._solved: set[str] = set()
         self.holders: dict[str, int] = {}
         """Seats of the cards that it was shown; the envelope, `num_players`, of solved cards."""
+        self.showings: dict[int, list[Triple]] = {}
+        """Suggestions of others that each other seat refuted, by a card that was not seen."""
+        self._suggested: Triple | None = None
         self._question: Triple | None = None
         """Its own latest question, while the answer is awaited."""
         self.entropy_dealt = 0.0
@@ -275,7 +278,11 @@ class SeenCards:
                 self._seen.add(card)
                 self.holders[card] = player
             case Suggested(player=player):
+                self._suggested = event.triple
                 self._question = event.triple if player == self._player else None
+            case Refuted(player=player, suggester=suggester) if suggester != self._player:
+                if self._suggested and player != self._player:
+                    self.showings.setdefault(player, []).append(self._suggested)
             case Unable(players=players) if len(players) == self._game.num_players - 1:
                 # No other seat has a card of the question: each is its own or in the envelope.
                 self._solved |= {*(self._question or ())} - self._seen

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
-from trainers.config.config import DEFAULT_LORA_RANK
+from trainers.config.config import DEFAULT_LORA_RANK, MADE_BASES
 from trainers.hosts.art.art_host import ArtHost, ErrorTranslatingBackend, require_open
 from trainers.hosts.art.classes import import_model_config
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, train_arguments
@@ -64,7 +64,7 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
     def preflight(self) -> None:
         problems = [cuda_problem(), packages_problem(), runtime_problem()]
         problems.append(disk_problem(self._request.folder))
-        if self._base_model == "scratch":
+        if self._base_model in MADE_BASES:
             problems.append("only --trainer-host embedded trains a model from scratch")
         elif not is_hub_id(self._base_model) and not Path(self._base_model).is_dir():
             problems.append(

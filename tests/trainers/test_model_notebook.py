@@ -1,0 +1,311 @@
+"""The model's own notebook: its entries, how it is learned, and the expert's entries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from preloaded import arena_command
+from pydantic import JsonValue
+from scripted_table import SPEC, table
+
+from arena.agents.chat import ChatOptions
+from arena.agents.notebook import NOTES, NOTES_END, UNKNOWN, Notebook, split_entry
+from arena.agents.reply.reader import read_reply
+from arena.core.event import Ply
+from arena.core.observation import Observation
+from arena.episodes.match import Match, play
+from arena.episodes.record import Episode
+from arena.llm.backend import Request
+from arena.plugins.loader import make_game
+from backends.scripted import ScriptedBackend
+from trainers.config.config import TrainConfig
+from trainers.config.presets import read_preset
+from trainers.loop import setup
+from trainers.pretrain import pretrain as pretraining
+from trainers.pretrain.beliefs import placed_knowledge
+from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.pretrain import STATE, encode, pretrain, tokenizer_for
+from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
+from trainers.rollouts.expert import Expert
+from trainers.rollouts.notebook import ExactNotebook
+from trainers.rollouts.trajectories import labelled, trajectory_of
+from trainers.trajectory import Turn
+
+CLUEDO = make_game("cluedo", players=3)
+SMALL_DECK = {"suspects": 3, "weapons": 3, "rooms": 3}
+MIXTURE = Mixture({3: 1.0}, {"events": 1.0}, {"events": {"detective": 1.0}}, losers=1.0,
+                  notebook=True)  # fmt: skip
+RECIPE = Recipe(
+    options=SMALL_DECK, notebook=True, levels={"events": 1.0}, bots={"events": {"detective": 1.0}},
+    epochs=1, tokens_per_batch=512, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2,
+    stages=(CurriculumStage({}, {2: 1.0}, 8, 0.0),
+            CurriculumStage({}, {3: 1.0}, 8, 1.0, "names_seed")),
+)  # fmt: skip
+
+
+def chats(seeds: range = range(3), **changes: object) -> list[Demonstration]:
+    mixture = replace(MIXTURE, **changes)  # type: ignore[arg-type]
+    return [c for seed in seeds for c in demonstrations("cluedo", SMALL_DECK, mixture, seed)]
+
+
+def observations(seed: int) -> list[Observation]:
+    """What seat 0 sees before each of its decisions."""
+    episode = asyncio.run(play(Match(CLUEDO, ["bot:detective"] * 3, seed)))
+    state, found = CLUEDO.initial_state(), []
+    for ply in episode.plies:
+        if ply.player == 0:
+            found.append(state.observe(0))
+        state.apply(ply.player, ply.decision.action)
+    return found
+
+
+def test_the_notebook_holds_what_is_certain_and_what_is_left() -> None:
+    notebook, knowledge = ExactNotebook(CLUEDO, 0), placed_knowledge(CLUEDO, 0)
+    read, left, written = 0, "", dict[str, str]()
+    for observation in observations(1):
+        entry = notebook.entry(observation)
+        notebook.read(entry)
+        for event in observation.events_since(read):
+            knowledge.update(event)
+        read, now = observation.num_events, knowledge.placement()
+        for line in entry.removeprefix(NOTES).removesuffix(NOTES_END).splitlines():
+            name, _, value = line.partition(": ")
+            if name == "Envelope":
+                left = value
+            else:
+                assert name not in written, "nothing is written twice"
+                written[name] = value
+        for thing, row in zip(now.things, now.probabilities, strict=True):
+            place = now.places[int(np.argmax(row))]
+            is_noted = max(row) == 1 and place not in ("Player 0", "Envelope")
+            assert written.get(thing) == (place if is_noted else None)
+            assert (thing in re.split("[,;] ", left)) == (row[-1] > 0)
+    assert len(written) > 5
+
+
+def test_a_false_line_is_corrected_or_taken_back_and_a_missing_one_is_written() -> None:
+    *_, observation = observations(1)
+    right = ExactNotebook(CLUEDO, 0).entry(observation).splitlines()[1:-1]
+    fact, left = right[0], right[-1]
+    name, _, place = fact.partition(": ")
+    other = "Player 1" if place == "Player 2" else "Player 2"
+    unknown = re.split("[,;] ", left.removeprefix("Envelope: "))[0]
+    notebook = ExactNotebook(CLUEDO, 0)
+    wrong = [f"{name}: {other}", f"{unknown}: Player 1", *right[2:]]
+    notebook.read("\n".join([NOTES.strip(), *wrong, NOTES_END]))
+    found = notebook.entry(observation).splitlines()[1:-1]
+    # The first card is corrected, the second was left out, and nothing certain is known of the
+    # third, unless it is the only one of its kind.
+    assert found[:2] == right[:2]
+    assert f"{unknown}: {UNKNOWN}" in found or len(left.split("; ")[0].split(", ")) == 1
+    notebook.read(ExactNotebook(CLUEDO, 0).entry(observation))
+    notebook.read("\n".join([NOTES.strip(), *found, NOTES_END]))
+    assert notebook.entry(observation) == ""
+
+
+@given(st.text(max_size=200))
+def test_any_reply_can_be_read(reply: str) -> None:
+    entry, rest = split_entry(reply)
+    assert entry + rest == reply
+    ExactNotebook(CLUEDO, 0).read(f"{NOTES}{reply}\n{NOTES_END}")
+
+
+def test_a_fault_is_one_that_the_next_entry_mends() -> None:
+    changed = 0
+    for observation in observations(2):
+        notebook = ExactNotebook(CLUEDO, 0)
+        entry = notebook.entry(observation)
+        for seed in range(20):
+            faulty = notebook.with_fault(entry, random.Random(seed))
+            other = ExactNotebook(CLUEDO, 0)
+            other.read(faulty)
+            other.read(other.entry(observation))
+            changed += faulty != entry
+            assert other.entry(observation) == ""
+    assert changed > 100
+
+
+def test_an_entry_is_no_action() -> None:
+    for observation in observations(2):
+        entry = ExactNotebook(CLUEDO, 0).entry(observation)
+        action = observation.legal_actions[0]
+        assert read_reply(f"{entry}{action}", observation).action == action
+        assert split_entry(f"{entry}{action}") == (entry, str(action))
+        assert read_reply(entry, observation).action is None
+
+
+def test_entries_are_learned_and_mistakes_are_not() -> None:
+    found = chats(range(12))
+    tokenizer = tokenizer_for(RECIPE, found)
+    count = 0
+    for chat in found:
+        example = encode(chat, tokenizer)
+        written = [
+            split_entry(message.content)[0]
+            for number, message in enumerate(chat.messages)
+            if message.content.startswith(NOTES) and number not in chat.mistakes
+        ]
+        assert [tokenizer.decode(example.ids[a:b]) for a, b in example.entries] == written
+        assert all(example.is_target[a:b].all() for a, b in example.entries)
+        count += len(written)
+    assert count > 50
+
+
+def test_stages_end_by_the_share_of_right_entries_and_a_run_continues_to_the_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretraining, "MEASURE_EVERY", 2)
+    monkeypatch.setattr(pretraining, "SAMPLED_GAMES", 4)
+    figures = pretrain(RECIPE, tmp_path / "whole", lambda _: None)
+    assert [point.stage for point in figures.curve].count(0) == 1
+    assert all(point.notebook is not None and not point.beliefs for point in figures.curve)
+
+    def stop(point: CurvePoint) -> None:
+        if point.stage == 1 and point.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(RECIPE, tmp_path / "part", lambda _: None, progress=stop)
+    pretrain(RECIPE, tmp_path / "part", lambda _: None, resume=True)
+    weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "part")]
+    assert weights[0] == weights[1]
+
+
+def test_a_run_makes_its_notebook_model_and_continues_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretraining, "MEASURE_EVERY", 2)
+    monkeypatch.setattr(pretraining, "SAMPLED_GAMES", 4)
+    monkeypatch.setattr(setup, "make_recipe", lambda *_, **__: RECIPE)
+    config = TrainConfig(game="cluedo", trainer_host="embedded", base_model="notebook")
+    assert config.starts_from_scratch
+    seen: list[str] = []
+
+    def stop(part: str, done: int, total: int) -> None:
+        seen.append(part)
+        if (part, done) == ("stage 2 of 2", 3):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        setup.make_base(config, CLUEDO, tmp_path, lambda _: None, stop)
+    assert (tmp_path / ".base.part" / STATE).exists() and not (tmp_path / "base").exists()
+    count = len(seen)
+    setup.make_base(config, CLUEDO, tmp_path, lambda _: None, lambda *_: seen.append("again"))
+    assert (tmp_path / "base" / "model.safetensors").exists()
+    # The second call did not begin again.
+    assert "stage 1 of 2" in seen[:count] and len(seen) > count
+
+
+def test_the_preset_is_a_new_model_at_the_level_events() -> None:
+    values = read_preset("deduce", "cluedo").values
+    assert (values["base_model"], values["text_level"]) == ("notebook", "events")
+    recipe = make_recipe("cluedo", options=dict(values["options"]), notebook=True)  # type: ignore[arg-type]
+    assert len(recipe.stages) > 2 and recipe.notebook
+
+
+def answer(request: Request) -> str:
+    """Write a wrong notebook entry and a legal action."""
+    question = request.messages[-1].content
+    shown = re.search(r"(show [^|.]+?)(?: \||\.)", question)
+    action = shown[1] if shown else "end turn"
+    if "suggest SUSPECT" in question:
+        deck = CLUEDO.deck.categories  # type: ignore[attr-defined]
+        action = f"suggest {', '.join(cards[0] for cards in deck)}"
+    return f"{NOTES}Rope: Player 1\nEnvelope: Mrs White; Dagger, Spanner;\n{NOTES_END}{action}"
+
+
+def noted_game(options: ChatOptions | None = None) -> tuple[Episode, ScriptedBackend]:
+    async def go() -> tuple[Episode, ScriptedBackend]:
+        seats, specs = table(answer), [SPEC, "bot:novice", "bot:novice"]
+        async with seats.llm as llm:
+            match = Match(CLUEDO, specs, 3, text_level="events", chat=options)
+            return await play(match, llm=llm), seats.backend
+
+    return asyncio.run(go())
+
+
+def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
+    episode, backend = noted_game(ChatOptions(beliefs=True))
+    asked = ["what do you believe" in r.messages[-1].content for r in backend.requests]
+    # Before the first reply it is not known that there is a notebook.
+    assert asked == [True, *[False] * (len(asked) - 1)]
+    stated = [
+        ply.decision.details["beliefs"]
+        for ply in episode.plies
+        if ply.player == 0 and "beliefs" in ply.decision.details
+    ]
+    assert len(stated) > 3
+    first = stated[0]
+    assert isinstance(first, dict) and isinstance(first["log_score"], dict)
+    # One card of each kind may be in the envelope, and Player 1 holds the Rope, says the notebook.
+    assert first["envelope"] == {"Mrs White": 1.0, "Dagger": 0.5, "Spanner": 0.5}
+    assert first["sure"] == {"Rope": 1} and first["unstated"] == ["room"]
+
+
+def test_an_unfinished_statement_is_still_json() -> None:
+    notebook = Notebook("Envelope")
+    assert json.loads(notebook.statement())["sure"] == {}
+    assert not notebook.read("no notes")
+
+
+def test_the_expert_writes_the_entry_that_the_learner_should_have_written() -> None:
+    episode, _ = noted_game()
+    labels = Expert("bot:detective", 1.0).labels(CLUEDO, episode, 0)
+    turns = {turn.ply: turn for turn in _with_tokens(episode)}
+    # The entries are right for a notebook in which the learner has written nonsense.
+    state, notebook = CLUEDO.initial_state(), ExactNotebook(CLUEDO, 0)
+    for ply in episode.plies:
+        if ply.player == 0 and ply.decision.details:
+            entry = notebook.entry(state.observe(0))
+            notebook.read(str(attempts_of_ply(ply)[0]["reply"]))
+            assert labels[ply.number].notes == entry
+            assert turns[ply.number].expert == f"{entry}{labels[ply.number].action}"
+        else:
+            assert ply.number not in labels
+        state.apply(ply.player, ply.decision.action)
+    assert len(labels) > 5
+
+
+def attempts_of_ply(ply: Ply) -> list[dict[str, JsonValue]]:
+    found = ply.decision.details["attempts"]
+    assert isinstance(found, list)
+    return [dict(attempt) for attempt in found if isinstance(attempt, dict)]
+
+
+def _with_tokens(episode: Episode) -> list[Turn]:
+    """Return the labelled turns of seat 0, as if the tokens of its replies were known."""
+    plies = []
+    for ply in episode.plies:
+        details = dict(ply.decision.details)
+        if ply.player == 0 and details:
+            (attempt,) = attempts_of_ply(ply)
+            details["attempts"] = [{**attempt, "tokens": [[1, 0.0, 0.0]]}]
+        plies.append(replace(ply, decision=replace(ply.decision, details=details)))
+    episode = replace(episode, plies=tuple(plies))
+    labels = Expert("bot:detective", 1.0).labels(CLUEDO, episode, 0)
+    return list(labelled(trajectory_of(episode, 0), episode, labels, "text").turns)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["codenames", "--notebook"], "codenames does not compute exactly where hidden things"),
+        (["cluedo", "--notebook", "--base-model", "x"], "leave --base-model out"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_line(flags: list[str], message: str, tmp_path: Path) -> None:
+    words = [*arena_command(), "pretrain", *flags, "--out", str(tmp_path / "out")]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert len(found.stderr.strip().splitlines()) <= 2

@@ -8,17 +8,18 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import typer
+from typer._click import Context, HelpFormatter
+from typer.core import TyperGroup
 
-from arena.cli.help import ArenaGroup, CommandEntry, Commands, write_definitions
+from arena.cli.help import CommandEntry, Commands, write_definitions
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
-
-if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
 
 MAX_ERROR_LENGTH = 3000
 """Characters of an error message; the longest useful ones list names."""
@@ -51,12 +52,19 @@ COMMANDS = {
 """The commands by name; each file is imported when its command is used."""
 
 
-class RootGroup(ArenaGroup):
+class RootGroup(TyperGroup):
     """The group of all commands."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**{**attributes, "commands": {}})
         self.commands = Commands(COMMANDS)
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command. Ctrl-C becomes an Abort: Typer would end without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the commands."""
@@ -93,7 +101,7 @@ def _root(
 
 def main() -> None:
     """Run the command line and exit."""
-    warnings.showwarning = _show_warning
+    warnings.showwarning = partial(_show_warning, warnings.showwarning)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -121,20 +129,13 @@ def run(arguments: list[str]) -> int:
 
 
 def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
+    usual: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
 ) -> None:
-    """Print a plugin that is left out in one line, other warnings as Python does."""
+    """Print a plugin that is left out in one line, other warnings as Python usually does."""
     if issubclass(category, PluginWarning):
         _fail(f"warning: {message}", 0)
     else:
-        (file or sys.stderr).write(
-            warnings.formatwarning(message, category, filename, lineno, line)
-        )
+        usual(message, category, *place)
 
 
 def _origin(error: typer.TyperException) -> str:

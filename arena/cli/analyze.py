@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +14,11 @@ import typer
 from arena.cli.flags import Flag, flag_groups
 from arena.cli.play_flags import ExecutorFlags
 from arena.cli.report import ReportFlags, write_csv
-from arena.cli.terminal import check_file, echo, print_copies, progress_bar
+from arena.cli.terminal import check_file, consume, echo, print_copies
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from arena.evaluation.analysis import GroupedAnalyses
     from arena.evaluation.report import Report
 
@@ -36,8 +36,6 @@ def analyze_command(
     ] = True,
 ) -> int:
     """Measure finished games: wins, deductions, replies, by player."""
-    import asyncio
-
     from arena.evaluation.analysis import GroupedAnalyses, find_files
 
     report_flags.check()
@@ -61,17 +59,10 @@ def analyze_command(
 async def _analyze(
     files: list[Path], analyses: GroupedAnalyses, score: bool, executor_flags: ExecutorFlags
 ) -> None:
-    from contextlib import aclosing
-
     from arena.evaluation.analysis import analyze
 
     async with executor_flags.make_executor(len(files)) as executor:
-        with progress_bar() as progress:
-            bar = progress.add_task("games", total=len(files))
-            async with aclosing(analyze(files, executor, score)) as items:
-                async for item in items:
-                    analyses.add(item)
-                    progress.advance(bar)
+        await consume(analyze(files, executor, score), analyses.add, len(files), "games")
 
 
 def headings(reports: Sequence[Report]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from inspect import unwrap
 from pathlib import Path
 from typing import Annotated
@@ -19,12 +20,15 @@ from arena.cli.atropos_flags import (
     run_until_signal,
 )
 from arena.cli.atropos_train import train_command
-from arena.cli.evaluate import AgainstFlag, eval_command
+from arena.cli.evaluate import AgainstFlag, BaselineFlag, DealsFlag, eval_command
 from arena.cli.experiment import ExperimentFlags
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
+from arena.cli.terminal import print_result, progress_bar
+from arena.llm.settings import Settings
+from arena.plugins.catalog import require
 
 app = typer.Typer(
     help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True
@@ -54,8 +58,6 @@ def api_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    from arena.plugins.catalog import require
-
     require("arena atropos api", ("starlette", "uvicorn"), "serve")
     from trainers.atropos.app import serve_trajectories
 
@@ -79,9 +81,6 @@ def serve_command(
     Each group holds the games of one deal in one seat. With ARENA_API_KEY set, it is sent to the
     API as a bearer token.
     """
-    import sys
-
-    from arena.llm.settings import Settings
     from trainers.atropos.client import TrajectoryClient
     from trainers.atropos.environment import TrajectoryEnvironment
 
@@ -101,9 +100,8 @@ def serve_command(
             with_messages=env_flags.include_messages,
         )
         client = TrajectoryClient(env_flags.rollout_server_url, settings.secret("ARENA_API_KEY"))
-        environment = TrajectoryEnvironment(
-            client, player, env_flags.options(game, group_flags, config.rollouts_per_group), notify
-        )
+        options = env_flags.options(game, group_flags, config.rollouts_per_group)
+        environment = TrajectoryEnvironment(client, player, options, notify)
         try:
             await environment.run()
         finally:
@@ -128,17 +126,12 @@ def process_command(
     as_json: JsonFlag = False,
 ) -> int:
     """Write groups of games into a file, without a trajectory API."""
-    import json
-
-    from arena.cli.terminal import progress_bar
-    from arena.llm.settings import Settings
     from trainers.atropos.environment import EnvironmentCounts
     from trainers.atropos.process import process
 
-    written: list[EnvironmentCounts] = []
     config = learner_config(game, game_flags, learner)
 
-    async def play() -> None:
+    async def play() -> EnvironmentCounts:
         player, llm = make_player(
             config,
             game_flags,
@@ -148,29 +141,19 @@ def process_command(
             keep_equal=True,
             with_messages=True,
         )
+        longest = group_flags.max_token_length
         with progress_bar(hidden=as_json) as bar:
             task = bar.add_task("groups", total=total_steps)
-            try:
-                written.append(
-                    await process(
-                        player,
-                        total_steps,
-                        out,
-                        group_flags.max_token_length,
-                        lambda done: bar.update(task, completed=done),
-                    )
+            async with llm:
+                return await process(
+                    player, total_steps, out, longest, lambda done: bar.update(task, completed=done)
                 )
-            finally:
-                await llm.close()
 
-    run_until_signal(play())
-    if not written:  # SIGTERM.
+    counts = run_until_signal(play())
+    if counts is None:  # SIGTERM.
         return 1
-    (counts,) = written
-    if as_json:
-        print(json.dumps({"groups": counts.pushed, "games": counts.games, "out": str(out)}))
-    else:
-        print(f"{out}, to read in {out.with_suffix('.html')}: {counts}")
+    fields = {"groups": counts.pushed, "games": counts.games, "out": str(out)}
+    print_result(as_json, fields, f"{out}, to read in {out.with_suffix('.html')}: {counts}")
     return 0
 
 
@@ -184,10 +167,8 @@ def evaluate_command(
     report_flags: ReportFlags,
     model_flags: ModelFlags,
     against: AgainstFlag = [],  # noqa: B006
-    baseline: Annotated[
-        str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
-    ] = None,
-    games: Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")] = None,
+    baseline: BaselineFlag = None,
+    games: DealsFlag = None,
     seed: SeedFlag = None,
 ) -> int:
     """Measure a served model as `arena eval` does."""

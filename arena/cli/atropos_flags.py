@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from pydantic import JsonValue
+from pydantic import JsonValue, SecretStr
 
 from arena.cli.flags import FieldsOf, GameFlags, Given
 from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting
 from trainers.config.config import TrainConfig
 from trainers.config.presets import DEFAULT, resolve
+
+T = TypeVar("T")
 
 RESTART_PATIENCE = 300.0
 """Seconds to wait for a model server that does not answer: a trainer may restart it."""
@@ -63,8 +68,6 @@ class OpenAIFlags(Config):
 
     def add_to(self, llm: LLMService, games: int) -> None:
         """Register the model as the learner. Raises UsageError."""
-        from pydantic import SecretStr
-
         from arena.plugins.catalog import require
 
         require("arena atropos", ("httpx",), "models")
@@ -201,16 +204,17 @@ def make_player(
     return player, llm
 
 
-def run_until_signal(work: Coroutine[object, object, None]) -> None:
-    """Run the coroutine; SIGTERM cancels it, so that it can say goodbye, and is no error."""
-    import asyncio
-    import signal
-    from contextlib import suppress
+def run_until_signal(work: Coroutine[object, object, T]) -> T | None:
+    """Run the coroutine and return its result.
 
-    async def run() -> None:
+    SIGTERM cancels it, so that it can say goodbye, and is no error: the result is None.
+    """
+
+    async def run() -> T | None:
         task = asyncio.ensure_future(work)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         with suppress(asyncio.CancelledError):
-            await task
+            return await task
+        return None
 
-    asyncio.run(run())
+    return asyncio.run(run())

@@ -11,14 +11,14 @@ from arena.cli.flags import FieldsOf, Given, flag_groups
 from arena.cli.training_session import ResumeFlags, conduct, let_threads_sleep
 from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting
+from arena.llm.settings import Settings
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 from trainers.config.presets import DEFAULT, resolve
+from trainers.runs.run_files import plan_run
 
 if TYPE_CHECKING:
-    from arena.llm.settings import Settings
     from trainers.atropos.training.options import TrajectoryOptions
     from trainers.runs.records import RunFiles, RunState
-    from trainers.runs.run_files import Plan
     from trainers.runs.run_log import TrainingView
 
 
@@ -102,15 +102,26 @@ def train_command(
     The same command resumes an interrupted run. With ARENA_API_KEY set, it is sent to the API and
     to the server as a bearer token.
     """
-    from arena.llm.settings import Settings
-    from trainers.runs.run_files import plan_run
+    # All this is imported only by a run, not by the help.
+    from backends.embedded import find_checkpoint
+    from backends.embedded.architecture import read_architecture
+    from trainers.atropos.training.options import settled_options
 
     if batches.vllm_config_path:
         print("--vllm-config-path is not needed: the server gives the addresses", file=sys.stderr)
     config = _config(given)
-    options = batches.options(_context(config))
-    plan = plan_run(config, run.resume)
-    return _train(config, options, plan, Settings.load(), run)
+    options = batches.options(read_architecture(find_checkpoint(config.base_model)).context)
+    plan, settings = plan_run(config, run.resume), Settings.load()
+    let_threads_sleep()
+    from trainers.atropos.training.trainer import train_from_batches
+
+    async def start(files: RunFiles, view: TrainingView) -> RunState:
+        settled = settled_options(options, files, config.experiment)
+        return await train_from_batches(
+            config, settled, folder=files.folder, view=view, settings=settings
+        )
+
+    return conduct(config, plan, run, start)
 
 
 def _config(given: Given) -> TrainConfig:
@@ -138,31 +149,3 @@ def _config(given: Given) -> TrainConfig:
             "it out"
         )
     return config
-
-
-def _context(config: TrainConfig) -> int:
-    """Return the context of the model in tokens. Raises UsageError for an unknown model."""
-    from backends.embedded import find_checkpoint
-    from backends.embedded.architecture import read_architecture
-
-    return read_architecture(find_checkpoint(config.base_model)).context
-
-
-def _train(
-    config: TrainConfig,
-    options: TrajectoryOptions,
-    plan: Plan,
-    settings: Settings,
-    flags: ResumeFlags,
-) -> int:
-    let_threads_sleep()
-    from trainers.atropos.training.options import settled_options
-    from trainers.atropos.training.trainer import train_from_batches
-
-    async def start(files: RunFiles, view: TrainingView) -> RunState:
-        settled = settled_options(options, files, config.experiment)
-        return await train_from_batches(
-            config, settled, folder=files.folder, view=view, settings=settings
-        )
-
-    return conduct(config, plan, flags, start)

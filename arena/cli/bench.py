@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -15,15 +17,14 @@ from arena.cli.completion import complete_spec
 from arena.cli.flags import Flag, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ExecutorFlags, ModelFlags
-from arena.cli.terminal import echo, print_grids, progress_bar
+from arena.cli.terminal import consume, echo, print_grids, print_result, progress_bar, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize
+from arena.episodes.files import user_folder, write_whole
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from arena.evaluation.benchmark import SubmissionCard, Suite
+    from arena.evaluation.benchmark import SubmissionCard
     from arena.evaluation.benchmark.submission import Submission
     from arena.evaluation.formatting import Grid
 
@@ -42,7 +43,8 @@ def list_command(as_json: JsonFlag = False) -> int:
 
     suites = bundled_suites()
     if as_json:
-        print(json.dumps({"suites": [_suite_json(suite) for suite in suites]}))
+        documents = [{**each.model_dump(mode="json"), "sha256": each.sha256} for each in suites]
+        print(json.dumps({"suites": documents}))
         return 0
     for suite in suites:
         echo(f"{suite.name} {suite.version}: {suite.about}", indent="  ")
@@ -59,11 +61,6 @@ def list_command(as_json: JsonFlag = False) -> int:
         echo()
     echo("arena bench run mini --player bot:detective --out FOLDER")
     return 0
-
-
-def _suite_json(suite: Suite) -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = suite.model_dump(mode="json")
-    return {**fields, "sha256": suite.sha256}
 
 
 @app.command("run", cls=ArenaCommand, short_help="Play a suite with one player.")
@@ -88,7 +85,6 @@ def run_command(
     as_json: JsonFlag = False,
 ) -> int:
     """Play all tasks of a suite with one player; the folder is the submission."""
-    from arena.cli.terminal import unused_path
     from arena.evaluation.benchmark import find_suite
 
     chosen = find_suite(suite)
@@ -143,17 +139,14 @@ def verify_command(
     submission = _verified(folder, suite, flags)
     games = sum(len(task.results) for task in submission.tasks)
     card = submission.card
-    if as_json:
-        fields: dict[str, JsonValue] = {"suite": card.suite, "suite_version": card.suite_version}
-        fields |= {"player": card.player, "games": games, "verified": True, "unproven": UNPROVEN}
-        print(json.dumps(fields))
-    else:
-        echo(
-            f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}. The "
-            "rules, the bots, the prompts, the reading of replies and the scoring give every "
-            "stored move and number again."
-        )
-        echo(UNPROVEN)
+    fields = {"suite": card.suite, "suite_version": card.suite_version, "player": card.player}
+    proof = {"games": games, "verified": True, "unproven": UNPROVEN}
+    verified = (
+        f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}. The "
+        "rules, the bots, the prompts, the reading of replies and the scoring give every "
+        "stored move and number again."
+    )
+    print_result(as_json, {**fields, **proof}, f"{verified}\n{UNPROVEN}")
     return 0
 
 
@@ -175,9 +168,6 @@ def _verified(
 
     Its games are not played again if they were before, with the same files and the same code.
     """
-    import asyncio
-
-    from arena.episodes.files import user_folder
     from arena.evaluation.benchmark.verification import fingerprint
 
     submission = _read(folder, suite)
@@ -196,21 +186,14 @@ def _verified(
 
 
 async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
-    from contextlib import aclosing
-
     from arena.evaluation.benchmark.verification import check_games
 
     games = sum(len(task.results) for task in submission.tasks)
-    faults = []
+    faults: list[str | None] = []
     async with flags.make_executor(games) as executor:
-        with progress_bar() as progress:
-            bar = progress.add_task(f"games of {submission.card.name}", total=games)
-            async with aclosing(check_games(submission, executor)) as checks:
-                async for checked in checks:
-                    progress.advance(bar)
-                    if checked.fault:
-                        faults.append(checked.fault)
-    return faults
+        checks = check_games(submission, executor)
+        await consume(checks, faults.append, games, f"games of {submission.card.name}")
+    return [fault for fault in faults if fault]
 
 
 @app.command("reveal", cls=ArenaCommand, short_help="Write the next version of a suite.")
@@ -228,9 +211,6 @@ def reveal_command(
 
     Reveal: arena bench reveal mini SECRET VALUE --next-beacon "hash of Bitcoin block 1060000"
     """
-    import secrets
-
-    from arena.episodes.files import write_whole
     from arena.evaluation.benchmark import find_suite, reveal
 
     new_secret = secrets.token_hex(32)
@@ -288,8 +268,5 @@ def site_command(
             folders if verify else (),
             lambda name: progress.update(bar, advance=1, description=name),
         )
-    if as_json:
-        print(json.dumps(numbers))
-    else:
-        echo(f"Leaderboard: {out / 'index.html'}; open it in any browser")
+    print_result(as_json, numbers, f"Leaderboard: {out / 'index.html'}; open it in any browser")
     return 0

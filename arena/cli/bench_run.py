@@ -17,12 +17,11 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.episodes.files import write_whole
-from arena.evaluation.records import RESULTS
+from arena.evaluation.records import RESULTS, Slot
 from arena.llm.config import setting
 
 if TYPE_CHECKING:
     from arena.evaluation.benchmark import SubmissionCard, Suite, SuiteTask
-    from arena.evaluation.records import Slot
     from arena.evaluation.report import Report
 
 ALL_GAMES = 10**9
@@ -117,8 +116,10 @@ class SuiteRun:
 
     def play(self) -> int:
         """Play the missing games of all tasks; return the exit code."""
+        from arena.evaluation.benchmark import SUITE_FILE
+
         if not self.flags.dry_run:
-            self._write_suite()
+            self._write(SUITE_FILE, self.suite.model_dump_json(indent=2) + "\n")
         left = self.model_flags
         for number, task in enumerate(self.suite.tasks, start=1):
             run = self._experiment(task, left)
@@ -141,36 +142,27 @@ class SuiteRun:
         if self.flags.dry_run and not self.as_json:
             echo(heading)
         line = TaskLine(as_json=self.as_json, heading=heading)
-        return run.conduct(schedule, aggregator, line, task.target)
+        return run.conduct(schedule, aggregator, line)
 
     def _experiment(self, task: SuiteTask, model_flags: ModelFlags) -> ExperimentRun:
         """Return the evaluation of a task; its budget is that of the flags."""
         from arena.evaluation.schedule import SELF
 
-        folder, flags, game = self.folder / task.id, self.flags, task.make_game()
+        folder = self.folder / task.id
         results = folder / RESULTS
         # A run that was killed while it created the file has left none, or an empty one.
-        begun = flags.resume and results.exists() and results.stat().st_size > 0
-        experiment_flags = ExperimentFlags(
-            executor=flags.executor,
-            workers=flags.workers,
-            address=flags.address,
-            out=folder,
-            resume=begun,
-            max_concurrent=flags.max_concurrent,
-            scored=ALL_GAMES,
-            dry_run=flags.dry_run,
-        )
-        baseline = task.baseline_of(self.player)
+        begun = self.flags.resume and results.exists() and results.stat().st_size > 0
+        own = {"out": folder, "resume": begun, "scored": ALL_GAMES}
+        experiment_flags = ExperimentFlags.model_validate({**self.flags.model_dump(), **own})
+        player, baseline = task.player_of(self.player), task.baseline_of(self.player)
         others = [spec for spec in task.against if spec != SELF]
-        player = task.player_of(self.player)
         specs = [player, *others, *([baseline] if baseline else [])]
         game_flags = GameFlags.model_validate(
             {"text_level": self.text_level, "max_turns": task.max_turns}
         )
         run = ExperimentRun(
             "eval",
-            game,
+            task.make_game(),
             game_flags,
             model_flags,
             experiment_flags,
@@ -185,11 +177,6 @@ class SuiteRun:
         )
         run.resumed_by = f"--resume --out {self.folder}"
         return run
-
-    def _write_suite(self) -> None:
-        from arena.evaluation.benchmark import SUITE_FILE
-
-        self._write(SUITE_FILE, self.suite.model_dump_json(indent=2) + "\n")
 
     def write_card(self) -> SubmissionCard:
         """Write the card of the finished run, as JSON and as Markdown, and return it."""

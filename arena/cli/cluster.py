@@ -12,6 +12,7 @@ import typer
 
 from arena.cli.flags import Flag, JsonFlag
 from arena.cli.help import ArenaCommand
+from arena.cli.terminal import echo, print_grids
 
 if TYPE_CHECKING:
     from arena.episodes.executors.ray_check import ClusterReport
@@ -55,21 +56,14 @@ def check_command(
 
 
 def _show(report: ClusterReport) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from arena.evaluation.formatting import Grid
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("node", "cores", "GPUs", "memory", "object store", "workers"):
-        table.add_column(heading)
+    headings = ("node", "cores", "GPUs", "memory", "object store", "workers")
+    rows = []
     for node in report.nodes:
         state = node.problem or ("ready" if node.cpus else "none: no cores")
         sizes = (f"{node.memory_gib:.1f} GiB", f"{node.object_store_gib:.1f} GiB")
-        table.add_row(node.address, f"{node.cpus:g}", f"{node.gpus:g}", *sizes, escape(state))
-    console = Console()
-    console.print(f"Ray {report.ray}, cluster {report.address}", highlight=False)
-    console.print(table)
+        rows.append((node.address, f"{node.cpus:g}", f"{node.gpus:g}", *sizes, state))
+    print_grids([Grid(f"Ray {report.ray}, cluster {report.address}", headings, rows)])
     if report.messages_per_second is not None:
-        rate = f"{report.messages_per_second:,.0f}"
-        console.print(f"One worker takes {rate} messages per second.", highlight=False)
+        echo(f"One worker takes {report.messages_per_second:,.0f} messages per second.")

@@ -51,25 +51,20 @@ def find_keys() -> list[Key]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
-    """The device on which models in this process run."""
+def find_device() -> str:
+    """Return the device of models here, in words: "NVIDIA H200, 140 GB", "CPU, 16 threads".
 
-    name: str
-    """In words: "NVIDIA H200, 140 GB", "CPU, 16 threads"; "" without torch."""
-    is_gpu: bool = False
-
-
-def find_device() -> Device:
-    """Return the first CUDA device that torch finds, else the CPU. It imports torch: seconds."""
+    It is the first CUDA device that torch finds, else the CPU; "" without torch. To import torch
+    takes seconds.
+    """
     if find_spec("torch") is None:
-        return Device("")
+        return ""
     import torch
 
     if not torch.cuda.is_available():
-        return Device(f"CPU, {torch.get_num_threads()} threads; torch finds no CUDA device")
+        return f"CPU, {torch.get_num_threads()} threads; torch finds no CUDA device"
     properties = torch.cuda.get_device_properties(0)
-    return Device(f"{properties.name}, {properties.total_memory / 1e9:.0f} GB", is_gpu=True)
+    return f"{properties.name}, {properties.total_memory / 1e9:.0f} GB"
 
 
 DISTRIBUTION = "arena-games"
@@ -106,8 +101,8 @@ def doctor_command(
     if as_json:
         found = {"complete": complete, "packages": [asdict(p) for p in packages]}
         print(json.dumps({"arena": __version__, **found}))
-        return 0 if complete else 1
-    _print_page(packages)
+    else:
+        _print_page(packages)
     return 0 if complete else 1
 
 
@@ -137,8 +132,7 @@ def _print_page(packages: Sequence[Package]) -> None:
     rows = [(states[k.is_set][0], k.variable, f"{states[k.is_set][1]}, for {k.spec}") for k in keys]
     _section(console, "Keys of providers, in the environment or in .env", rows)
     torch = "torch is not installed: the extra 'embedded' has it"
-    mark = GOOD if device.name else ABSENT
-    _section(console, "Device", [(mark, "models here", device.name or torch)])
+    _section(console, "Device", [(GOOD if device else ABSENT, "models here", device or torch)])
     kinds = catalog().entries_by_kind().values()
     plugins = {entry.plugin for entries in kinds for entry in entries.values()}
     console.print(f"Plugins: {', '.join(sorted(plugins))}", highlight=False)
@@ -224,9 +218,8 @@ def examine() -> list[Package]:
 
 
 def _package(name: str, extra: str, install: str) -> Package:
-    installed: str | None
     try:
-        installed = version(name)
+        return Package(name, extra, version(name), install)
     except PackageNotFoundError:
-        installed = "unknown" if find_spec(name.replace("-", "_")) else None
-    return Package(name, extra, installed, install)
+        found = find_spec(name.replace("-", "_"))
+        return Package(name, extra, "unknown" if found else None, install)

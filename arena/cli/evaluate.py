@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from pydantic import JsonValue
+
+from arena.agents.seating import default_opponent
 from arena.cli.completion import complete_spec
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
 from arena.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from arena.core.game import Game
-    from arena.evaluation.records import Slot
+from arena.core.game import Game
+from arena.core.spec import redacted, split_specs
+from arena.evaluation.records import Slot
 
 BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
@@ -42,6 +42,12 @@ UntilFlag = Annotated[
 ]
 
 
+BaselineFlag = Annotated[
+    str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
+]
+DealsFlag = Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")]
+
+
 @flag_groups
 def eval_command(
     game: GameName,
@@ -53,17 +59,12 @@ def eval_command(
     report_flags: ReportFlags,
     model_flags: ModelFlags,
     against: AgainstFlag = [],  # noqa: B006
-    baseline: Annotated[
-        str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
-    ] = None,
-    games: Annotated[
-        int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.", show_default=False)
-    ] = None,
+    baseline: BaselineFlag = None,
+    games: DealsFlag = None,
     until_ci: UntilFlag = None,
     seed: SeedFlag = None,
 ) -> int:
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
-    from arena.core.spec import redacted
     from arena.evaluation.aggregation import EvaluationAggregator
     from arena.evaluation.schedule import SELF, evaluation_schedule
 
@@ -93,12 +94,10 @@ def eval_command(
         seats = the_game.num_players
         return list(evaluation_schedule(seats, tested, opponents, baseline, deals, run_seed))
 
-    return run.conduct(schedule, evaluation, report_flags, until_ci)
+    return run.conduct(schedule, evaluation, report_flags)
 
 
 def _single(player: list[str]) -> str:
-    from arena.core.spec import redacted
-
     if len(player) > 1:
         raise UsageError(
             f"--player {redacted(player[1])}: arena eval measures one player; compare two with "
@@ -109,9 +108,6 @@ def _single(player: list[str]) -> str:
 
 def _opponents(game: Game, against: list[str]) -> list[str]:
     """Return the SPECs of --against, or the game's default opponent."""
-    from arena.agents.seating import default_opponent
-    from arena.core.spec import redacted, split_specs
-
     if not against:
         return [default_opponent(game)]
     specs = []

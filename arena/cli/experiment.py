@@ -6,11 +6,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
 
 from arena.cli.flags import GameFlags, first_seed
 from arena.cli.play_flags import (
@@ -25,21 +27,20 @@ from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_acc
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
+from arena.episodes.executors import Executor, in_worker
 from arena.episodes.files import game_stem
-from arena.evaluation.records import RESULTS
+from arena.evaluation.records import RESULTS, GameResult, Slot
 from arena.llm.config import setting
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from arena.core.game import Game
-    from arena.episodes.executors import Executor
+    from arena.episodes.match import Match
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
-    from arena.evaluation.records import GameResult, Slot
     from arena.evaluation.report import Report
     from arena.evaluation.schedule import ExperimentSetup
     from arena.evaluation.store import Results
     from arena.evaluation.store.schema import Experiment, Kind
+    from arena.llm.service import LLMService
 
     Scheduler = Callable[[int, Sequence[Slot]], list[Slot]]
     """Returns all games of a run, by its seed and the games of its earlier schedule."""
@@ -149,6 +150,32 @@ class ExperimentFiles:
         return {name: value for name, value in stored.items() if present.get(name) != value}
 
 
+def match_of(
+    game: Game,
+    game_flags: GameFlags,
+    model_flags: ModelFlags,
+    specs: Sequence[str],
+    dry_run: bool = False,
+) -> tuple[Match, LLMService | None]:
+    """Return the set-up of games with these players, and the service if one of them is a model.
+
+    Raises UsageError for a person, and for flags that contradict each other.
+    """
+    from arena.episodes.match import Match
+
+    if any(Spec.parse(spec).is_human for spec in specs):
+        raise UsageError("people are not measured; use 'human' in arena play")
+    turns, with_models = game_flags.max_turns, has_models(specs)
+    chat = model_flags.options(game, specs, turns) if with_models else None
+    match = Match(game, text_level=game_flags.text_level, chat=chat, max_turns=turns)
+    return match, model_flags.service(dry_run) if with_models else None
+
+
+def check_agent(match: Match, spec: str, llm: LLMService | None = None) -> None:
+    """Raise the errors of a SPEC before anything is written: make a table full of its agents."""
+    replace(match, specs=[spec] * match.game.num_players).seat(llm)
+
+
 def _in_file_name(spec: str) -> str:
     """Return a SPEC for the name of a folder: `oracle`, `openai-gpt-4o-mini`."""
     return re.sub(r"[^\w.]+", "-", spec.removeprefix("bot:"))[:MAX_SPEC].strip("-.")
@@ -168,8 +195,6 @@ class ExperimentRun:
         seed: int | None,
         settings: Mapping[str, JsonValue],
     ) -> None:
-        from arena.episodes.match import Match
-
         self.game = game
         self.flags = flags
         self.specs = list(dict.fromkeys(specs))
@@ -177,15 +202,11 @@ class ExperimentRun:
         """Seed that the user gives; None: that of the run which is resumed, or a random one."""
         self.resumed_by: str | None = None
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
-        with_models = has_models(self.specs)
-        chat = model_flags.options(game, self.specs, game_flags.max_turns) if with_models else None
-        self.llm = model_flags.service(flags.dry_run) if with_models else None
-        self._match = Match(
-            game, text_level=game_flags.level, chat=chat, max_turns=game_flags.max_turns
-        )
+        self._match, self.llm = match_of(game, game_flags, model_flags, self.specs, flags.dry_run)
         self._model_flags = model_flags
+        chat = self._match.chat
         self._settings: dict[str, JsonValue] = {
-            "text_level": game_flags.level,
+            "text_level": game_flags.text_level,
             "max_turns": game_flags.max_turns,
             "models": chat.to_json() if chat else None,
             **settings,
@@ -197,17 +218,13 @@ class ExperimentRun:
         self.flags.check_executor()
         reserve_descriptors(self.flags.max_concurrent if self.llm else 1)
         for spec in self.specs:
-            if Spec.parse(spec).is_human:
-                raise UsageError("people are not measured; use 'human' in arena play")
-            # Making the agents of a table full of one SPEC raises its errors.
-            replace(self._match, specs=[spec] * self.game.num_players).seat(self.llm)
+            check_agent(self._match, spec, self.llm)
 
     def conduct(
         self,
         schedule: Scheduler,
         aggregator: Aggregator,
         report_flags: ReportFlags,
-        until_ci: float | None = None,
     ) -> int:
         """Play the missing games of the schedule, report, and return the exit code.
 
@@ -215,35 +232,26 @@ class ExperimentRun:
         after the report of the finished games. A dry run plays nothing and prints an estimate.
         """
         if self.flags.dry_run:
-            self._print_estimate(schedule, report_flags.as_json, until_ci)
+            self._print_estimate(schedule, report_flags.as_json, aggregator.target)
             return 0
-        with self._open_results() as results:
+        if self.flags.resume:
+            opened = self._files.resume(self.seed)
+        else:
+            opened = self._files.create(first_seed(self.seed))
+        with opened as results:
             slots = schedule(results.experiment.seed, results.schedule())
             return self._conduct(results, slots, aggregator, report_flags)
 
-    def _open_results(self) -> Results:
-        """Create the results file, or with --resume open the existing one."""
-        if self.flags.resume:
-            return self._files.resume(self.seed, self.flags.dry_run)
-        return self._files.create(first_seed(self.seed))
-
-    def _print_estimate(
-        self,
-        schedule: Scheduler,
-        as_json: bool,
-        until_ci: float | None,
-    ) -> None:
+    def _print_estimate(self, schedule: Scheduler, as_json: bool, until_ci: float | None) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate
 
-        finished: set[int] = set()
+        seed, done, finished = first_seed(self.seed), list[Slot](), set[int]()
         if self.flags.resume:
-            with self._open_results() as results:
-                slots = schedule(results.experiment.seed, results.schedule())
+            with self._files.resume(self.seed, dry_run=True) as results:
+                seed, done = results.experiment.seed, results.schedule()
                 finished = results.finished()
-        else:
-            slots = schedule(first_seed(self.seed), [])
-        missing = [slot for slot in slots if slot.number not in finished]
+        missing = [slot for slot in schedule(seed, done) if slot.number not in finished]
         print_estimate(
             self._match,
             Counter(slot.specs for slot in missing),
@@ -284,25 +292,17 @@ class ExperimentRun:
         return 130 if stop else 0
 
     def _report(self, results: Results, aggregator: Aggregator, planned: int) -> Report:
-        from arena.evaluation.schedule import stopping_notes
+        from arena.evaluation.aggregation import report_of_run
 
-        # With a target, games that are left out are the rule: the sequence is valid anyway.
-        games = planned if aggregator.enough else aggregator.games
-        stopping = list(stopping_notes(games, planned, results.add_look(planned)))
-        aggregator.any_time = bool(stopping)
-        report = aggregator.report()
-        notes = [*report.notes, *stopping]
+        report = report_of_run(aggregator, planned, results.add_look(planned))
+        notes = report.notes
         if self.game.analysis.measures and report.scored < min(self.flags.scored, aggregator.games):
-            notes.append(
-                f"Scored: only {pluralize(report.scored, 'game')}, because an earlier run has "
-                "kept no replays."
-            )
+            scored = pluralize(report.scored, "game")
+            notes = [*notes, f"Scored: only {scored}, because an earlier run has kept no replays."]
         run = {"seed": results.experiment.seed, "results": str(results.path)}
         return report.model_copy(update={"notes": notes, "settings": self._settings, **run})
 
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
-        from contextlib import AsyncExitStack, aclosing
-
         from rich.markup import escape
 
         from arena.evaluation.schedule import ExperimentSetup, first_games, play_slot, run_schedule
@@ -341,7 +341,6 @@ class ExperimentRun:
 
 async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Executor) -> None:
     """Score games of an earlier run that had a smaller `scored`."""
-    from arena.episodes.executors import in_worker
     from arena.episodes.job import run_jobs
     from arena.evaluation.analysis import score
 

@@ -82,6 +82,12 @@ class GameOptionFlags(Config):
             given["players"] = self.players
         return given
 
+    def make(self, name: str) -> Game:
+        """Make the game of these flags. Raises UsageError for a bad flag."""
+        from arena.plugins.loader import make_game
+
+        return make_game(name, **self.options())
+
 
 class GameFlags(GameOptionFlags):
     """Options of the game and the level of help in the players' texts."""
@@ -90,17 +96,6 @@ class GameFlags(GameOptionFlags):
     """Help in the text."""
     max_turns: int | None = setting(None, ge=1)
     """Turns after which a game is cut off."""
-
-    @property
-    def level(self) -> TextLevel:
-        """The text level."""
-        return self.text_level
-
-    def make(self, name: str) -> Game:
-        """Make the game of these flags. Raises UsageError for a bad flag."""
-        from arena.plugins.loader import make_game
-
-        return make_game(name, **self.options())
 
 
 def first_seed(seed: int | None) -> int:
@@ -129,7 +124,8 @@ class FieldsOf:
     def flags(self) -> dict[str, str]:
         """Return the names of the flags by field."""
         if self.names is not None:
-            return {name: flag or flag_of(name) for name, flag in self.names.items()}
+            # The usual flag is `--max-tokens` for `max_tokens`.
+            return {n: flag or f"--{n.replace('_', '-')}" for n, flag in self.names.items()}
         fields_of = self.config.model_fields.items()
         return {name: flag for name, info in fields_of if (flag := flag_names(name, info))}
 
@@ -146,20 +142,9 @@ class FieldsOf:
         """Yield a parameter for each flag; its value is None if the flag is not given."""
         for name, flag in self.flags().items():
             info = self.config.model_fields[name]
-            text = help_text(info, self.default_of(name))
-            yield _parameter(name, None, _annotation(flag, info, text))
-
-    def default_of(self, name: str) -> JsonValue:
-        """Return the default of a field that its help shows."""
-        if self.defaults is not None:
-            return self.defaults.get(name)
-        default: JsonValue = self.config.model_fields[name].get_default(call_default_factory=True)
-        return default
-
-
-def flag_of(name: str) -> str:
-    """Return the usual flag of a field: `--max-tokens` for `max_tokens`."""
-    return f"--{name.replace('_', '-')}"
+            own = info.get_default(call_default_factory=True)
+            default = own if self.defaults is None else self.defaults.get(name)
+            yield _parameter(name, None, _annotation(flag, info, help_text(info, default)))
 
 
 def _annotation(flag: str, info: FieldInfo, text: str) -> Any:
@@ -167,13 +152,9 @@ def _annotation(flag: str, info: FieldInfo, text: str) -> Any:
     kind = value_type(info)
     # Of a bool, the second name is its opposite; typer reads both from one text.
     names = [flag] if kind is bool else flag.split("/")
-    option = Flag(
-        *names,
-        help=text,
-        rich_help_panel=_extra(info, "panel") or None,
-        show_default=False,
-        autocompletion=_extra(info, "completion"),
-    )
+    extra = info.json_schema_extra
+    panel = str(extra["panel"]) if isinstance(extra, dict) else ""
+    option = Flag(*names, help=text, rich_help_panel=panel or None, show_default=False)
     return Annotated[kind | None, option]
 
 
@@ -205,11 +186,6 @@ def default_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return "empty" if value in (None, "") else str(value)
-
-
-def _extra(info: FieldInfo, name: str) -> Any:
-    extra = info.json_schema_extra
-    return extra.get(name) if isinstance(extra, dict) else None
 
 
 def _range(info: FieldInfo) -> str:
@@ -310,7 +286,7 @@ class Sources:
             if info.json_schema_extra is not None
         }
         given = {name: value for name, value in values.items() if value not in (None, [], ())}
-        typed = parameters_from(ctx, "COMMANDLINE")
+        typed = typed_parameters(ctx)
         self.flags = {
             **assigned(assignments, known),
             **{name: value for name, value in given.items() if name in typed},
@@ -375,16 +351,16 @@ def assigned(assignments: Iterable[str], known: Iterable[str]) -> dict[str, Json
     return given
 
 
-def parameters_from(ctx: typer.Context, source: str) -> frozenset[str]:
-    """Return the names of the parameters whose values come from COMMANDLINE or ENVIRONMENT."""
+def typed_parameters(ctx: typer.Context) -> frozenset[str]:
+    """Return the names of the parameters whose values come from the command line."""
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
-    return frozenset(name for name, found in sources.items() if found and found.name == source)
+    return frozenset(n for n, found in sources.items() if found and found.name == "COMMANDLINE")
 
 
 def typed_names(ctx: typer.Context) -> frozenset[str]:
     """Return the names of the flags and keys on the command line."""
     keys = {text.partition("=")[0] for text in ctx.params.get("set_values") or ()}
-    return (parameters_from(ctx, "COMMANDLINE") - {"set_values"}) | keys
+    return (typed_parameters(ctx) - {"set_values"}) | keys
 
 
 def _parameters_of(group: Any) -> Iterator[inspect.Parameter]:

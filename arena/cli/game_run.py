@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from arena.agents.seating import make_agent
 from arena.cli.play_flags import LOCAL, ExecutorFlags, has_models, probe_models, reserve_descriptors
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
@@ -21,6 +22,7 @@ from arena.core.game import Game
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
 from arena.episodes.files import game_stem
+from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
 
 if TYPE_CHECKING:
     from arena.agents.agent import Agent
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from arena.episodes.executors import Executor
     from arena.episodes.job import FinishedJob, GameJob
     from arena.episodes.match import Match, Watcher
-    from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
     from arena.llm.service import LLMService
 
 
@@ -81,8 +82,6 @@ class GameEnd(NamedTuple):
 
 def game_end(_: Game, episode: Episode) -> GameEnd:
     """Return the end of a game: the measurement of its job."""
-    from arena.episodes.record import OutcomeLine
-
     line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
     return GameEnd(line, episode.failures)
 
@@ -166,8 +165,6 @@ class GameRun:
 
         Models are loaded last. Raises UsageError and ArenaError.
         """
-        from arena.agents.seating import make_agent
-
         self.executor.check_executor()
         if self.executor.has_workers and (self.humans or self.watch or self.delay):
             raise UsageError("games in workers cannot be watched: --executor local, or --no-watch")
@@ -285,7 +282,9 @@ class GameRun:
         watchers: list[Watcher] = []
         # A person sees only the observation of the own seat, at the prompt.
         if self.humans:
-            watchers += _epilogues(agents)
+            from arena.agents.human import HumanAgent
+
+            watchers += [Epilogue(agent) for agent in agents if isinstance(agent, HumanAgent)]
         elif self.watch:
             from replays.tui.terminal import LiveView
 
@@ -320,9 +319,3 @@ class Epilogue:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _epilogues(agents: Sequence[Agent]) -> list[Epilogue]:
-    from arena.agents.human import HumanAgent
-
-    return [Epilogue(agent) for agent in agents if isinstance(agent, HumanAgent)]

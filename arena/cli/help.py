@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from typer import Abort, Typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer import Typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
 from typer.main import get_command
 
 if TYPE_CHECKING:
@@ -147,40 +148,14 @@ class CommandEntry(NamedTuple):
         return get_command(app)
 
 
-class Commands(MutableMapping[str, "Command"]):
-    """Commands by name; each is imported when it is looked up."""
-
-    def __init__(self, entries: Mapping[str, CommandEntry]) -> None:
-        self.entries = entries
-        self._loaded: dict[str, Command] = {}
+class Commands(UserDict[str, Any]):
+    """Commands by name, made from their entries; each is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Command:
-        if name not in self._loaded:
-            self._loaded[name] = self.entries[name].load()
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: Command) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-
-class ArenaGroup(TyperGroup):
-    """The group of all commands."""
-
-    def invoke(self, ctx: Context) -> object:
-        """Run the command. Ctrl-C becomes an Abort: Typer would end without a word."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Abort from None
+        if isinstance(self.data[name], CommandEntry):
+            self.data[name] = self.data[name].load()
+        command: Command = self.data[name]
+        return command
 
 
 class ArenaCommand(TyperCommand):

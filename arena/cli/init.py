@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from arena.cli.flags import help_text
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
-    from arena.llm.config import Config
+from arena.llm.config import CONFIG_FILE, Config, flag_names
 
 TEMPLATE = """\
 # Settings of arena. A flag of a command comes first, then the environment (and a file .env), then
@@ -60,13 +56,17 @@ def init_command(
 
     Raises UsageError if there is one already.
     """
-    from arena.llm.config import CONFIG_FILE
+    from arena.cli.experiment import ExperimentFlags
+    from arena.cli.play_flags import ModelFlags
+    from trainers.config.config import TrainConfig
 
+    # Other commands have tables of the same kind.
+    tables = _table("models", ModelFlags), _table("eval", ExperimentFlags)
     path = folder / CONFIG_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE + "".join(map(_table, _configs().items())))
+            file.write(TEMPLATE + "".join(tables) + _table("train", TrainConfig))
     except FileExistsError:
         taken = path if folder.is_dir() else folder
         raise UsageError(f"{taken} exists already; it is not changed") from None
@@ -76,29 +76,14 @@ def init_command(
     return 0
 
 
-def _configs() -> dict[str, type[Config]]:
-    """Return the configs of the tables; other commands have tables of the same kind."""
-    from arena.cli.experiment import ExperimentFlags
-    from arena.cli.play_flags import ModelFlags
-    from trainers.config.config import TrainConfig
-
-    return {"models": ModelFlags, "eval": ExperimentFlags, "train": TrainConfig}
-
-
-def _table(table: tuple[str, type[Config]]) -> str:
+def _table(name: str, config: type[Config]) -> str:
     """Return the table of a config: a comment for each field, with its default."""
-    name, config = table
     lines = [f"\n[{name}]"]
     for field, info in config.model_fields.items():
-        if info.json_schema_extra is None or _is_action(info):
+        # Some fields concern one call only.
+        if info.json_schema_extra is None or flag_names(field, info) in {"--dry-run", "--resume"}:
             continue
         default = json.dumps(info.default, default=str)
         lines += textwrap.wrap(help_text(info), WIDTH, initial_indent="# ", subsequent_indent="# ")
         lines.append(f"# {field} =" if info.default is None else f"# {field} = {default}")
     return "\n".join(lines) + "\n"
-
-
-def _is_action(info: FieldInfo) -> bool:
-    """Return whether a field concerns one call only, such as --dry-run and --resume."""
-    extra = info.json_schema_extra
-    return isinstance(extra, dict) and extra["flag"] in {"--dry-run", "--resume"}

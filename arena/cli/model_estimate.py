@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING, get_args
 
+from pydantic import JsonValue
+
 from arena.agents.chat import ChatMode
 from arena.cli.play_flags import ModelFlags, has_models
 from arena.cli.terminal import print_grids, progress_bar
@@ -31,8 +33,6 @@ from arena.llm.tokens import CHARACTERS_PER_TOKEN
 from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from arena.cli.game_run import GameRun
     from arena.episodes.match import Match
     from arena.llm.service import LLMService

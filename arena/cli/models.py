@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +12,10 @@ import typer
 from arena.cli.flags import JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.runs import RunsFlags
-from arena.cli.terminal import echo
+from arena.cli.terminal import echo, print_result
+from arena.core.text import UNKNOWN, short_count, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from arena.evaluation.formatting import Grid
     from backends.models import LocalModel
 
@@ -72,7 +71,6 @@ def _training_bytes(model: LocalModel, lora_rank: int = 0) -> int | None:
 
 
 def _table(found: Sequence[LocalModel]) -> Grid:
-    from arena.core.text import UNKNOWN, short_count, size_text
     from arena.evaluation.formatting import Grid
     from backends.models import family_title
 
@@ -107,8 +105,8 @@ def fetch_command(
     from backends.models import fetch
 
     folder = fetch(name, partial(print, file=sys.stderr, flush=True))
-    if as_json:
-        print(json.dumps({"name": name, "spec": f"embedded:{name}", "folder": str(folder)}))
-    else:
-        echo(f"{folder}\nPlay it: arena play kuhn_poker --seat 0=embedded:{name} --guided")
+    spec = f"embedded:{name}"
+    fields = {"name": name, "spec": spec, "folder": str(folder)}
+    text = f"{folder}\nPlay it: arena play kuhn_poker --seat 0={spec} --guided"
+    print_result(as_json, fields, text)
     return 0

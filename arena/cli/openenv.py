@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import SecretStr
 
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ModelFlags, has_models
+from arena.cli.terminal import print_result
+from arena.core.errors import ArenaError, UsageError
+from arena.core.spec import split_specs
+from arena.core.text import pluralize
 from arena.llm.config import Config, setting
+from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.core.game import Game
@@ -19,11 +26,7 @@ if TYPE_CHECKING:
     from arena.llm.service import LLMService
 
 
-app = typer.Typer(
-    help="Serve games as environments of OpenEnv 0.10.0.",
-    no_args_is_help=True,
-)
-
+app = typer.Typer(help="Serve games as environments of OpenEnv 0.10.0.", no_args_is_help=True)
 
 DRAIN_SECONDS = 5.0
 """Time for running calls after the first signal; a client may play on elsewhere."""
@@ -44,13 +47,10 @@ class HostFlags(Config):
     @property
     def specs(self) -> list[str]:
         """The SPECs of the opponents."""
-        from arena.core.spec import split_specs
-
         return [spec for text in self.opponents for spec in split_specs(text)]
 
     def scoring(self, game: Game) -> Scoring:
         """Return the function of the reward. Raises UsageError for an unknown term."""
-        from arena.core.errors import UsageError
         from arena.envs.openenv.host import game_return
         from trainers.rewards import Rewards
 
@@ -102,8 +102,6 @@ def serve_command(
     out: Annotated[Path | None, Flag(help="Folder for replays. Default: none are kept.")] = None,
 ) -> int:
     """Serve a game: a client plays one seat, the opponents the others."""
-    from arena.plugins.catalog import require
-
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.openenv.host import HostedGame
     from arena.episodes.files import ReplayWriter, game_stem
@@ -118,7 +116,7 @@ def serve_command(
     hosted = HostedGame(
         played,
         specs,
-        game_flags.level,
+        game_flags.text_level,
         game_flags.max_turns,
         model_flags.options(played, specs, game_flags.max_turns) if llm else None,
         llm,
@@ -147,10 +145,6 @@ def package_command(
 
     The opponents are bots. Its validation holds a game of bot:oracle and one of bot:random.
     """
-    import json
-
-    from arena.plugins.catalog import require
-
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.openenv.host import HostedGame
     from arena.envs.openenv.package import PackageOptions, check_bots, write_package
@@ -158,26 +152,27 @@ def package_command(
     played = game_flags.make(game)
     check_bots(hosting.specs)
     hosted = HostedGame(
-        played, hosting.specs, game_flags.level, game_flags.max_turns, score=hosting.scoring(played)
+        played,
+        hosting.specs,
+        game_flags.text_level,
+        game_flags.max_turns,
+        score=hosting.scoring(played),
     )
     bounds = _bounds(reward_range)
     options = PackageOptions(name, hosting.reward, hosting.scoring_source, bounds)
     written = write_package(hosted, directory, options)
-    if as_json:
-        print(json.dumps({"package": written.name, "files": written.files, "seed": written.seed}))
-    else:
-        print(
-            f"{directory}: the package {written.name}, {len(written.files)} files\n"
-            f"Check it: arena openenv validate {directory}   Serve it: "
-            f"python -m {written.name}.server.app, after pip install {directory}"
-        )
+    text = (
+        f"{directory}: the package {written.name}, {len(written.files)} files\n"
+        f"Check it: arena openenv validate {directory}   Serve it: "
+        f"python -m {written.name}.server.app, after pip install {directory}"
+    )
+    fields = {"package": written.name, "files": written.files, "seed": written.seed}
+    print_result(as_json, fields, text)
     return 0
 
 
 def _bounds(text: str) -> tuple[float, float] | None:
     """Return the range of --reward-range. Raises UsageError."""
-    from arena.core.errors import UsageError
-
     if not text:
         return None
     try:
@@ -196,18 +191,11 @@ def validate_command(
 
     `openenv validate` runs it in a container instead. The recorded games are played too.
     """
-    import json
-
-    from arena.plugins.catalog import require
-
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.openenv.validation import validate_package
 
     report = validate_package(directory)
-    if as_json:
-        print(json.dumps(report.to_json()))
-    else:
-        print("\n".join(report.lines()))
+    print_result(as_json, report.to_json(), "\n".join(report.lines()))
     return 0 if report.passed else 1
 
 
@@ -217,12 +205,6 @@ def serve_game(hosted: HostedGame, flags: ServerFlags, llm: LLMService | None) -
     Raises ArenaError if the address cannot be used, UsageError for a public one without a token.
     """
     # FastAPI and uvicorn are in the extra `openenv`.
-    import asyncio
-
-    from pydantic import SecretStr
-
-    from arena.core.errors import ArenaError
-    from arena.core.text import pluralize
     from arena.envs.openenv.app import make_app
     from arena.http.access import AccessControl, BodyLimit
     from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url

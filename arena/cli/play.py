@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from arena.cli.completion import complete_seat
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
+    LOCAL,
     BackendFlag,
     DryRunFlag,
     ExecutorFlags,
     MaxConcurrentFlag,
     ModelFlags,
     has_models,
+    seat_specs,
 )
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.llm.config import Config, setting
+from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.cli.game_run import GameRun
@@ -87,7 +90,7 @@ def play_command(
     """Play games and write a replay of each; with --web, people play in the browser."""
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
-    from arena.cli.play_flags import seat_specs
+    from arena.cli.recordings import check_recordings
     from arena.episodes.match import Match
 
     played = game_flags.make(game)
@@ -99,7 +102,7 @@ def play_command(
         match=Match(
             played,
             specs,
-            text_level=game_flags.level,
+            text_level=game_flags.text_level,
             # In the browser, models may join later games.
             chat=chat if with_models or browser.web else None,
             max_turns=game_flags.max_turns,
@@ -110,10 +113,10 @@ def play_command(
         watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
         llm=model_flags.service(dry_run) if with_models else None,
-        executor=executor.or_local(),
+        executor=LOCAL if executor == ExecutorFlags() else executor,
         probe=model_flags.probe,
     )
-    _check_recordings(run)
+    check_recordings(run)
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
     browser.check_unused()
@@ -124,15 +127,6 @@ def play_command(
         print_game_estimate(run, model_flags, as_json)
         return 0
     return run.run(as_json)
-
-
-def _check_recordings(run: GameRun) -> None:
-    """Raise UsageError if a seat plays from a replay that does not fit the game."""
-    if any(Spec.parse(spec).prefix == "recorded" for spec in run.match.specs):
-        # Read only when used.
-        from arena.cli.recordings import check_recordings
-
-        check_recordings(run)
 
 
 def _earlier_seed(out: Path, game: Game) -> int:
@@ -205,8 +199,6 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
     Raises:
         UsageError: The flags do not fit together, or the address cannot be used.
     """
-    from arena.plugins.catalog import require
-
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup
     from replays.web.play.new_game import NewGames

@@ -14,15 +14,14 @@ from arena.cli.flags import Flag
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted
-from arena.episodes.executors import ExecutorKind
+from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
-from arena.llm.settings import MODELS, RunLimits, Settings
+from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings
+from arena.plugins.catalog import require
 from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
-    from arena.core.game import Game
-    from arena.episodes.executors import Executor
     from arena.llm.service import LLMService
 
 
@@ -148,7 +147,6 @@ class ModelFlags(RunLimits):
     def service(self, dry_run: bool = False) -> LLMService:
         """Return the service of these flags; for a dry run one without keys and files."""
         from arena.llm.service import LLMService
-        from arena.llm.settings import KeylessSettings
 
         settings = KeylessSettings.load() if dry_run else None
         return LLMService.limited(self, settings, cache=None if dry_run else self.cache)
@@ -168,7 +166,6 @@ def default_chat(specs: Iterable[str]) -> ChatMode:
     cached prompt at a tenth make up for it, and only if replies are short. Local servers keep the
     chat in memory, and models that were trained here know only a growing chat.
     """
-    from arena.core.spec import Spec
     from backends import BACKENDS
 
     hosted = {n for n, (target, _) in BACKENDS.items() if target.startswith("litellm:")}
@@ -178,9 +175,6 @@ def default_chat(specs: Iterable[str]) -> ChatMode:
 
 def has_models(specs: Iterable[str]) -> bool:
     """Return whether a SPEC among these names a model."""
-    from arena.core.spec import Spec
-    from arena.plugins.loader import catalog
-
     return any(Spec.parse(spec).prefix in catalog().names("backend") for spec in specs)
 
 
@@ -241,14 +235,8 @@ class ExecutorFlags(Config):
         """Whether the flags ask for workers."""
         return self.executor in {"processes", "ray"} or (self.workers or 1) > 1
 
-    def or_local(self) -> ExecutorFlags:
-        """Return these flags, or those of this process if none is given."""
-        return LOCAL if self == ExecutorFlags() else self
-
     def check_executor(self) -> None:
         """Raise UsageError for flags that do not fit together, MissingDependency without Ray."""
-        from arena.plugins.catalog import require
-
         if self.executor == "ray":
             require("--executor ray", ["ray"], "ray")
         elif self.address is not None:
@@ -261,8 +249,6 @@ class ExecutorFlags(Config):
 
         Without --executor it is `processes`, or `local` if one worker is enough.
         """
-        from arena.episodes.executors import available_cores, make_executor
-
         self.check_executor()
         if self.executor == "ray":
             # The number of cores of a cluster is known only once it is connected.

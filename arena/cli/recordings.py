@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
+from arena.agents.chat import ChatOptions
 from arena.cli.flags import GameFlags
 from arena.cli.play_flags import ModelFlags, has_models
 from arena.core.errors import ReplayError, UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import shorten
+from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from arena.agents.chat import ChatOptions
     from arena.cli.game_run import GameRun
     from arena.core.game import Game
     from arena.episodes.replay import Replay
@@ -41,7 +42,6 @@ def check_recordings(run: GameRun) -> None:
 
 
 def _check(run: GameRun, replay: Replay) -> None:
-    from arena.agents.chat import ChatOptions
     from arena.episodes.branch import models_of
 
     header, path = replay.header, replay.path
@@ -103,8 +103,6 @@ def _spelled(name: str, value: JsonValue) -> str:
 
 def _again(replay: Replay, flags: Flags) -> str:
     """Return the command; defaults need no flag."""
-    from arena.plugins.loader import make_game
-
     header = replay.header
     game = make_game(header.game)
     usual = _flags(game, -1, GameFlags().text_level, ModelFlags().options())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.flags import JsonFlag, flag_groups, typed_names
 from arena.cli.play_flags import ModelFlags
-from arena.cli.replay_flags import Call, ExportFlags, FilmFlags, LookFlags, PageFlags, WhatIfFlags
 from arena.core.errors import UsageError
+from arena.llm.config import Config, setting
+
+if TYPE_CHECKING:
+    from arena.episodes.replay import Replay
 
 MODEL_FLAGS = frozenset(ModelFlags.model_fields)
 UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
@@ -20,7 +24,109 @@ UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
 legal action is counted, and no replay is written."""
 FILM_FORMATS = ("mp4", "gif")
 """Values of --export that make a film instead of data."""
-FILM_FLAGS = "position until seat seconds size dark out as_json"
+FILM_FLAGS = {"position", "until", "seat", "seconds", "size", "dark", "out", "as_json"}
+ASK_FLAGS = {"seat", "seed", "max_concurrent", "as_json"}
+
+
+class LookFlags(Config):
+    """Views of one replay in the terminal."""
+
+    position: int | None = setting(None, "Look", ge=0)
+    """Position N, after N plies."""
+    seat: list[str] = setting([], "Look")
+    """I: only what this seat could see; with --ask: at its decisions only. I=SPEC, with --branch:
+    who plays on there."""
+    verify: bool = setting(False, "Look", flag="--verify")
+    """Play it again and compare."""
+    print_schema: bool = setting(False, "Look", flag="--schema")
+    """Print the format's schema."""
+    svg: Path | None = setting(None, "Look")
+    """Write the position to this picture."""
+
+
+class PageFlags(Config):
+    """Views of replays in a browser."""
+
+    web: bool = setting(False, "Page", flag="--web")
+    """Serve a page to a browser on this machine; takes --position, --seat."""
+    port: int = setting(8765, "Page", ge=0, le=65535)
+    """Of the page; 0: any that is free."""
+    html: Path | None = setting(None, "Page")
+    """Write the page with this one game to a file that works offline."""
+
+
+class WhatIfFlags(Config):
+    """Other players at the positions of a replay."""
+
+    branch: int | None = setting(None, "What if", ge=0)
+    """Play on from position N, after N plies."""
+    ask: str | None = setting(None, "What if")
+    """SPEC: ask this agent for its move at each decision of --seat."""
+    seed: int | None = setting(None, "What if", ge=0, le=2**53)
+    """Of chance from --branch on (default: drawn), and of what --ask draws (default: the seed of
+    the replay)."""
+    games: int = setting(1, "What if", ge=1, le=10**6)
+    """Times to play on from --branch."""
+    max_concurrent: int = setting(16, "What if", ge=1, le=10_000)
+    """Games of --branch, or questions of --ask, at a time."""
+
+
+class ExportFlags(Config):
+    """Replays as data."""
+
+    export: str | None = setting(None, "Data")
+    """chat, parquet or art: what models read and wrote, as data. mp4 or gif: a film of one game."""
+    reward: str | None = setting(None, "Data")
+    """TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of arena train
+    --reward. Default: the game's own reward."""
+    out: Path | None = setting(None, "Data")
+    """File of --export; folder of --branch (runs/branch)."""
+
+
+class FilmFlags(Config):
+    """Films: --export mp4 and gif. They show only what --seat may know, from --position on."""
+
+    until: int | None = setting(None, "Film", flag=False, ge=0)
+    """Last position of a film; --position is the first."""
+    seconds: float = setting(1.0, "Film", flag=False)
+    """Time of each position in a film."""
+    size: str | None = setting(None, "Film", flag=False)
+    """WIDTHxHEIGHT of a film. Default: 1280x720, gif 800x450."""
+    dark: bool = setting(False, "Film", flag=False)
+    """Make the film in dark colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Arguments of one call."""
+
+    look: LookFlags
+    page: PageFlags
+    what_if: WhatIfFlags
+    data: ExportFlags
+    film: FilmFlags
+    model_flags: ModelFlags
+    paths: tuple[Path, ...]
+    as_json: bool
+    named: frozenset[str]
+    """Flags of the command line, by their names in Python."""
+
+    @property
+    def path(self) -> Path:
+        """The one path. Raises UsageError for none or several."""
+        if not self.paths:
+            raise UsageError(
+                "missing argument: FILE; arena replay FILE, or arena replay FOLDER --web"
+            )
+        if len(self.paths) > 1:
+            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export of data")
+        return self.paths[0]
+
+    def replay(self) -> Replay:
+        """Read the one replay. Raises ReplayError for another file."""
+        from arena.episodes.replay import read_replay
+
+        return read_replay(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +135,10 @@ class Mode:
 
     flag: str
     """Flag that selects it, by its name in Python; "" for the default mode."""
-    takes: frozenset[str]
+    takes: Set[str]
     """Other flags that it accepts."""
     target: str
-    """`"module:function"`, imported on use: each needs other libraries."""
+    """`"module:function"` of `arena.cli.replay_…`, imported on use: each needs other libraries."""
     formats: tuple[str, ...] = ()
     """Values of --export that select it; (): all."""
 
@@ -40,46 +146,32 @@ class Mode:
         """Return whether flags, by their names in Python, select this mode."""
         return self.flag in {"", *given} and (not self.formats or export in self.formats)
 
-    @property
-    def takes_folders(self) -> bool:
-        """Whether it needs no replay, or takes many."""
-        return self.flag in OF_FOLDERS and not self.formats
-
     def spelled(self, flags: dict[str, str]) -> str | None:
         """Return the flag as it is typed; None for the default mode."""
         return " ".join(filter(None, [flags.get(self.flag), "/".join(self.formats)])) or None
 
     def run(self, call: Call) -> int:
         module, _, function = self.target.partition(":")
-        code: int = getattr(import_module(module), function)(call)
+        code: int = getattr(import_module(f"arena.cli.replay_{module}"), function)(call)
         return code
 
 
-def _mode(
-    flag: str,
-    takes: str,
-    target: str,
-    more: frozenset[str] = frozenset(),
-    formats: tuple[str, ...] = (),
-) -> Mode:
-    return Mode(flag, frozenset(takes.split()) | more, f"arena.cli.replay_{target}", formats)
-
-
 MODES = (
-    _mode("web", "port position seat", "views:serve_page"),
-    _mode("html", "seat", "views:write_html"),
-    _mode("svg", "position seat", "views:write_svg"),
-    _mode("verify", "as_json", "views:verify_replay"),
-    _mode("print_schema", "", "views:print_schema"),
-    _mode("branch", "seat seed games max_concurrent out as_json", "branch:branch", MODEL_FLAGS),
-    _mode("ask", "seat seed max_concurrent as_json", "branch:ask", MODEL_FLAGS - UNASKED),
-    _mode("export", FILM_FLAGS, "views:film", formats=FILM_FORMATS),
-    _mode("export", "reward out as_json", "views:export"),
-    _mode("", "position seat as_json", "views:step_through"),
+    Mode("web", {"port", "position", "seat"}, "views:serve_page"),
+    Mode("html", {"seat"}, "views:write_html"),
+    Mode("svg", {"position", "seat"}, "views:write_svg"),
+    Mode("verify", {"as_json"}, "views:verify_replay"),
+    Mode("print_schema", set(), "views:print_schema"),
+    Mode("branch", {*ASK_FLAGS, "games", "out", *MODEL_FLAGS}, "branch:branch"),
+    Mode("ask", {*ASK_FLAGS, *MODEL_FLAGS - UNASKED}, "branch:ask"),
+    Mode("export", FILM_FLAGS, "views:film", FILM_FORMATS),
+    Mode("export", {"reward", "out", "as_json"}, "views:export"),
+    Mode("", {"position", "seat", "as_json"}, "views:step_through"),
 )
 """The first mode whose flag is given applies; the last is the default."""
 
 OF_FOLDERS = frozenset({"web", "print_schema", "export"})
+"""Flags of modes that need no replay, or take many; a film is of one."""
 
 
 def mode_of(ctx: typer.Context, call: Call) -> Mode:
@@ -91,7 +183,8 @@ def mode_of(ctx: typer.Context, call: Call) -> Mode:
     mode = next(each for each in MODES if each.applies(given, call.data.export))
     for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
         raise UsageError(_refusal(ctx, name, mode))
-    if not mode.takes_folders and len(call.paths) == 1 and call.path.is_dir():
+    takes_folders = mode.flag in OF_FOLDERS and not mode.formats
+    if not takes_folders and len(call.paths) == 1 and call.path.is_dir():
         doing = mode.spelled(_spelled(ctx)) or "the terminal"
         raise UsageError(
             f"{doing} takes one file: {call.path} is a folder; `arena replay {call.path} --web` "

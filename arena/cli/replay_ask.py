@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,14 +15,18 @@ from pydantic import JsonValue
 from arena.cli.terminal import progress_bar, run_until_stopped
 from arena.core.spec import Spec, redacted
 from arena.core.text import decimal, percentage, pluralize, real_minus
-from arena.episodes.policy_agreement import Comparison, is_number, mean_facts
+from arena.episodes.policy_agreement import (
+    Comparison,
+    Facts,
+    PolicyAgreement,
+    is_number,
+    mean_facts,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from arena.core.analysis import Fact
     from arena.core.event import Decision
-    from arena.episodes.policy_agreement import Facts, MeanFact, PolicyAgreement
     from arena.evaluation.formatting import Grid
 
 
@@ -47,17 +51,6 @@ def report(agreement: PolicyAgreement, max_concurrent: int, as_json: bool) -> in
         for comparison in agreement.comparisons():
             comparisons.append(comparison)
             progress.advance(exact)
-    _warn_of_failures(agreement, comparisons)
-    if as_json:
-        print(json.dumps(to_json(agreement, comparisons, len(decisions))))
-    else:
-        AgreementTables(agreement, comparisons).print(len(decisions))
-    if isinstance(stop, Exception):
-        raise stop
-    return 130 if stop else 0
-
-
-def _warn_of_failures(agreement: PolicyAgreement, comparisons: list[Comparison]) -> None:
     failures = [each for each in comparisons if each.proposed.failure]
     if failures:
         times, first = pluralize(len(failures), "time"), failures[0]
@@ -66,36 +59,14 @@ def _warn_of_failures(agreement: PolicyAgreement, comparisons: list[Comparison])
             f"the first time, for ply {first.ply + 1}: {first.proposed.failure}",
             file=sys.stderr,
         )
-
-
-def to_json(
-    agreement: PolicyAgreement, comparisons: list[Comparison], questions: int
-) -> dict[str, JsonValue]:
-    """Return the result for `--json`; `questions` is the number of decisions of the replay."""
-    from arena.evaluation.records import Interval
-    from arena.evaluation.statistics import rate
-
-    same = sum(each.is_same for each in comparisons)
-    context = _context(agreement.replay.make_game().analysis.facts)
-    means: dict[str, JsonValue] = {
-        name: {"played": mean.played, "said": mean.proposed, "n": mean.n}
-        for name, mean in mean_facts(comparisons, context).items()
-    }
-    return {
-        "replay": str(agreement.replay.path),
-        "asked": redacted(agreement.spec),
-        "seed": agreement.seed,
-        "seats": list(agreement.seats),
-        "questions": questions,
-        "forced": agreement.forced_moves,
-        "answers": len(comparisons),
-        "failures": sum(each.proposed.failure is not None for each in comparisons),
-        "same": same,
-        "agreement": Interval.of(rate(same, len(comparisons))).model_dump(),
-        "means": means,
-        "decisions": [_decision_json(each) for each in comparisons],
-        **({"ledger": agreement.llm.ledger.to_json()} if agreement.llm else {}),
-    }
+    result = AgreementReport(agreement, comparisons, len(decisions))
+    if as_json:
+        print(json.dumps(result.to_json()))
+    else:
+        result.print()
+    if isinstance(stop, Exception):
+        raise stop
+    return 130 if stop else 0
 
 
 def _decision_json(comparison: Comparison) -> dict[str, JsonValue]:
@@ -114,26 +85,58 @@ def _decision_json(comparison: Comparison) -> dict[str, JsonValue]:
     }
 
 
-def _context(facts: Mapping[str, Fact]) -> set[str]:
-    """Return the names of the facts that describe the position, whatever is played in it."""
-    return {name for name, fact in facts.items() if fact.of_position}
+class AgreementReport:
+    """The answers of a policy, as JSON, or as tables and sentences for the terminal."""
 
+    def __init__(
+        self, agreement: PolicyAgreement, comparisons: Sequence[Comparison], questions: int
+    ) -> None:
+        """`questions` is the number of decisions of the replay."""
+        from arena.evaluation.records import Interval
+        from arena.evaluation.statistics import rate
 
-class AgreementTables:
-    """Tables and sentences for the terminal."""
-
-    def __init__(self, agreement: PolicyAgreement, comparisons: Sequence[Comparison]) -> None:
         self._agreement = agreement
         self._comparisons = comparisons
+        self._questions = questions
+        self._same = sum(each.is_same for each in comparisons)
+        self._share = Interval.of(rate(self._same, len(comparisons)))
         self._facts = agreement.replay.make_game().analysis.facts
-        self._context = _context(self._facts)
+        self._context = {name for name, fact in self._facts.items() if fact.of_position}
+        """The facts that describe the position, whatever is played in it."""
+        self._means = mean_facts(comparisons, self._context)
 
-    def print(self, questions: int) -> None:
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the result for `--json`."""
+        agreement, comparisons = self._agreement, self._comparisons
+        means: dict[str, JsonValue] = {
+            name: {"played": mean.played, "said": mean.proposed, "n": mean.n}
+            for name, mean in self._means.items()
+        }
+        return {
+            "replay": str(agreement.replay.path),
+            "asked": redacted(agreement.spec),
+            "seed": agreement.seed,
+            "seats": list(agreement.seats),
+            "questions": self._questions,
+            "forced": agreement.forced_moves,
+            "answers": len(comparisons),
+            "failures": sum(each.proposed.failure is not None for each in comparisons),
+            "same": self._same,
+            "agreement": self._share.model_dump(),
+            "means": means,
+            "decisions": [_decision_json(each) for each in comparisons],
+            **({"ledger": agreement.llm.ledger.to_json()} if agreement.llm else {}),
+        }
+
+    def print(self) -> None:
         """Print the table, the share of equal moves, the mean facts and the legend."""
         from rich.console import Console
         from rich.text import Text
 
+        from arena.evaluation.formatting import percent
+
         console, comparisons, agreement = Console(), self._comparisons, self._agreement
+        questions = self._questions
         if comparisons:
             console.print(self._table())
         if len(comparisons) < questions:
@@ -144,34 +147,22 @@ class AgreementTables:
         if not questions:
             console.print(Text(f"No decisions to ask about{left_out}."))
         if comparisons:
-            console.print(Text(self._share_of_equal_moves() + left_out + "."))
-        means = mean_facts(comparisons, self._context)
-        if means:
-            console.print(self._means(means).rich(console.width))
+            total = pluralize(len(comparisons), "decision")
+            same = f"would have played the same at {self._same} of {total}: {percent(self._share)}"
+            console.print(Text(f"{redacted(agreement.spec)} {same}{left_out}."))
+        if self._means:
+            console.print(self._table_of_means().rich(console.width))
         for line in self._legend():
             console.print(Text(line, style="dim"))
         if agreement.llm is not None:
             Console(stderr=True).print(agreement.llm.ledger.table())
 
-    def _share_of_equal_moves(self) -> str:
-        from arena.evaluation.formatting import percent
-        from arena.evaluation.records import Interval
-        from arena.evaluation.statistics import rate
-
-        total = len(self._comparisons)
-        same = sum(each.is_same for each in self._comparisons)
-        share = Interval.of(rate(same, total))
-        return (
-            f"{redacted(self._agreement.spec)} would have played the same at {same} of "
-            f"{pluralize(total, 'decision')}: {percent(share)}"
-        )
-
-    def _means(self, means: Mapping[str, MeanFact]) -> Grid:
+    def _table_of_means(self) -> Grid:
         from arena.evaluation.formatting import Grid
 
         headings = ["mean, where both moves have it", "played", "proposed", "decisions"]
         rows = []
-        for name, mean in means.items():
+        for name, mean in self._means.items():
             played, proposed = self._value(name, mean.played), self._value(name, mean.proposed)
             rows.append([_words(name), played, proposed, str(mean.n)])
         return Grid("means", headings, rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import JsonValue
 
 from arena.cli.flags import first_seed
 from arena.cli.game_run import GameRun
@@ -17,13 +17,12 @@ from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import LONGEST_QUOTE, percentage, pluralize, real_minus, shorten
-from arena.evaluation.records import Interval
+from arena.evaluation.records import Interval, ReportPart
+from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from arena.agents.chat import ChatOptions
-    from arena.cli.replay_flags import Call
+    from arena.cli.replay import Call
     from arena.core.game import Game
     from arena.episodes.record import Position
     from arena.episodes.replay import Replay
@@ -89,8 +88,6 @@ def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
 
 
 def _whom_instead(seat: int, spec: str) -> str:
-    from arena.plugins.loader import catalog
-
     known = {*catalog().names("agent"), *catalog().names("backend")}
     again = ""
     if Spec.parse(spec).prefix in known and len(spec) <= LONGEST_QUOTE:
@@ -133,10 +130,8 @@ def asked_how(replay: Replay, call: Call) -> ChatOptions:
     )
 
 
-class BranchSeat(BaseModel):
+class BranchSeat(ReportPart):
     """Results of one seat over all games of a branch, beside those of the parent."""
-
-    model_config = ConfigDict(frozen=True)
 
     seat: int
     player: str

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.replay import FILM_FORMATS
-from arena.cli.replay_flags import Call
-from arena.cli.terminal import echo, print_copies, progress_bar
+from arena.cli.replay import FILM_FORMATS, Call
+from arena.cli.terminal import check_file, counter, echo, print_copies, print_result
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
+from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
-    from arena.cli.replay_flags import Call
     from arena.episodes.replay import Replay
-    from replays.film import FilmFormat, FilmOptions
+    from replays.film import FilmFormat
     from trainers.export.exporter import ExportResult
 
 
@@ -104,8 +104,6 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
 
 def verify_replay(call: Call) -> int:
     """Play the game again; exit with 1 at the first difference, which is named."""
-    import asyncio
-
     from arena.episodes.replay import verify
     from arena.episodes.verify_agents import UNPROVEN, verify_agents
 
@@ -134,7 +132,6 @@ NAMED = 10
 
 def export(call: Call) -> int:
     """Write the replays to one file; an existing one is replaced when the new one is complete."""
-    from arena.plugins.loader import catalog
     from trainers.export.exporter import export_replays
 
     data = call.data
@@ -151,15 +148,8 @@ def export(call: Call) -> int:
             f"--out {out}: --export {data.export} writes {suffix}; name the file "
             f"{out.with_suffix(suffix)}"
         )
-    with progress_bar(transient=True) as progress:
-        bar = progress.add_task("replays", total=None)
-        exported = export_replays(
-            call.paths,
-            out,
-            make,
-            data.reward or "",
-            lambda done, total: progress.update(bar, completed=done, total=total),
-        )
+    with counter("replays") as count:
+        exported = export_replays(call.paths, out, make, data.reward or "", count)
     _print_result(exported, call.as_json)
     return 0
 
@@ -176,52 +166,40 @@ def _print_result(exported: ExportResult, as_json: bool) -> None:
     print_copies(exported.copies)
     for note in exported.notes:
         echo(note, file=sys.stderr)
-    if as_json:
-        counts = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
-        left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
-        print(json.dumps({**counts, "skipped": left_out, "file": str(exported.file)}))
-    else:
-        rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")
-        echo(printable(f"wrote {rows} of {games} to {exported.file}"))
+    counts = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
+    left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
+    rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")
+    text = printable(f"wrote {rows} of {games} to {exported.file}")
+    print_result(as_json, {**counts, "skipped": left_out, "file": str(exported.file)}, text)
 
 
 def film(call: Call) -> int:
     """Write the film; an existing file is replaced when the new one is complete."""
+    from replays.film import FilmOptions, FrameSize
     from replays.film.write import write_film
 
     film_format: FilmFormat = "gif" if call.data.export == "gif" else "mp4"
-    replay, first, seat = moment(call)
-    options = _options(call, film_format, replay, first)
+    (replay, first, seat), flags = moment(call), call.film
+    if flags.until is not None and flags.until > len(replay.moves):
+        plies = pluralize(len(replay.moves), "ply")
+        raise UsageError(f"--set until={flags.until}: {replay.path} has {plies}")
+    options = FilmOptions.of(
+        replay,
+        film_format,
+        first,
+        flags.until,
+        FrameSize.parse(flags.size) if flags.size else None,
+        flags.seconds,
+        flags.dark,
+    )
     out = _out_file(call.data.out, film_format, replay, seat)
-    with progress_bar(transient=True) as progress:
-        bar = progress.add_task("frames", total=None)
-        made = write_film(
-            replay,
-            seat,
-            film_format,
-            options,
-            out,
-            lambda done, total: progress.update(bar, completed=done, total=total),
-        )
-    if call.as_json:
-        figures = {"frames": made.frames, "seconds": made.seconds, "bytes": made.bytes}
-        print(json.dumps({**figures, "file": str(made.file)}))
-    else:
-        positions, size = pluralize(made.frames, "position"), f"{made.bytes / 1e6:.1f} MB"
-        echo(printable(f"wrote {positions}, {made.seconds:.0f} s, {size} to {made.file}"))
+    with counter("frames") as count:
+        made = write_film(replay, seat, film_format, options, out, count)
+    figures = {"frames": made.frames, "seconds": made.seconds, "bytes": made.bytes}
+    positions, size = pluralize(made.frames, "position"), f"{made.bytes / 1e6:.1f} MB"
+    text = printable(f"wrote {positions}, {made.seconds:.0f} s, {size} to {made.file}")
+    print_result(call.as_json, {**figures, "file": str(made.file)}, text)
     return 0
-
-
-def _options(call: Call, film_format: FilmFormat, replay: Replay, first: int | None) -> FilmOptions:
-    from replays.film import FilmOptions, FrameSize
-
-    until, last = call.film.until, len(replay.moves)
-    if until is not None and until > last:
-        plies = pluralize(last, "ply")
-        raise UsageError(f"--set until={until}: {replay.path} has {plies}")
-    size = FrameSize.parse(call.film.size) if call.film.size else None
-    film = call.film
-    return FilmOptions.of(replay, film_format, first, until, size, film.seconds, film.dark)
 
 
 def _out_file(out: Path | None, film_format: FilmFormat, replay: Replay, seat: int | None) -> Path:
@@ -236,6 +214,5 @@ def _out_file(out: Path | None, film_format: FilmFormat, replay: Replay, seat: i
             f"--out {out}: --export {film_format} writes .{film_format}; name the file "
             f"{out.with_suffix(f'.{film_format}')}"
         )
-    if out.is_dir() or not out.absolute().parent.is_dir():
-        raise UsageError(f"--out {out}: no file can be written there")
+    check_file("--out", out)
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -89,18 +90,18 @@ class ReportFlags:
             console.print(Text(text))
 
 
-GAME_COLUMNS = ("game", "options", "text_level")
-MEASURE_COLUMNS = ("player", "role", "measure", "unit", "value", "low", "high", "n")
+COLUMNS = (
+    "game", "options", "text_level",
+    "player", "role", "measure", "unit", "value", "low", "high", "n",
+)  # fmt: skip
 
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:
     """Write a row per report, player and measure. Raises ArenaError if the file cannot be."""
-    import csv
-
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(GAME_COLUMNS + MEASURE_COLUMNS)
+            writer.writerow(COLUMNS)
             for report in reports:
                 writer.writerows(_csv_rows(report))
     except OSError as error:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import JsonValue
 
 from arena.cli.flags import Flag, JsonFlag, MarkdownFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
+from arena.llm.config import config_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pydantic import JsonValue
-
     from arena.evaluation.formatting import Grid
     from trainers.runs.training_run import TrainingRun
 
@@ -42,7 +41,6 @@ class RunsFlags:
     @property
     def home(self) -> Path:
         """The folder of all runs: --log-dir, or log_dir in arena.toml, or TrainConfig's default."""
-        from arena.llm.config import config_table
         from trainers.config.config import TrainConfig
 
         default = TrainConfig.model_fields["log_dir"].default

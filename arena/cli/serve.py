@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import SecretStr
 
 from arena.cli.flags import flag_groups
 from arena.core.errors import UsageError
@@ -19,8 +20,6 @@ from backends.embedded import find_checkpoint
 from backends.server import DEFAULT_PORT, ServeOptions, shared_adapters
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
-
     from backends.embedded.sampler import Sampler
     from backends.server.metrics import RequestLog
 

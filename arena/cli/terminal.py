@@ -6,10 +6,11 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing, contextmanager
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from arena.evaluation.formatting import Grid
     from arena.llm.ledger import Ledger
+
+T = TypeVar("T")
 
 
 def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
@@ -34,6 +37,34 @@ def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
         disable=hidden or not sys.stderr.isatty(),
         transient=transient,
     )
+
+
+@contextmanager
+def counter(title: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar meanwhile; yield the function that sets what is done, and of how many."""
+    with progress_bar(transient=True) as progress:
+        bar = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+async def consume(
+    items: AsyncGenerator[T, None], use: Callable[[T], object], total: int, title: str
+) -> None:
+    """Pass each item to a function, with a progress bar; in the end close the generator."""
+    with progress_bar() as progress:
+        bar = progress.add_task(title, total=total)
+        async with aclosing(items):
+            async for item in items:
+                use(item)
+                progress.advance(bar)
+
+
+def print_result(as_json: bool, value: object, text: str) -> None:
+    """Print the result of a command: its JSON value, or a text for people."""
+    if as_json:
+        print(json.dumps(value))
+    else:
+        echo(text)
 
 
 def echo(text: str = "", file: TextIO | None = None, indent: str = "") -> None:

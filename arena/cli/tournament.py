@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
 from arena.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from arena.evaluation.records import Slot
+from arena.core.spec import redacted
+from arena.evaluation.records import Slot
 
 
 @flag_groups
@@ -41,7 +40,6 @@ def tournament_command(
 
     With --resume, players may be added and --games may be raised: only missing games are played.
     """
-    from arena.core.spec import redacted
     from arena.evaluation.aggregation import TournamentAggregator
     from arena.evaluation.tournament_schedule import tournament_schedule
 
@@ -78,8 +76,6 @@ def tournament_command(
 
 def _with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
     """Replace the SPECs of slots, which have no secrets in a results file, by the given ones."""
-    from arena.core.spec import redacted
-
     given = {redacted(spec): spec for spec in specs}
     return [
         replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs)) for slot in slots

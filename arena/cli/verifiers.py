@@ -41,11 +41,9 @@ def package_command(
     pip install -e environments/cluedo && vf-eval arena-cluedo -n 8
     """
     from arena.cli.play_flags import named_seats
-    from arena.plugins.loader import make_game
     from trainers.verifiers.package import write_package
 
-    options = game_flags.options()
-    made = make_game(game, **options)
-    name = write_package(made, options, named_seats(made, seat), folder)
+    made = game_flags.make(game)
+    name = write_package(made, game_flags.options(), named_seats(made, seat), folder)
     print(f"Package: {folder}   (pip install -e {folder} && vf-eval {name} -n 8)")
     return 0

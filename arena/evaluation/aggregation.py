@@ -197,6 +197,7 @@ class TournamentAggregator:
 
     enough = False
     """A tournament always plays its whole schedule."""
+    target: float | None = None
     any_time = False
     """Ratings have no confidence sequence."""
 
@@ -230,31 +231,26 @@ class TournamentAggregator:
         results, players = self._results, list(self._samples)
         ratings = rate_players(results, players, anchor=self.anchor)
         scored = sum(result.scored for result in results)
-        samples = list(self._samples.values())
-        head = make_report("tournament", self.game, len(results), scored, samples)
-        rated = [
-            row.model_copy(
-                update={
-                    "rating": Interval.of(ratings.ratings[row.player]),
-                    "rank": Interval.of(ratings.ranks[row.player]),
-                }
-            )
-            for row in head.players
+        rows = [
+            {"rating": Interval.of(ratings.ratings[each]), "rank": Interval.of(ratings.ranks[each])}
+            for each in players
         ]
         evenness = balance([result.slot for result in results], players, self.game.num_players)
         seats = enumerate(ratings.seats)
-        report = head.model_copy(
-            update={
-                "players": rated,
-                "seats": [SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
-                "pairs": pair_results(ratings),
-                "primary": "players.0.rating",
-                "anchor": self.anchor,
-                "balance": evenness,
-                "design": f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
-            }
+        return make_report(
+            "tournament",
+            self.game,
+            len(results),
+            scored,
+            self._samples.values(),
+            rows,
+            seats=[SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
+            pairs=pair_results(ratings),
+            primary="players.0.rating",
+            anchor=self.anchor,
+            balance=evenness,
+            design=f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
         )
-        return report.model_copy(update={"players": report.ranked})
 
 
 def add_seats(
@@ -308,17 +304,25 @@ def stored_report(results: Results) -> Report:
         aggregator = TournamentAggregator(game, progress.players)
     for result in leading_games(results, game):
         aggregator.add(result)
-    stopping = list(stopping_notes(aggregator.games, progress.planned, progress.looks))
-    if isinstance(aggregator, EvaluationAggregator):
-        aggregator.any_time = bool(stopping)
     if not aggregator.games:
         raise ArenaError(f"{results.path}: no game is finished yet")
-    report = aggregator.report()
+    report = report_of_run(aggregator, progress.planned, progress.looks)
     seed = settings.get("seed")
     return report.model_copy(
-        update={
-            "notes": [*report.notes, *stopping],
-            "seed": seed if isinstance(seed, int) else None,
-            "settings": dict(settings),
-        }
+        update={"seed": seed if isinstance(seed, int) else None, "settings": dict(settings)}
     )
+
+
+def report_of_run(
+    aggregator: EvaluationAggregator | TournamentAggregator, planned: int, looks: int
+) -> Report:
+    """Return the report of a run, with a note if its number of games may depend on its results.
+
+    `planned` are the games of its schedule, `looks` those at its results (`stopping_notes`).
+    """
+    # With a target, games that are left out are the rule: the sequence is valid anyway.
+    games = planned if aggregator.enough else aggregator.games
+    stopping = list(stopping_notes(games, planned, looks))
+    aggregator.any_time = bool(stopping)
+    report = aggregator.report()
+    return report.model_copy(update={"notes": [*report.notes, *stopping]})

@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -187,29 +187,27 @@ async def analyze(
         work = in_worker(partial(measure_replay, path, scored))
         return await executor.run(work, name=str(path))
 
-    roles = StoredRoles()
+    roles_of = cache(_stored_roles)
     async for measured in run_jobs(replays, measure_one, REPLAYS_AHEAD * executor.workers):
-        yield roles.complete(measured) if isinstance(measured, AnalyzedGame) else measured
+        if isinstance(measured, AnalyzedGame):
+            # A run has its results file beside the folder of replays.
+            yield _with_role(measured, roles_of(measured.run.parent / RESULTS))
+        else:
+            yield measured
 
 
-class StoredRoles:
-    """Roles of the seats of replays: a run has its results file beside the folder of replays."""
-
-    def __init__(self) -> None:
-        self._by_file: dict[Path, Mapping[str, tuple[Role, int | None]]] = {}
-
-    def complete(self, game: AnalyzedGame) -> AnalyzedGame:
-        """Return the game with the role that its run has stored, if there is one."""
-        result, path = game.result, game.run.parent / RESULTS
-        if path not in self._by_file:
-            self._by_file[path] = _stored_roles(path)
-        # By the hash: a replay that was changed since is not the game that was stored.
-        role, seat = self._by_file[path].get(result.sha256 or "", ("unknown", None))
-        slot = replace(result.slot, role=role, seat=seat)
-        return replace(game, result=replace(result, slot=slot))
+def _with_role(game: AnalyzedGame, roles: StoredRoles) -> AnalyzedGame:
+    # By the hash: a replay that was changed since is not the game that was stored.
+    role, seat = roles.get(game.result.sha256 or "", ("unknown", None))
+    slot = replace(game.result.slot, role=role, seat=seat)
+    return replace(game, result=replace(game.result, slot=slot))
 
 
-def _stored_roles(path: Path) -> Mapping[str, tuple[Role, int | None]]:
+StoredRoles = Mapping[str, tuple[Role, int | None]]
+"""Role and tested seat of the games of a run, by the hash of their replays."""
+
+
+def _stored_roles(path: Path) -> StoredRoles:
     try:
         with Results.read(path) as results:
             return results.roles()
@@ -248,23 +246,15 @@ class AnalysisAggregator:
         add_seats(self._samples, keys, result, self.game.return_scale)
 
     def report(self) -> Report:
-        samples = self._samples
-        head = make_report("analysis", self.game, self.games, self.scored, list(samples.values()))
-        players = [
-            player.model_copy(update={"role": role})
-            for player, (_, role) in zip(head.players, samples, strict=True)
-        ]
-        notes = [*self._role_notes(), *head.notes]
-        report = head.model_copy(update={"players": players, "notes": notes})
-        return report.model_copy(update={"players": report.ranked})
-
-    def _role_notes(self) -> Iterator[str]:
-        if self._unknown:
-            yield (
-                f"Whether a seat was tested or an opponent is unknown in {self._unknown} of "
-                f"{pluralize(self.games, 'game')}: the replays are not from an evaluation or a "
-                "tournament, or its results file is not beside their folder."
-            )
+        rows = [{"role": role} for _, role in self._samples]
+        samples, counts = self._samples.values(), (self.games, self.scored)
+        unknown_roles = (
+            f"Whether a seat was tested or an opponent is unknown in {self._unknown} of "
+            f"{pluralize(self.games, 'game')}: the replays are not from an evaluation or a "
+            "tournament, or its results file is not beside their folder."
+        )
+        notes = [unknown_roles] if self._unknown else []
+        return make_report("analysis", self.game, *counts, samples, rows, notes)
 
 
 class GroupedAnalyses:
@@ -311,19 +301,19 @@ class SharedDeals:
     def __init__(self) -> None:
         self._first_run: dict[int, Path] = {}
         """The first run of each deal, by its seed."""
-        self._shared: set[int] = set()
-        self._example: tuple[Path, Path] | None = None
+        self._shared: dict[int, tuple[Path, Path]] = {}
+        """Two runs that have the deal, by its seed."""
 
     def add(self, deal: int, run: Path) -> None:
         first = self._first_run.setdefault(deal, run)
         if first != run:
-            self._shared.add(deal)
-            self._example = self._example or (first, run)
+            self._shared.setdefault(deal, (first, run))
 
     def notes(self) -> Iterator[str]:
         """Yield a warning if runs share deals, so that their results are not independent."""
-        if self._example:
-            one, other = (printable(str(run)) for run in self._example)
+        if self._shared:
+            example = next(iter(self._shared.values()))
+            one, other = (printable(str(run)) for run in example)
             yield (
                 f"{len(self._shared)} of {pluralize(len(self._first_run), 'deal')} are in several "
                 f"of these runs ({one} and {other}), whose results are therefore not independent. "

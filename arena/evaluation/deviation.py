@@ -28,23 +28,18 @@ from random import Random
 import numpy as np
 from pydantic import JsonValue
 
-from arena.agents.agent import Agent, KnownPolicy, Seat
-from arena.agents.seating import make_agent
+from arena.agents.agent import Seat
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.spec import Spec
 from arena.episodes.job import GameJob, ReplayFile
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
-from arena.evaluation.exploitability import (
-    Policy,
-    expected_returns,
-    exploitability,
-)
+from arena.evaluation.exploitability import Policy, expected_returns, exploitability
 from arena.evaluation.records import Interval, Number, ReportPart
-from arena.evaluation.statistics import UNBOUNDED, clustered_mean
+from arena.evaluation.scoring import known_policy
+from arena.evaluation.statistics import clustered_mean
 
 
 class ExactGain(ReportPart):
@@ -164,9 +159,8 @@ def gains(response: Sequence[Played], copies: Sequence[Played]) -> list[float]:
 
 def gain_interval(values: Sequence[float], game: Game) -> Interval:
     """Return the mean gain with its 95 % interval over deals."""
-    low, high = game.return_scale.bounds
-    bounds = (low - high, high - low) if math.isfinite(high - low) else UNBOUNDED
-    return Interval.of(clustered_mean(values, np.arange(len(values)), bounds=bounds))
+    deals, bounds = np.arange(len(values)), game.return_scale.difference
+    return Interval.of(clustered_mean(values, deals, bounds=bounds))
 
 
 # Exact values
@@ -174,20 +168,14 @@ def gain_interval(values: Sequence[float], game: Game) -> Interval:
 
 def stated_policy(spec: str, game: Game) -> Policy | None:
     """Return the policy of a bot that states its probabilities; None for other players."""
-    if Spec.parse(spec).prefix != "bot":
-        return None
-
-    def bot(player: int) -> Agent:
-        # The generator is not used: the probabilities are those before a draw.
-        return make_agent(spec, Seat(game, player, Random(0)))
 
     def policy(observation: Observation) -> Mapping[Action, float]:
         # A fresh bot each time: the traversal asks in no order of play.
-        asked = bot(observation.player)
-        assert isinstance(asked, KnownPolicy)
-        return asked.probabilities(observation)
+        bot = known_policy(spec, Seat(game, observation.player, Random(0)))
+        assert bot is not None
+        return bot.probabilities(observation)
 
-    return policy if isinstance(bot(0), KnownPolicy) else None
+    return None if known_policy(spec, Seat(game, 0, Random(0))) is None else policy
 
 
 def exact_gain(

@@ -181,57 +181,46 @@ MAX_CELL, MAX_STACKED_CELL = 24, 16
 COLUMN_GAP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The cells of a grid and the widths of its columns."""
+def _widths(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], max_cell: int, broken: bool
+) -> tuple[list[int | None], int]:
+    """Return the widths of the columns, and of the table. `broken` headings take several lines.
 
-    rows: Sequence[Sequence[str]]
-    widths: Sequence[int | None]
-    """None for columns of names and sentences, which are broken and take the remaining width."""
-    total: int
-    dense: bool
+    The first column, and one with a cell above `max_cell` characters, hold names and sentences.
+    Their width is None: they are broken and take the remaining width.
+    """
+    widths, total = list[int | None](), 0
+    for place, heading in enumerate(headings):
+        longest = _longest(line for row in rows for line in row[place].split("\n"))
+        wide = max(longest, min(_longest(heading.split() if broken else [heading]), max_cell))
+        widths.append(wide if place and longest <= max_cell else None)
+        total += min(wide, max_cell) + COLUMN_GAP
+    return widths, total
 
-    @staticmethod
-    def of(
-        headings: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        max_cell: int,
-        broken: bool,
-        dense: bool = False,
-    ) -> _Layout:
-        """Measure the columns. `broken` headings take several lines.
 
-        A column with a cell above `max_cell` characters holds text, not numbers.
-        """
-        widths, total = list[int | None](), 0
-        for place, heading in enumerate(headings):
-            longest = _longest(line for row in rows for line in row[place].split("\n"))
-            wide = max(longest, min(_longest(heading.split() if broken else [heading]), max_cell))
-            widths.append(wide if place and longest <= max_cell else None)
-            total += min(wide, max_cell) + COLUMN_GAP
-        return _Layout(rows, widths, total, dense)
+def _fitted(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[int | None],
+    width: int,
+) -> Sequence[int | None]:
+    """Return the widths with those of the text columns, so that no word of them is broken.
 
-    def fitted(self, headings: Sequence[str], width: int) -> Sequence[int | None]:
-        """Return the widths with those of the text columns, so that no word of them is broken.
-
-        Every text column gets its longest word, and the remaining columns of the terminal in
-        proportion to its longest line. If not even the words fit, text columns stay None.
-        """
-        places = [place for place, wide in enumerate(self.widths) if wide is None]
-        cells = {place: [headings[place], *(row[place] for row in self.rows)] for place in places}
-        words = {place: _longest(" ".join(cells[place]).split()) for place in places}
-        lines = {place: _longest("\n".join(cells[place]).split("\n")) for place in places}
-        known = sum(wide for wide in self.widths if wide is not None)
-        room = width - known - COLUMN_GAP * len(self.widths) - sum(words.values())
-        if room < 0:
-            return self.widths
-        wanted = sum(lines[place] - words[place] for place in places)
-        portion = min(1.0, room / wanted) if wanted else 0.0
-        more = {place: int(portion * (lines[place] - words[place])) for place in places}
-        return [
-            words[place] + more[place] if wide is None else wide
-            for place, wide in enumerate(self.widths)
-        ]
+    Every text column gets its longest word, and the remaining columns of the terminal in
+    proportion to its longest line. If not even the words fit, text columns stay None.
+    """
+    places = [place for place, wide in enumerate(widths) if wide is None]
+    cells = {place: [headings[place], *(row[place] for row in rows)] for place in places}
+    words = {place: _longest(" ".join(cells[place]).split()) for place in places}
+    lines = {place: _longest("\n".join(cells[place]).split("\n")) for place in places}
+    known = sum(wide for wide in widths if wide is not None)
+    room = width - known - COLUMN_GAP * len(widths) - sum(words.values())
+    if room < 0:
+        return widths
+    wanted = sum(lines[place] - words[place] for place in places)
+    portion = min(1.0, room / wanted) if wanted else 0.0
+    more = {place: int(portion * (lines[place] - words[place])) for place in places}
+    return [words[n] + more[n] if wide is None else wide for n, wide in enumerate(widths)]
 
 
 def _longest(texts: Iterable[str]) -> int:
@@ -262,25 +251,25 @@ class Grid:
         from rich.table import Table
         from rich.text import Text
 
-        layout = self._layout(width)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=layout.dense)
-        for place, wide in enumerate(layout.fitted(self.headings, width)):
+        rows, dense = self.rows, False
+        widths, total = _widths(self.headings, rows, MAX_CELL, broken=False)
+        if total > width:
+            widths, total = _widths(self.headings, rows, MAX_CELL, broken=True)
+        if total > width:
+            dense = True
+            rows = [
+                [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
+                for row in rows
+            ]
+            widths, _ = _widths(self.headings, rows, MAX_STACKED_CELL, broken=True)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=dense)
+        for place, wide in enumerate(_fitted(self.headings, rows, widths, width)):
             side: Literal["left", "right"] = "right" if place else "left"
             heading = Text(self.headings[place])
             table.add_column(heading, justify=side, overflow="fold", width=wide)
-        for row in layout.rows:
+        for row in rows:
             table.add_row(*map(Text, row))
         return table
-
-    def _layout(self, width: int) -> _Layout:
-        wide = _Layout.of(self.headings, self.rows, MAX_CELL, broken=False)
-        broken = _Layout.of(self.headings, self.rows, MAX_CELL, broken=True)
-        stacked = [
-            [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
-            for row in self.rows
-        ]
-        dense = _Layout.of(self.headings, stacked, MAX_STACKED_CELL, broken=True, dense=True)
-        return next((layout for layout in (wide, broken) if layout.total <= width), dense)
 
 
 def escape_markdown(text: str) -> str:

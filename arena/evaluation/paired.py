@@ -19,12 +19,7 @@ from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.records import CountRange, Estimate, GameResult, Interval
 from arena.evaluation.report import PairedComparison
 from arena.evaluation.scoring import check_returns
-from arena.evaluation.statistics import (
-    LEVEL,
-    clustered_mean,
-    difference_of_ratios,
-    worst_cases,
-)
+from arena.evaluation.statistics import LEVEL, clustered_mean, difference_of_ratios, worst_cases
 from arena.evaluation.summary import Sample, bounds_of, table_names
 
 if TYPE_CHECKING:
@@ -55,9 +50,9 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
         truncated=int(_truncated(first, second).any(axis=0).sum()),
         if_finished=if_finished(first, second, scale),
         games_needed=needed,
-        games_needed_range=_range(needed, variance(differences)),
+        games_needed_range=games_range(needed, variance(differences)),
         games_needed_unpaired=unpaired,
-        games_needed_unpaired_range=_range(unpaired, _unpaired_variance(first, second)),
+        games_needed_unpaired_range=games_range(unpaired, _unpaired_variance(first, second)),
         fallback_bounds=_fallback_bounds(first, second, scale),
         measures={name: Interval.of(estimate) for name, estimate in measured.items()},
         adjusted_p=dict(holm({name: estimate.p for name, estimate in secondary.items()})),
@@ -66,11 +61,6 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
 
 def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Estimate:
     return clustered_mean(differences, deals, bounds=scale.difference)
-
-
-def _range(needed: int | None, spread: Estimate | None) -> CountRange | None:
-    ends = games_range(needed, spread)
-    return None if ends is None else CountRange(*ends)
 
 
 def _unpaired_variance(first: Sample, second: Sample) -> Estimate | None:
@@ -173,11 +163,11 @@ def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
     return adjusted
 
 
-def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
+def games_needed(difference: float, sd: float) -> int | None:
     """Return the pairs of games that distinguish this mean difference from 0, or None.
 
-    `sd` is the standard deviation of one pair's difference. Two-sided test with the normal
-    approximation,
+    `sd` is the standard deviation of one pair's difference. Two-sided test with a power of 80 %
+    and the normal approximation,
 
         n = ((z(1 - alpha/2) + z(power)) sd / difference)^2
 
@@ -185,7 +175,7 @@ def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None
     """
     if difference == 0 or not math.isfinite(difference) or not math.isfinite(sd):
         return None
-    z = ndtri((1 + LEVEL) / 2) + ndtri(power)  # ndtri is the normal quantile function
+    z = ndtri((1 + LEVEL) / 2) + ndtri(0.8)  # ndtri is the normal quantile function
     # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
 
@@ -252,7 +242,7 @@ def sum_of_variances(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(value, max(0.0, value - below), value + above, min(first.n, second.n))
 
 
-def games_range(needed: int | None, spread: Estimate | None) -> tuple[int, int] | None:
+def games_range(needed: int | None, spread: Estimate | None) -> CountRange | None:
     """Return the interval of a number of games that is proportional to this variance.
 
     The difference that the games show is given, so only the variance is uncertain. None if either
@@ -261,8 +251,7 @@ def games_range(needed: int | None, spread: Estimate | None) -> tuple[int, int] 
     if needed is None or spread is None:
         return None
     ratios = spread.low / spread.value, spread.high / spread.value
-    low, high = (max(2, math.ceil(needed * ratio)) for ratio in ratios)
-    return low, high
+    return CountRange(*(max(2, math.ceil(needed * ratio)) for ratio in ratios))
 
 
 @dataclass(frozen=True, slots=True)

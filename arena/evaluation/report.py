@@ -97,14 +97,10 @@ class PlayerReport(ReportPart):
     rank: Interval = Interval()
 
     @property
-    def role_suffix(self) -> str:
-        """The role of its seats for headings: ` (opponent)`; empty if there are no other roles."""
-        return f" ({self.role})" if self.role in ("tested", "opponent") else ""
-
-    @property
     def label(self) -> str:
-        """The player with the role of its seats, if that is known."""
-        return self.player + self.role_suffix
+        """The player with the role of its seats, if that is known: `bot:oracle (opponent)`."""
+        role = f" ({self.role})" if self.role in ("tested", "opponent") else ""
+        return f"{self.player}{role}"
 
     @property
     def is_unmeasured(self) -> bool:

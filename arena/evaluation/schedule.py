@@ -28,13 +28,11 @@ from pathlib import Path
 from typing import Literal
 
 from arena.core.errors import UsageError
-from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.episodes.executors import Executor
 from arena.episodes.job import LOOKAHEAD, FinishedJob, GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
-from arena.episodes.record import Episode
-from arena.evaluation.records import GameResult, Slot
+from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.scoring import measure_game
 
 SELF = "self"
@@ -90,25 +88,20 @@ def evaluation_schedule(
     if num_players > 1 and not against:
         raise UsageError("an evaluation needs at least one opponent to play against")
     # The two games of a deal differ in one player only: seed, seat and opponents are the same.
-    games_per_deal = 1 if baseline is None else 2
+    tested: list[tuple[Role, str]] = [("player", player)]
+    if baseline is not None:
+        tested.append(("baseline", baseline))
     for deal in range(games):
         # The generator depends on the deal's seed only: deal k is the same in a longer schedule.
         own_seed = deal_seed(seed, deal, rule)
         rng = stream(own_seed, "seat")
         seat = rng.randrange(num_players)
         others = _draw_opponents(against, num_players - 1, rng)
-        specs = _seated(player, seat, others)
-        yield Slot(games_per_deal * deal, own_seed, specs, "player", seat)
         # Adjacent numbers: a schedule that is cut off has at most one incomplete pair.
-        if baseline is not None:
-            specs = _seated(baseline, seat, others)
-            yield Slot(games_per_deal * deal + 1, own_seed, specs, "baseline", seat)
-
-
-def _seated(tested: str, seat: int, others: Sequence[str]) -> tuple[str, ...]:
-    """Return the SPECs of all seats, with the one under test in its seat and for each `self`."""
-    partners = [tested if other == SELF else other for other in others]
-    return (*partners[:seat], tested, *partners[seat:])
+        for number, (role, spec) in enumerate(tested, start=len(tested) * deal):
+            partners = [spec if other == SELF else other for other in others]
+            specs = (*partners[:seat], spec, *partners[seat:])
+            yield Slot(number, own_seed, specs, role, seat)
 
 
 def _draw_opponents(against: Sequence[str], seats: int, rng: random.Random) -> list[str]:
@@ -176,18 +169,16 @@ class ExperimentSetup:
 
     def job(self, slot: Slot) -> GameJob[GameResult]:
         """Return the game of a slot as a job."""
+        scored = self.scored is None or slot.number in self.scored
         return GameJob(
             f"game {slot.number} (seed {slot.seed})",
             replace(self.match, specs=slot.specs, seed=slot.seed),
-            partial(_measure, slot, self.scored is None or slot.number in self.scored),
+            # The time is that of the job (`result_of`).
+            partial(measure_game, slot, scored=scored, seconds=0.0),
             # The exact posterior is slow, and models of other games wait for the event loop.
             in_thread=self.match.chat is not None,
             replay=ReplayFile(self.replays, f"game{slot.number:06}") if self.replays else None,
         )
-
-
-def _measure(slot: Slot, scored: bool, game: Game, episode: Episode) -> GameResult:
-    return measure_game(slot, game, episode, scored, 0.0)
 
 
 async def play_slot(setup: ExperimentSetup, slot: Slot, executor: Executor) -> GameResult:

@@ -229,7 +229,11 @@ def luck_of(game: Game, episode: Episode, seat: int) -> Luck:
     if type(game.analysis).action_values is GameAnalysis.action_values:
         return Luck()
     own, others, state = 0.0, 0.0, game.initial_state()
-    policies = _known_policies(game, episode)
+    header, policies = episode.header, dict[int, KnownPolicy]()
+    for player, spec in enumerate(header.players):
+        place = Seat(game, player, Random(0), header.text_level, turn_limit=header.max_turns)
+        if (policy := known_policy(spec, place)) is not None:
+            policies[player] = policy
     for ply in episode.plies:
         action, chances = ply.decision.action, _chances(state, ply, policies)
         values = game.analysis.action_values(state, chances) if len(chances) > 1 else None
@@ -242,18 +246,16 @@ def luck_of(game: Game, episode: Episode, seat: int) -> Luck:
     return Luck(own, others)
 
 
-def _known_policies(game: Game, episode: Episode) -> dict[int, KnownPolicy]:
-    """Return a fresh bot for each seat whose bot states its probabilities."""
-    header, bots = episode.header, dict[int, KnownPolicy]()
-    for player, spec in enumerate(header.players):
-        # Only bots: to make a model's agent may need a server.
-        if Spec.parse(spec).prefix == "bot":
-            # The generator is not used: the probabilities are those before a draw.
-            seat = Seat(game, player, Random(0), header.text_level, turn_limit=header.max_turns)
-            bot = make_agent(spec, seat)
-            if isinstance(bot, KnownPolicy):
-                bots[player] = bot
-    return bots
+def known_policy(spec: str, seat: Seat) -> KnownPolicy | None:
+    """Return a fresh bot that states its probabilities; None for other players.
+
+    The generator of the seat is not used: the probabilities are those before a draw.
+    """
+    # Only bots: to make a model's agent may need a server.
+    if Spec.parse(spec).prefix != "bot":
+        return None
+    bot = make_agent(spec, seat)
+    return bot if isinstance(bot, KnownPolicy) else None
 
 
 def _chances(state: State, ply: Ply, policies: Mapping[int, KnownPolicy]) -> dict[Action, float]:

@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -145,13 +145,23 @@ def make_report(
     game: Game,
     games: int,
     scored: int,
-    samples: Sequence[Sample],
+    samples: Collection[Sample],
+    rows: Sequence[Mapping[str, Any]] = (),
+    notes: Iterable[str] = (),
     **parts: Any,
 ) -> Report:
-    """Return a report with one player for each sample; `parts` are those of its kind."""
+    """Return a report with one player for each sample.
+
+    `rows` hold what its kind adds to each player, `notes` its first notes, `parts` its other parts.
+    The players of an evaluation keep their order, others come with the best first.
+    """
     names = {name for sample in samples for name in sample.names}
     par = game.return_scale.par_of(game.num_players)
-    return Report(
+    players = [
+        player_report(sample, game, names).model_copy(update=row)
+        for sample, row in zip(samples, rows or [{}] * len(samples), strict=True)
+    ]
+    report = Report(
         kind=kind,
         game=game.name,
         options=game.options.model_dump(mode="json"),
@@ -161,10 +171,11 @@ def make_report(
         has_winner=game.return_scale.has_winner,
         par=None if par is None else round(par, 6),
         measures=measures_of(game, names),
-        notes=[note for sample in samples for note in _notes(sample, game)],
-        players=[player_report(sample, game, names) for sample in samples],
+        notes=[*notes, *(note for sample in samples for note in _notes(sample, game))],
+        players=players,
         **parts,
     )
+    return report if kind == "eval" else report.model_copy(update={"players": report.ranked})
 
 
 def _notes(sample: Sample, game: Game) -> Iterator[str]:
@@ -193,6 +204,7 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
     """Return the results of one player, without a rating; `known` are the measures of all."""
     names = table_names(sample)
     estimates = ratio_of_sums(sample.sums(names), bounds=bounds_of(game, names))
+    mean = clustered_mean(sample.returns, sample.deals, bounds=game.return_scale.bounds)
     calibration = calibration_of(sample)
     return PlayerReport(
         player=sample.player,
@@ -200,11 +212,11 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
         seats=len(sample),
         wins=sum(sample.won),
         win_rate=_win_rate(sample, np.array(sample.won)),
-        mean_return=_mean_return(sample, game.return_scale),
+        mean_return=Interval.of(mean),
         outcomes=_outcome_shares(sample),
         no_fallback=NoFallback(seats=sum(sample.no_fallback), bounds=_fallback_bounds(sample)),
         measures=intervals_by_name(names, estimates),
-        series={"entropy": _series(sample, "entropy", known), "calibration": calibration},
+        series={"entropy": _entropy(sample, known), "calibration": calibration},
         calibration_error=calibration_error(calibration),
         replies=_reply_counts(sample),
         usage=_model_usage(sample),
@@ -232,11 +244,6 @@ def _win_rate(sample: Sample, won: NDArray[Any]) -> Interval:
     return Interval.of(clustered_mean(won, sample.deals, bounds=(0.0, 1.0)))
 
 
-def _mean_return(sample: Sample, scale: ReturnScale) -> Interval:
-    returns = np.array(sample.returns)
-    return Interval.of(clustered_mean(returns, sample.deals, bounds=scale.bounds))
-
-
 def table_names(sample: Sample) -> list[str]:
     """Return the measures for tables: without points of a series and counts of failures."""
     # "/" marks a point of a series, ":" a class of failures.
@@ -249,8 +256,8 @@ def bounds_of(game: Game, names: Sequence[str]) -> NDArray[np.float64]:
     return np.array([bounds.get(name, UNBOUNDED) for name in names]).reshape(-1, 2)
 
 
-def _series(sample: Sample, prefix: str, known: Collection[str]) -> TurnSeries:
-    """Return the points `PREFIX/NUMBER` of an entropy, which is never negative, by number.
+def _entropy(sample: Sample, known: Collection[str]) -> TurnSeries:
+    """Return the points `entropy/NUMBER`, which are never negative, by number.
 
     A game that has ended keeps its last value, or 0 if the player won, up to the last point of any
     player.
@@ -259,9 +266,9 @@ def _series(sample: Sample, prefix: str, known: Collection[str]) -> TurnSeries:
         int(name.partition("/")[2])
         for name in known
         # At most four digits: names may come from a stored file, and `int` should stay small.
-        if re.fullmatch(rf"{prefix}/\d{{1,4}}", name)
+        if re.fullmatch(r"entropy/\d{1,4}", name)
     )
-    sums = sample.carried_sums([f"{prefix}/{number}" for number in numbers])
+    sums = sample.carried_sums([f"entropy/{number}" for number in numbers])
     estimates = ratio_of_sums(sums, bounds=(0.0, math.inf))
     points = zip(numbers, estimates, strict=True)
     return {n: Interval.of(estimate) for n, estimate in points if estimate.n}

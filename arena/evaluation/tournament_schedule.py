@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -56,7 +55,7 @@ def tournament_schedule(
     slots = list(done)
     # New numbers follow the greatest existing one, so no deal is repeated.
     number = max((slot.number for slot in done), default=-1) + 1
-    tally = _Tally.of(players, num_players, done)
+    tally = _Tally(players, num_players, done)
     # Each table seats at least one player that lacks games, so the loop ends.
     while min(tally.games) < games:
         # One generator per deal: the start of the schedule does not depend on its length.
@@ -71,7 +70,7 @@ def tournament_schedule(
 
 def balance(slots: Sequence[Slot], players: Sequence[str], num_players: int) -> ScheduleBalance:
     """Count games, meetings and seats of these players; other players do not count."""
-    tally = _Tally.of(players, num_players, slots)
+    tally = _Tally(players, num_players, slots)
     # Above the diagonal, since the matrix is symmetric: each pair once.
     pairs = tally.meetings[np.triu_indices(len(players), 1)]
 
@@ -93,36 +92,23 @@ def _check(players: Sequence[str], num_players: int, tables: int | None) -> None
         raise UsageError(f"tables={tables}: {len(players)} players need {needed} tables or more")
 
 
-@dataclass
 class _Tally:
     """Counts of the schedule so far. Players are indices; unknown players are not counted."""
 
-    index: dict[str, int]
-    games: NDArray[np.int64]
-    """(players,) games in which a player sits."""
-    meetings: NDArray[np.int64]
-    """(players, players) games in which both sit; symmetric, the diagonal is 0."""
-    held: NDArray[np.int64]
-    """(players, seats) games in which a player holds the seat."""
-    line_ups: Counter[LineUp] = field(default_factory=Counter)
-    """Games of each line-up, in the order of their first games."""
-
-    @classmethod
-    def of(cls, players: Sequence[str], num_players: int, slots: Sequence[Slot]) -> _Tally:
+    def __init__(self, players: Sequence[str], num_players: int, slots: Sequence[Slot]) -> None:
         n = len(players)
-        tally = cls(
-            {player: i for i, player in enumerate(players)},
-            games=np.zeros(n, np.int64),
-            meetings=np.zeros((n, n), np.int64),
-            held=np.zeros((n, num_players), np.int64),
-        )
+        self.players = players
+        self.index = {player: i for i, player in enumerate(players)}
+        self.games = np.zeros(n, np.int64)
+        """(players,) games in which a player sits."""
+        self.meetings = np.zeros((n, n), np.int64)
+        """(players, players) games in which both sit; symmetric, the diagonal is 0."""
+        self.held = np.zeros((n, num_players), np.int64)
+        """(players, seats) games in which a player holds the seat."""
+        self.line_ups: Counter[LineUp] = Counter()
+        """Games of each line-up, in the order of their first games."""
         for slot in slots:
-            tally.add(slot.specs)
-        return tally
-
-    @property
-    def players(self) -> list[str]:
-        return list(self.index)
+            self.add(slot.specs)
 
     def add(self, line_up: LineUp) -> None:
         self.line_ups[line_up] += 1
@@ -138,10 +124,6 @@ class _Tally:
             self.meetings[one, other] += 1
             self.meetings[other, one] += 1
 
-    def lacking(self, games: int) -> set[str]:
-        """Return the players with fewer than `games` games."""
-        return {player for player, i in self.index.items() if self.games[i] < games}
-
 
 def _next_line_up(tally: _Tally, games: int, tables: int | None, rng: random.Random) -> LineUp:
     """Return a new line-up, or the least used old one that seats a player that lacks games."""
@@ -151,7 +133,7 @@ def _next_line_up(tally: _Tally, games: int, tables: int | None, rng: random.Ran
     # Each player may ask for its share of the tables. Rounded down, all shares together need at
     # most `tables`. The rule is per player, so it also holds for a player that is added later.
     share = tables * min(num_players, len(tally.index)) // len(tally.index)
-    lacking = tally.lacking(games)
+    lacking = {player for player, i in tally.index.items() if tally.games[i] < games}
     # Line-ups (not games) in which each player sits.
     sat = Counter(player for line_up in tally.line_ups for player in set(line_up))
     # A player that has its share of line-ups plays further deals at existing tables.
@@ -176,27 +158,24 @@ def _draw_line_up(
     The players that are left over sit at the next table. Among candidate tables, choose the one
     that, with the next table, keeps pair counts most even.
     """
-    num_players = tally.held.shape[1]
     # (players,): random numbers that decide between players with equal counts.
     lots = np.array([rng.random() for _ in tally.index])
     # Further lots come from a generator of their own, so `rng` advances by one draw per player.
     more = random.Random(lots.tobytes())
     draws = [lots, *(np.array([more.random() for _ in lots]) for _ in range(CANDIDATE_TABLES - 1))]
     # Each candidate is filled greedily, then improved by exchanges with the next table.
-    tables = [_exchange(tally, sat, _fill_table(tally, sat, num_players, each)) for each in draws]
+    tables = [_exchange(tally, sat, _fill_table(tally, sat, each)) for each in draws]
     table = min(tables, key=lambda table: _unevenness(tally, sat, table))
     return tuple(tally.players[i] for i in _assign_seats(table, tally.held, rng, noise))
 
 
-def _fill_table(
-    tally: _Tally, sat: NDArray[np.int64], num_players: int, lots: NDArray[np.float64]
-) -> list[int]:
+def _fill_table(tally: _Tally, sat: NDArray[np.int64], lots: NDArray[np.float64]) -> list[int]:
     """Choose one player after the other, each by its meetings with those already at the table."""
     table: list[int] = []
     # (players,): seats held so far, of any number, and copies at this table.
     seatings = tally.held.sum(axis=1)
     copies = np.zeros_like(seatings)
-    for _ in range(num_players):
+    for _ in range(tally.held.shape[1]):
         # (players,): meetings with the players at the table so far; all 0 for its first place.
         met = tally.meetings[table].sum(axis=0)
         # lexsort sorts by its last key first: copies at this table, then the counts, then seats

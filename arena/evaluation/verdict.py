@@ -23,7 +23,6 @@ from arena.evaluation.formatting import (
 from arena.evaluation.records import Interval
 from arena.evaluation.report import (
     LuckAdjusted,
-    OutcomeShares,
     PairedComparison,
     PlayerReport,
     Report,
@@ -308,17 +307,14 @@ def _rating(player: PlayerReport, anchor: str | None) -> str:
 
 def outcomes(report: Report) -> Grid:
     """Return the shares of games won, drawn, lost and truncated, and those with a fallback."""
+    shares = ["won", "drawn", "lost", "truncated", "fallback"]
     rows = [
-        [player.label, *(percentage(share) for share in _shares(player.outcomes))]
+        [player.label, *(percentage(getattr(player.outcomes, share)) for share in shares)]
         for player in report.players
     ]
-    headings = ["player", "won", "drawn", "lost", "truncated", "with fallback"]
+    headings = ["player", *shares[:-1], "with fallback"]
     won = f"; won{par_text(report.par)}" if report.par is not None else ""
     return Grid(f"Outcomes, in shares of each player's seats{won}", headings, rows)
-
-
-def _shares(shares: OutcomeShares) -> tuple[float | None, ...]:
-    return shares.won, shares.drawn, shares.lost, shares.truncated, shares.fallback
 
 
 def game_name(report: Report) -> str:
@@ -355,14 +351,17 @@ def comparison(report: Report) -> Grid:
     deals = pluralize(paired.deals or 0, "deal")
     title = f"{paired.player} − {paired.baseline}, {deals} in the same seats"
     others = adjustment_text(len(paired.adjusted_p), len(paired.measures))
-    return _with_p(f"{title}; {others}" if others else title, ["measure", "difference", P], rows)
+    return _with_p(title, others, ["measure", "difference", P], rows)
 
 
 P = "p"
 
 
-def _with_p(title: str, headings: list[str], rows: Sequence[Sequence[str]]) -> Grid:
+def _with_p(
+    title: str, adjustment: str, headings: list[str], rows: Sequence[Sequence[str]]
+) -> Grid:
     """Return a grid without its column of p-values if none is known."""
+    title = f"{title}; {adjustment}" if adjustment else title
     place = headings.index(P)
     if all(row[place] in ("", UNKNOWN) for row in rows):
         headings = headings[:place] + headings[place + 1 :]
@@ -409,7 +408,7 @@ def pairs(report: Report) -> Grid:
     """Return each pair, the better player first: ratings, and the games in which both sat."""
     names = [player.player for player in report.players]
     results = {(pair.first, pair.second): pair for pair in report.pairs}
-    ordered = [results.get(pair) for pair in combinations(names, 2)]
+    ordered = [results[pair] for pair in combinations(names, 2) if pair in results]
     rows = [
         [
             f"{pair.first} − {pair.second}",
@@ -419,13 +418,12 @@ def pairs(report: Report) -> Grid:
             str(pair.games),
         ]
         for pair in ordered
-        if pair
     ]
-    adjusted = sum(pair is not None and pair.adjusted_p is not None for pair in ordered)
+    adjusted = sum(pair.adjusted_p is not None for pair in ordered)
     others = adjustment_text(adjusted, len(rows))
     title = f"Pairs of players; first ahead{par_text(1 / 2)}"
     headings = ["pair", "rating difference", P, "first ahead, ties half", "games of both"]
-    return _with_p(f"{title}; {others}" if others else title, headings, rows)
+    return _with_p(title, others, headings, rows)
 
 
 def seats(report: Report) -> Grid:

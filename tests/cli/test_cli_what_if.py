@@ -19,9 +19,8 @@ from misbehaving import Misbehaving
 from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
 from arena.cli.play_flags import ModelFlags
-from arena.cli.replay import MODES
-from arena.cli.replay_branch import asked_how
-from arena.cli.replay_flags import (
+from arena.cli.replay import (
+    MODES,
     Call,
     ExportFlags,
     FilmFlags,
@@ -29,6 +28,7 @@ from arena.cli.replay_flags import (
     PageFlags,
     WhatIfFlags,
 )
+from arena.cli.replay_branch import asked_how
 from arena.cli.replay_views import moment_address
 from arena.episodes.branch import position, turns_left
 from arena.episodes.replay import read_replay, verify

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +25,9 @@ from arena.evaluation.benchmark import (
     read_model,
     read_suite,
 )
-from arena.evaluation.records import ANSWERED, RESULTS, GameResult, Interval
+from arena.evaluation.paired import leading_games
+from arena.evaluation.records import ANSWERED, LEGAL_RATE, RESULTS, GameResult, Interval
 from arena.evaluation.report import Report
-from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Results
 from arena.evaluation.store.schema import Experiment
@@ -183,29 +183,19 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
                 f"player {player}"
             )
         results.check_tables()
-        counted = list(_counted(results.games(), aggregator, path))
+        counted = []
+        for result in leading_games(results, game):
+            aggregator.add(result)
+            counted.append(result)
+            # Games that were played at the same time as the last one that counts may follow.
+            if aggregator.enough:
+                break
     if len(counted) < len(found) and not aggregator.enough:
         raise ArenaError(
             f"{path}: {len(counted)} of {len(found)} games were played; arena bench run --resume "
             "plays the others"
         )
     return PlayedTask(task, game, folder / task.id, experiment, counted, aggregator.report())
-
-
-def _counted(
-    results: Iterator[GameResult], aggregator: EvaluationAggregator, path: Path
-) -> Iterator[GameResult]:
-    """Yield and add up the games until the first gap, or until the target is reached.
-
-    Games that were played at the same time as the last one that counts may follow.
-    """
-    for number, result in enumerate(results):
-        if result.slot.number != number or aggregator.enough:
-            return
-        returns = (seat.returns for seat in result.seats)
-        check_returns(aggregator.game, returns, f"{path}, game {number}")
-        aggregator.add(result)
-        yield result
 
 
 def make_card(
@@ -247,7 +237,7 @@ def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
     def total(name: str) -> float:
         return sum(seat.measurements[name].total for seat in seats if name in seat.measurements)
 
-    replies = (seat.measurements.get("legal_rate") for seat in seats)
+    replies = (seat.measurements.get(LEGAL_RATE) for seat in seats)
     names = {name for seat in seats for name in seat.measurements if name.startswith(ANSWERED)}
     has_cost = any("cost" in seat.measurements for seat in seats)
     return CardUsage(
@@ -256,7 +246,7 @@ def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
         completion_tokens=round(total("completion_tokens")),
         cost=round(total("cost"), 6) if has_cost else None,
         replies=round(sum(share.weight for share in replies if share)),
-        legal=round(total("legal_rate")),
+        legal=round(total(LEGAL_RATE)),
         fallbacks=sum(seat.fallbacks for seat in seats),
         fallback_games=sum(not game.no_fallback for game in games),
         answered=tuple(sorted(name.removeprefix(ANSWERED) for name in names)),

@@ -11,12 +11,11 @@ import json
 import math
 import re
 import sys
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -40,30 +39,14 @@ from arena.evaluation.benchmark import (
     SuiteTask,
     card_markdown,
 )
-from arena.evaluation.benchmark.submission import (
-    PlayedTask,
-    Submission,
-    chat_options,
-    make_card,
-)
+from arena.evaluation.benchmark.submission import PlayedTask, Submission, chat_options, make_card
 from arena.evaluation.records import RESULTS, GameResult, SeatResult
 from arena.evaluation.scoring import measure_game
-
-if TYPE_CHECKING:
-    from arena.llm.backend import ModelService
-
+from arena.evaluation.store.schema import Experiment
+from arena.llm.backend import ModelService
 
 GAMES_AHEAD = 8
 """Games per worker that are started before an earlier one is checked."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedGame:
-    """A game that was checked, with its first fault in words."""
-
-    task: str
-    number: int
-    fault: str | None
 
 
 def fingerprint(submission: Submission) -> str:
@@ -82,33 +65,21 @@ def fingerprint(submission: Submission) -> str:
 
 async def check_games(
     submission: Submission, executor: Executor
-) -> AsyncGenerator[CheckedGame, None]:
-    """Check every game that counts on an executor."""
+) -> AsyncGenerator[str | None, None]:
+    """Check every game that counts on an executor; yield its first fault in words, or None."""
 
-    async def check(item: tuple[CheckSetup, GameResult]) -> CheckedGame:
+    async def check(item: tuple[CheckSetup, GameResult]) -> str | None:
         setup, result = item
         work = partial(check_game, setup, result)
-        fault = await executor.run(work, name=f"{setup.task.id}, game {result.slot.number}")
-        return CheckedGame(setup.task.id, result.slot.number, fault)
+        return await executor.run(work, name=f"{setup.task.id}, game {result.slot.number}")
 
-    async for checked in run_jobs(_stored(submission), check, GAMES_AHEAD * executor.workers):
-        yield checked
+    async for fault in run_jobs(_stored(submission), check, GAMES_AHEAD * executor.workers):
+        yield fault
 
 
 def _stored(submission: Submission) -> Iterator[tuple[CheckSetup, GameResult]]:
-    card = submission.card
     for played in submission.tasks:
-        chat = played.experiment.settings.get("models")
-        options = chat if isinstance(chat, dict) else None
-        setup = CheckSetup(
-            played.folder,
-            played.task,
-            card.text_level,
-            options,
-            card.arena,
-            played.experiment.created,
-            card.created,
-        )
+        setup = CheckSetup(played.folder, played.task, played.experiment, submission.card)
         for result in played.results:
             yield setup, result
 
@@ -226,11 +197,8 @@ class CheckSetup:
     folder: Path
     """Folder of the results file."""
     task: SuiteTask
-    text_level: str
-    chat: Mapping[str, JsonValue] | None
-    arena: str
-    begun: datetime
-    ended: datetime
+    experiment: Experiment
+    card: SubmissionCard
 
 
 async def check_game(
@@ -286,47 +254,49 @@ def _file_fault(setup: CheckSetup, result: GameResult) -> str | None:
 
 def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: Game) -> str | None:
     """Return the part of the header that is not the suite's, in words."""
-    limit = game.turn_limit(setup.task.max_turns)
+    limit, card, begun = game.turn_limit(setup.task.max_turns), setup.card, setup.experiment.created
+    chat = setup.experiment.settings.get("models")
     expected: list[tuple[str, object, object]] = [
         ("game", header.game, game.name),
         ("options", header.options, game.options.model_dump(mode="json")),
         ("seed", header.seed, result.slot.seed),
         ("players", header.players, result.slot.specs),
-        ("text level", header.text_level, setup.text_level),
+        ("text level", header.text_level, card.text_level),
         ("turn limit", header.max_turns, limit),
-        ("models", header.models, setup.chat),
+        ("models", header.models, chat if isinstance(chat, dict) else None),
         ("branches", header.branches, ()),
         ("seed of agents", header.agents_seed, None),
-        ("arena", header.arena, setup.arena),
+        ("arena", header.arena, card.arena),
     ]
     for name, found, right in expected:
         if found != right:
             return f"{name} {shorten(repr(found), 80)} instead of {shorten(repr(right), 80)}"
-    if not setup.begun - CLOCK_DIFFERENCE <= header.created <= setup.ended + CLOCK_DIFFERENCE:
+    if not begun - CLOCK_DIFFERENCE <= header.created <= card.created + CLOCK_DIFFERENCE:
         return f"the time {header.created}, which is not between the run's begin and its card"
     return None
 
 
 def result_faults(stored: GameResult, measured: GameResult) -> Iterator[str]:
     """Yield each stored number that the replay contradicts."""
-    for name in ("status", "reason", "turns", "decisions", "scored"):
-        found, right = getattr(stored, name), getattr(measured, name)
-        if found != right:
-            yield f"stored {name} {shorten(repr(found), 60)}, by its replay {right!r}"
+    yield from _differences(stored, measured, ("status", "reason", "turns", "decisions", "scored"))
     for seat, (one, other) in enumerate(zip(stored.seats, measured.seats, strict=True)):
         for fault in _seat_faults(one, other):
             yield f"seat {seat}: {fault}"
 
 
 def _seat_faults(stored: SeatResult, measured: SeatResult) -> Iterator[str]:
-    for name in ("returns", "won", "fallbacks"):
-        found, right = getattr(stored, name), getattr(measured, name)
-        if found != right:
-            yield f"stored {name} {found}, by its replay {right}"
+    yield from _differences(stored, measured, ("returns", "won", "fallbacks"))
     for name in sorted({*stored.measurements, *measured.measurements}):
         one, other = stored.measurements.get(name), measured.measurements.get(name)
         if not _is_close(one, other):
             yield f"stored measure '{shorten(name, 40)}' {one}, by its replay {other}"
+
+
+def _differences(stored: object, measured: object, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        found, right = getattr(stored, name), getattr(measured, name)
+        if found != right:
+            yield f"stored {name} {shorten(repr(found), 60)}, by its replay {right!r}"
 
 
 def _is_close(one: WeightedSum | None, other: WeightedSum | None) -> bool:

@@ -103,42 +103,24 @@ class ConfidenceSequence:
         # Without data no candidate is excluded.
         if not self.n:
             return Estimate(math.nan, self.low, self.high, 0)
-        values = _ValueCounts.of(self._counts)
+        # The distinct observations, scaled to [0, 1]. There are at most CELLS + 1: the cost of a
+        # root does not grow with n.
+        cells = np.flatnonzero(self._counts)
+        values, counts = cells / CELLS, self._counts[cells]
+        # mean = sum(count * value) / n; counts may be fractions, but they add up to n.
+        center = float(values @ counts / counts.sum())
 
         def excess(candidate: float) -> float:
-            # log K(m) + log(1 - level): above 0, the candidate is excluded.
-            return values.log_capital(candidate) - self._target
+            # log K(m) + log(1 - level): above 0, the candidate is excluded. Equal observations have
+            # equal factors: log prod = sum(count * log factor) per bet.
+            return float(_log_mean(counts @ log_factors(values, candidate))) - self._target
 
         # log K is convex with K <= 1 at the sample mean: one root on either side of it.
-        lower, upper = (_root(excess, values.mean, limit) for limit in (0.0, 1.0))
+        lower, upper = (_root(excess, center, limit) for limit in (0.0, 1.0))
         # Back from shares of the range to the units of the observations.
         width = self.high - self.low
-        mean, low, high = (self.low + share * width for share in (values.mean, lower, upper))
+        mean, low, high = (self.low + share * width for share in (center, lower, upper))
         return Estimate(mean, low, high, self.n)
-
-
-@dataclass(frozen=True, slots=True)
-class _ValueCounts:
-    """The distinct observations, scaled to [0, 1], with their counts."""
-
-    values: Floats
-    counts: Floats
-
-    @staticmethod
-    def of(counts: Floats) -> _ValueCounts:
-        # At most CELLS + 1 distinct values: the cost of a root does not grow with n.
-        cells = np.flatnonzero(counts)
-        return _ValueCounts(cells / CELLS, counts[cells])
-
-    @property
-    def mean(self) -> float:
-        # mean = sum(count * value) / n; counts may be fractions, but they add up to n.
-        return float(self.values @ self.counts / self.counts.sum())
-
-    def log_capital(self, candidate: float) -> float:
-        """Return log K(m) for the candidate m."""
-        # Equal observations have equal factors: log prod = sum(count * log factor) per bet.
-        return float(_log_mean(self.counts @ log_factors(self.values, candidate)))
 
 
 def log_factors(values: Floats, candidate: float) -> Floats:
@@ -216,7 +198,8 @@ def controlled_mean(
     """
     # Shapes: results and adjusted (n,), lucks (n, controls).
     results, lucks = np.asarray(y, np.float64), np.asarray(luck, np.float64)
-    if _too_few(results):
+    counts = np.unique(results, return_counts=True)[1]
+    if len(results) < MIN_GAMES or len(results) - counts.max() < FEWEST:
         return None
     adjusted = results - _explained(results, lucks)
     # Each game is a cluster. With 60 games Student's interval alone covers in 93.7 %.
@@ -226,13 +209,6 @@ def controlled_mean(
     # Both variances are divided by the same n, so the choice of n or n - 1 cancels.
     ratio = float(results.var() / adjusted.var()) if adjusted.var() else 1.0
     return ControlledMean(replace(estimate, value=value), ratio)
-
-
-def _too_few(results: Floats) -> bool:
-    if len(results) < MIN_GAMES:
-        return True
-    _, counts = np.unique(results, return_counts=True)
-    return len(results) - int(counts.max()) < FEWEST
 
 
 def _explained(results: Floats, lucks: Floats) -> Floats:

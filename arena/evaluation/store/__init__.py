@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import JsonValue
@@ -64,7 +63,7 @@ from arena.plugins.loader import make_game
 
 BATCH_SIZE = 100
 """Games that are read by one query and are in memory together."""
-NUMBERED = "WHERE number IN (SELECT value FROM json_each(?))"
+NUMBERED = "WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
 """Condition on the number of a game. A list of values in SQL would be limited in length."""
 
 
@@ -141,12 +140,7 @@ class Results:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -306,9 +300,8 @@ class Results:
 
     def _slots(self, chosen: str = "ORDER BY number", values: Sequence[object] = ()) -> list[Slot]:
         rows = SCHEDULE.select(self._database, chosen, values)
-        order = f"{chosen}, seat" if "ORDER" in chosen else f"{chosen} ORDER BY seat"
         places: dict[int, list[str]] = defaultdict(list)
-        for place in PLACES.select(self._database, order, values):
+        for place in PLACES.select(self._database, f"{chosen}, seat", values):
             if place.seat != len(places[place.number]):
                 raise BadRow(f"places: game {place.number} lacks seat {len(places[place.number])}")
             places[place.number].append(place.spec)

@@ -105,10 +105,15 @@ def transaction(
         raise
 
 
+def pragma(database: sqlite3.Connection, name: str) -> int:
+    """Return the number that SQLite's PRAGMA of this name gives."""
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
 def is_empty(database: sqlite3.Connection) -> bool:
     """Check whether the database has no content, e.g. because its creation was killed."""
     try:
-        return bool(database.execute("PRAGMA page_count").fetchone()[0] == 0)
+        return pragma(database, "page_count") == 0
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             return False
@@ -134,10 +139,7 @@ def check_kind(path: Path, database: sqlite3.Connection) -> None:
     """Raise ArenaError unless it is a results file of this version."""
     if is_empty(database):
         raise ArenaError(f"{path} is empty: no run has started in it; delete it and start again")
-    application, version = (
-        database.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("application_id", "user_version")
-    )
+    application, version = pragma(database, "application_id"), pragma(database, "user_version")
     if application != APPLICATION_ID:
         raise ArenaError(
             f"{path} is an SQLite file of another application; name a results file of arena"
@@ -153,9 +155,7 @@ def check_kind(path: Path, database: sqlite3.Connection) -> None:
 
 def _check_length(path: Path, database: sqlite3.Connection) -> None:
     """Raise ArenaError for a truncated file; SQLite would read the missing part as zeros."""
-    pages, size = (
-        database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size")
-    )
+    pages, size = pragma(database, "page_count"), pragma(database, "page_size")
     # A killed run may leave a part of a page; then the log contains the complete page.
     if path.stat().st_size < pages * size and not log_of(path).exists():
         raise damaged(path, "its end is cut off")
@@ -232,13 +232,9 @@ class RunProgress:
 def read_progress(database: sqlite3.Connection) -> RunProgress:
     """Return the counts of an open results file. Raises sqlite3.Error for a damaged one."""
     specs = database.execute("SELECT spec FROM players ORDER BY id LIMIT ?", (MAX_PLAYERS,))
-    return RunProgress(
-        finished=_count(database, "games"),
-        planned=_count(database, "schedule"),
-        looks=_count(database, "looks"),
-        players=tuple(printable(str(spec)) for (spec,) in specs),
+    finished, planned, looks = (
+        int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+        for table in ("games", "schedule", "looks")
     )
-
-
-def _count(database: sqlite3.Connection, table: str) -> int:
-    return int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    players = tuple(printable(str(spec)) for (spec,) in specs)
+    return RunProgress(finished, planned, looks, players)

@@ -12,14 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    FiniteFloat,
-    JsonValue,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, TypeAdapter, ValidationError
 
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError

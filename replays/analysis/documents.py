@@ -41,17 +41,28 @@ class FactJson(TypedDict):
     about: str
 
 
-class GameJson(TypedDict):
-    """Facts of a game that are known before it starts."""
+class GameFactsJson(TypedDict):
+    """Facts of a game that do not depend on who plays it."""
 
     name: str
     title: str
     """One line: game, variant, players."""
     seats: list[str]
     """Name of each seat in the game's texts."""
+    options: dict[str, JsonValue]
+    scene: str | None
+    """Name of the module that draws the table, if the game has one."""
+    has_posterior: bool
+    """The game computes exact posteriors."""
+    has_grid: bool
+    """The posteriors come as a grid of things and places."""
+
+
+class GameJson(GameFactsJson):
+    """Facts of a recorded game that are known before it starts."""
+
     specs: list[str]
     """SPEC of each seat's player."""
-    options: dict[str, JsonValue]
     text_level: str
     created: str
     """ISO 8601."""
@@ -59,12 +70,6 @@ class GameJson(TypedDict):
     """Only if everything is open, because the seed determines the deal."""
     branches: list[BranchJson]
     """Oldest first."""
-    scene: str | None
-    """Name of the module that draws the table, if the game has one."""
-    has_posterior: bool
-    """The game computes exact posteriors."""
-    has_grid: bool
-    """The posteriors come as a grid of things and places."""
     has_rankings: bool
     """The game computes exact values of moves."""
     facts: dict[str, FactJson]
@@ -154,14 +159,19 @@ class PosteriorEntryJson(TypedDict):
     """Probabilities: rows are things, columns places; None if the game has no grid."""
 
 
-class PosteriorJson(TypedDict):
-    """Exact posterior of one seat for the whole game."""
+class PlacementJson(TypedDict):
+    """Names of the rows and columns of a grid; empty for a game without one."""
 
-    player: int
     things: list[str]
     kinds: list[str]
     """Group heading of each thing."""
     places: list[str]
+
+
+class PosteriorJson(PlacementJson):
+    """Exact posterior of one seat for the whole game."""
+
+    player: int
     entries: list[PosteriorEntryJson]
     """Only the positions at which something has changed."""
 

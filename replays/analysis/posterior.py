@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from arena import Knowledge, PlacedKnowledge
-from replays.analysis.documents import BeliefJson, PosteriorEntryJson, PosteriorJson
+from replays.analysis.documents import (
+    BeliefJson,
+    PlacementJson,
+    PosteriorEntryJson,
+    PosteriorJson,
+)
 from replays.analysis.timeline import Timeline
 
 BITS_DECIMALS, PROBABILITY_DECIMALS = 4, 6
@@ -24,47 +29,40 @@ def compute_posterior(timeline: Timeline, player: int) -> PosteriorJson | None:
     knowledge = timeline.game.analysis.knowledge(player)
     if knowledge is None:
         return None
-    posterior: PosteriorJson = {
-        "player": player,
-        "things": [],
-        "kinds": [],
-        "places": [],
-        "entries": [],
-    }
-    if isinstance(knowledge, PlacedKnowledge):
-        placement = knowledge.placement()
-        posterior["things"], posterior["kinds"] = list(placement.things), list(placement.kinds)
-        posterior["places"] = list(placement.places)
     # Position n is after n plies, so position 0 is before the deal.
-    _append_if_changed(posterior["entries"], knowledge, 0)
+    entries = [posterior_entry(knowledge, 0)]
+    placement = placement_json(knowledge)
     for ply in range(timeline.last_position):
         events = timeline.events_seen_by(player, ply)
         for event in events:
             knowledge.update(event)
         # Only events that the seat witnesses can change its posterior.
-        if events:
-            _append_if_changed(posterior["entries"], knowledge, ply + 1)
-    return posterior
+        entry = posterior_entry(knowledge, ply + 1, entries[-1]) if events else entries[-1]
+        if entry is not entries[-1]:
+            entries.append(entry)
+    return {"player": player, **placement, "entries": entries}
 
 
-def _append_if_changed(
-    entries: list[PosteriorEntryJson], knowledge: Knowledge, position: int
-) -> None:
-    bits, grid = _bits(knowledge), _grid(knowledge)
-    if not entries or (entries[-1]["bits"], entries[-1]["grid"]) != (bits, grid):
-        # Counting worlds is slow, so it is done for new entries only.
-        worlds = str(knowledge.world_count())
-        entries.append({"position": position, "bits": bits, "worlds": worlds, "grid": grid})
+def posterior_entry(
+    knowledge: Knowledge, position: int, before: PosteriorEntryJson | None = None
+) -> PosteriorEntryJson:
+    """Return the exact knowledge at a position; `before` itself if it is still valid."""
+    # A sum of floats may be slightly negative and round to -0.0; adding 0.0 makes it 0.0.
+    bits = round(knowledge.entropy(), BITS_DECIMALS) + 0.0
+    grid = _grid(knowledge)
+    # Counting worlds is slow, so it is done for new entries only.
+    if before is not None and (before["bits"], before["grid"]) == (bits, grid):
+        return before
+    worlds = str(knowledge.world_count())
+    return {"position": position, "bits": bits, "worlds": worlds, "grid": grid}
 
 
-def posterior_entry(knowledge: Knowledge, position: int) -> PosteriorEntryJson:
-    """Return the exact knowledge at a position."""
-    return {
-        "position": position,
-        "bits": _bits(knowledge),
-        "worlds": str(knowledge.world_count()),
-        "grid": _grid(knowledge),
-    }
+def placement_json(knowledge: Knowledge) -> PlacementJson:
+    """Return the names of the rows and columns of the grid."""
+    if not isinstance(knowledge, PlacedKnowledge):
+        return {"things": [], "kinds": [], "places": []}
+    names = knowledge.placement()
+    return {"things": list(names.things), "kinds": list(names.kinds), "places": list(names.places)}
 
 
 def _grid(knowledge: Knowledge) -> list[list[float]] | None:
@@ -72,11 +70,6 @@ def _grid(knowledge: Knowledge) -> list[list[float]] | None:
         return None
     rows = knowledge.placement().probabilities
     return [[round(p, PROBABILITY_DECIMALS) for p in row] for row in rows]
-
-
-def _bits(knowledge: Knowledge) -> float:
-    # A sum of floats may be slightly negative and round to -0.0; adding 0.0 makes it 0.0.
-    return round(knowledge.entropy(), BITS_DECIMALS) + 0.0
 
 
 def entry_at(posterior: PosteriorJson, position: int) -> PosteriorEntryJson:

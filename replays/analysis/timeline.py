@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from arena.core.analysis import Appraiser
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
+    GameFactsJson,
     GameJson,
     OutcomeJson,
     PlyJson,
@@ -140,36 +141,39 @@ def timeline_json(
 
 def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
     header, game = timeline.replay.header, timeline.game
-    # All seats have the same kind of knowledge, so seat 0 represents them.
-    knowledge = game.analysis.knowledge(0)
     document: GameJson = {
-        "name": game.name,
-        "title": game_title(game),
-        "seats": list(game.seat_names),
+        **game_facts(game),
         "specs": list(header.players),
-        "options": game.options.model_dump(mode="json"),
         "text_level": header.text_level,
         "created": header.created.isoformat(),
         "branches": _branches_json(timeline, seat),
-        "scene": scene_name(game),
-        "has_posterior": knowledge is not None,
-        "has_grid": isinstance(knowledge, PlacedKnowledge),
         "has_rankings": ranks_moves(game),
         "facts": {
             name: {"unit": fact.unit, "about": fact.about}
             for name, fact in game.analysis.facts.items()
         },
+        "seed": header.seed,
     }
-    if seat is None:
+    if seat is not None:
         # The seed determines the deal, so a seat must not get it.
-        document["seed"] = header.seed
+        del document["seed"]
     return document
 
 
-def game_title(game: Game) -> str:
-    """Return the title of a page about a game: "cluedo · classic · 4 players"."""
+def game_facts(game: Game) -> GameFactsJson:
+    """Return what a page shows of any game. Its title: "cluedo · classic · 4 players"."""
     variant, players = getattr(game.options, "variant", None), f"{game.num_players} players"
-    return " · ".join(filter(None, (game.name.replace("_", " "), variant, players)))
+    # All seats have the same kind of knowledge, so seat 0 represents them.
+    knowledge = game.analysis.knowledge(0)
+    return {
+        "name": game.name,
+        "title": " · ".join(filter(None, (game.name.replace("_", " "), variant, players))),
+        "seats": list(game.seat_names),
+        "options": game.options.model_dump(mode="json"),
+        "scene": scene_name(game),
+        "has_posterior": knowledge is not None,
+        "has_grid": isinstance(knowledge, PlacedKnowledge),
+    }
 
 
 def _branches_json(timeline: Timeline, seat: int | None) -> list[BranchJson]:
@@ -179,9 +183,8 @@ def _branches_json(timeline: Timeline, seat: int | None) -> list[BranchJson]:
     """
     documents: list[BranchJson] = []
     for branch in timeline.replay.header.branches:
-        parent = branch.parent if seat is None else ""
         document: BranchJson = {
-            "parent": parent,
+            "parent": branch.parent if seat is None else "",
             "ply": branch.ply,
             "players": list(branch.players),
         }
@@ -268,31 +271,21 @@ def ranks_moves(game: Game) -> bool:
 
 def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
     """Return the scene of each position; None means unchanged."""
-    by_ply = [timeline.events_seen_by(seat, ply) for ply in range(timeline.last_position)]
-    draw = _drawing_of(timeline.game, seat)
-    last = draw(())
+    name = scene_name(timeline.game)
+    if name is None:
+        return [None] * (timeline.last_position + 1)
+    scene = scene_factory(name)(timeline.game, seat)
+    last: SceneJson = scene.to_json()
     scenes = [last]
-    for events in by_ply:
+    for ply in range(timeline.last_position):
+        events = timeline.events_seen_by(seat, ply)
+        for event in events:
+            scene.update(event)
         # Only witnessed events change a scene.
-        current = draw(events) if events else last
+        current = scene.to_json() if events else last
         scenes.append(None if current == last else current)
         last = current
     return scenes
-
-
-def _drawing_of(game: Game, seat: int | None) -> Callable[[Sequence[Event]], SceneJson]:
-    """Return a function that takes the next events and draws the position after them."""
-    name = scene_name(game)
-    if name is None:
-        return lambda _events: None
-    scene = scene_factory(name)(game, seat)
-
-    def draw_scene(events: Sequence[Event]) -> SceneJson:
-        for event in events:
-            scene.update(event)
-        return scene.to_json()
-
-    return draw_scene
 
 
 def _scenes_from(scenes: Sequence[SceneJson], first: int) -> list[SceneJson]:

@@ -8,8 +8,9 @@ else; a film through the eyes of one seat is made from what that seat could know
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from arena.core.errors import UsageError
 from arena.episodes.record import DecisionLine
@@ -17,6 +18,9 @@ from arena.episodes.replay import Replay
 
 FilmFormat = Literal["gif", "mp4"]
 SIZES: dict[FilmFormat, str] = {"mp4": "1280x720", "gif": "800x450"}
+
+FrameSink = Callable[[bytes], object]
+"""Function that takes the next frame, a PNG. Raises OSError if it cannot be written."""
 
 MIN_SIDE, MAX_SIDE = 240, 3840
 """Pixels of a side of the frame."""
@@ -120,11 +124,3 @@ class FilmOptions:
     def durations(self) -> list[float]:
         """Seconds of each frame."""
         return [self.seconds] * (len(self.positions) - 1) + [max(self.seconds, LAST_SECONDS)]
-
-
-class FrameSink(Protocol):
-    """Takes the frames of a film in their order."""
-
-    def add(self, picture: bytes) -> None:
-        """Take the next frame, a PNG. Raises ArenaError or OSError if it cannot be written."""
-        ...

@@ -33,28 +33,17 @@ FRAME_RATE = 10
 """Frames of the file per second: programs that play films expect more than one."""
 
 
-class GifSink:
-    """Frames that are kept until the last one, since all share their colours."""
-
-    def __init__(self) -> None:
-        self.pictures: list[bytes] = []
-
-    def add(self, picture: bytes) -> None:
-        """Take the next frame."""
-        self.pictures.append(picture)
-
-
 @contextmanager
 def gif_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
     """Encode the frames, which repeat without end, when the context ends without an error."""
-    sink = GifSink()
-    yield sink
+    # Frames are kept until the last one, since all share their colours.
+    pictures: list[bytes] = []
+    yield pictures.append
     from PIL import Image
 
-    palette, no_dither = _shared_palette(sink.pictures), Image.Dither.NONE
+    palette, no_dither = _shared_palette(pictures), Image.Dither.NONE
     frames = (
-        _open(picture, options).quantize(palette=palette, dither=no_dither)
-        for picture in sink.pictures
+        _open(picture, options).quantize(palette=palette, dither=no_dither) for picture in pictures
     )
     next(frames).save(
         file,
@@ -114,26 +103,9 @@ def choose_colors(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(chosen)
 
 
-class Mp4Sink:
-    """Frames for ffmpeg, which reads them while they are made."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
-        self._pipe = process.stdin
-
-    def add(self, picture: bytes) -> None:
-        """Take the next frame."""
-        self._pipe.write(picture)
-
-    def close(self) -> None:
-        """Close the pipe; ffmpeg has ended."""
-        with suppress(BrokenPipeError):
-            self._pipe.close()
-
-
 @contextmanager
 def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
-    """Encode the frames; the file is complete when the context ends without an error.
+    """Encode the frames while they are made; the file is complete when the context has ended.
 
     Raises:
         ArenaError: ffmpeg does not start or fails.
@@ -146,10 +118,10 @@ def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
             # Ctrl-C is for this process, which then ends the other one.
             start_new_session=True,
         )
+        assert process.stdin is not None
         ended_early = False
-        sink = Mp4Sink(process)
         try:
-            yield sink
+            yield process.stdin.write
             process.communicate()
         except BrokenPipeError:
             process.wait()
@@ -157,7 +129,8 @@ def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
         finally:
             process.kill()
             process.wait()
-            sink.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
         if process.returncode or ended_early:
             errors.seek(0)
             message = " ".join(errors.read().decode(errors="replace").split()) or "no message"

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from replays.film import FilmFormat, FilmOptions
 from replays.film.write import PACKAGES, write_film
-from replays.web.exchange import ReplayForm, finished_replay, read_form, served_name
+from replays.web.exchange import ReplayForm, finished_replay, read_form
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import ReplayDirectory
 
@@ -67,16 +67,16 @@ class FilmApi:
             raise HttpError(503, "the server stops")
 
     def _film(self, wanted: FilmRequest) -> Response:
-        file, replay = finished_replay(self._directory, wanted.path, wanted.key)
-        if wanted.seat is not None and wanted.seat >= len(replay.header.players):
-            raise HttpError(404, f"this game has no seat {wanted.seat}")
-        if not self._is_filming.acquire(blocking=False):
-            raise HttpError(409, "another film is being made: wait until it is done")
-        try:
-            with served_name(file), TemporaryDirectory() as folder:
-                out = Path(folder) / "film"
+        with finished_replay(self._directory, wanted) as replay:
+            if wanted.seat is not None and wanted.seat >= len(replay.header.players):
+                raise HttpError(404, f"this game has no seat {wanted.seat}")
+            if not self._is_filming.acquire(blocking=False):
+                raise HttpError(409, "another film is being made: wait until it is done")
+            try:
                 options = FilmOptions.of(replay, wanted.format, dark=wanted.dark)
-                write_film(replay, wanted.seat, wanted.format, options, out, self._check)
-                return Response(out.read_bytes(), media_type=MEDIA_TYPES[wanted.format])
-        finally:
-            self._is_filming.release()
+                with TemporaryDirectory() as folder:
+                    out = Path(folder) / "film"
+                    write_film(replay, wanted.seat, wanted.format, options, out, self._check)
+                    return Response(out.read_bytes(), media_type=MEDIA_TYPES[wanted.format])
+            finally:
+                self._is_filming.release()

@@ -42,22 +42,8 @@ def installed_chromium() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-class FilmedPage:
-    """An open page, which shows one position after the other."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-
-    def picture(self, position: int) -> bytes:
-        """Return a PNG of a position, once the page says that it has drawn it."""
-        shown = self._page.evaluate("async (at) => (await film).show(at)", position)
-        if shown != position:
-            raise ArenaError(f"the page shows position {shown} instead of {position}")
-        return self._page.screenshot(animations="disabled")
-
-
 @contextmanager
-def open_page(html: str, options: FilmOptions) -> Iterator[FilmedPage]:
+def open_page(html: str, options: FilmOptions) -> Iterator[Page]:
     """Open the page in a browser without a window and prepare it for the film.
 
     Raises:
@@ -75,7 +61,7 @@ def open_page(html: str, options: FilmOptions) -> Iterator[FilmedPage]:
                     "async ([first, last]) => (await film).fit(first, last)",
                     [options.first, options.last],
                 )
-                yield FilmedPage(page)
+                yield page
             finally:
                 with suppress(Error):  # After a crash there is nothing to close.
                     browser.close()
@@ -129,6 +115,14 @@ def _open(browser: Browser, html: str, options: FilmOptions) -> Page:
     page = context.new_page()
     page.goto(ADDRESS)
     return page
+
+
+def take_picture(page: Page, position: int) -> bytes:
+    """Return a PNG of a position, once the page says that it has drawn it."""
+    shown = page.evaluate("async (at) => (await film).show(at)", position)
+    if shown != position:
+        raise ArenaError(f"the page shows position {shown} instead of {position}")
+    return page.screenshot(animations="disabled")
 
 
 def _first_line(error: Exception) -> str:
@@ -195,10 +189,10 @@ def write_film(
     # The file comes first: an error about it must not come after minutes of work.
     with (
         open_draft(out) as file,
-        open_page(film_page(replay, seat), options) as filmed,
-        SINKS[film_format](file, options) as sink,
+        open_page(film_page(replay, seat), options) as page,
+        SINKS[film_format](file, options) as take_frame,
     ):
         for done, position in enumerate(options.positions, start=1):
-            sink.add(filmed.picture(position))
+            take_frame(take_picture(page, position))
             on_progress(done, total)
     return FilmResult(out, total, sum(options.durations), out.stat().st_size)

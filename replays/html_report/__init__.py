@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arena.core.errors import ArenaError
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
@@ -26,6 +27,20 @@ def write_html(report: Report, path: Path) -> None:
         ArenaError: If the file cannot be written.
     """
     require_report_packages()
-    from replays.html_report.page import render, write_document
+    from replays.html_report.page import render
 
     write_document(render(report), path)
+
+
+def write_document(page: str, path: Path) -> None:
+    """Write the file. A reader meanwhile sees the old file or the new one, complete.
+
+    Raises ArenaError if it cannot be written.
+    """
+    # Here because `arena report` loads this module also when it writes no file.
+    from arena.episodes.files import write_whole
+
+    try:
+        write_whole(path, page)
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error

@@ -6,15 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from arena.core.analysis import Measure
-from arena.core.errors import ArenaError
 from arena.core.text import decimal, pluralize, printable, shorten
-from arena.episodes.files import write_whole
 from arena.evaluation import formatting
 from arena.evaluation.formatting import options_in_words, par_text
 from arena.evaluation.records import Interval
@@ -33,6 +30,7 @@ from replays.html_report.charts import (
 )
 
 REPORTS = "replays.html_report"
+POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
 the other points."""
@@ -40,14 +38,19 @@ KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis
 ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
 
 
-def environment(package: str = REPORTS) -> Environment:
+def environment(package: str = REPORTS, sheets: Sequence[str] = ()) -> Environment:
     """Return an environment for the templates of a package and of this one.
 
     Every text that a page shows is escaped, and control characters, which HTML does not allow and
     which may change the reading direction, are replaced.
+
+    Args:
+        package: The package.
+        sheets: Style sheets that follow that of all reports.
     """
+    loader = ChoiceLoader([PackageLoader(name, ".") for name in (package, REPORTS)])
     page = Environment(
-        loader=ChoiceLoader([PackageLoader(name, ".") for name in (package, REPORTS)]),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -66,6 +69,9 @@ def environment(package: str = REPORTS) -> Environment:
         "percent_range": formatting.percent_range,
         "shorten": shorten,
     }
+    style = "".join(loader.get_source(page, sheet)[0] for sheet in ("page.css", *sheets))
+    # Unix line ends: a browser hashes the text in this form.
+    page.globals |= {"policy": POLICY, "style": Markup(style.replace("\r\n", "\n"))}
     return page
 
 
@@ -73,25 +79,13 @@ def _printable(value: object) -> object:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def write_document(page: str, path: Path) -> None:
-    """Write the file. A reader meanwhile sees the old file or the new one, complete.
-
-    Raises ArenaError if it cannot be written.
-    """
-    try:
-        write_whole(path, page)
-    except OSError as error:
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
-
-
 @dataclass(frozen=True, slots=True)
 class SeriesChart:
-    """One line chart. Its table has all players, the chart the best ones."""
+    """One line chart. Its table has all players, the chart as many as there are marks."""
 
     key: str
     measure: Measure
     chart: Markup
-    drawn: Sequence[PlayerReport]
     players: Sequence[PlayerReport]
     turns: Sequence[int]
 
@@ -101,7 +95,6 @@ class CalibrationChart:
     """The chart of stated against exact probabilities."""
 
     chart: Markup
-    drawn: Sequence[PlayerReport]
     players: Sequence[PlayerReport]
 
 
@@ -145,7 +138,7 @@ def render(report: Report) -> str:
             series=_series_charts(report, ranked),
             calibration=_calibration_chart(ranked),
             adjustment=_adjustment(report),
-            pairs_adjustment=_pairs_adjustment(report),
+            pairs_adjustment=pairs_adjustment(report.pairs),
             matrix=matrix_of(report.pairs, [player.player for player in ranked]),
             seats=_seats_chart(report),
             other_estimates=list(other_estimates(report)),
@@ -171,10 +164,10 @@ def _adjustment(report: Report) -> str:
     return adjustment_text(len(paired.adjusted_p), len(paired.measures)) if paired else ""
 
 
-def _pairs_adjustment(report: Report) -> str:
+def pairs_adjustment(pairs: Sequence[PairResult]) -> str:
     """Return how the p-values of pairs are adjusted; both orders of a pair are one comparison."""
-    pairs = {frozenset((p.first, p.second)): p.adjusted_p is not None for p in report.pairs}
-    return adjustment_text(sum(pairs.values()), len(pairs))
+    adjusted = {frozenset((p.first, p.second)): p.adjusted_p is not None for p in pairs}
+    return adjustment_text(sum(adjusted.values()), len(adjusted))
 
 
 def report_title(report: Report) -> str:
@@ -243,9 +236,8 @@ def _series_charts(report: Report, ranked: Sequence[PlayerReport]) -> list[Serie
         measure = known.get(name, Measure(name, name, "", None, ""))
         lines = [player.line(name) for player in players]
         turns = sorted({turn for line in lines for turn in line})
-        drawn = players[: len(MARKS)]
         chart = _turn_chart(measure, lines[: len(MARKS)])
-        charts.append(SeriesChart(name, measure, chart, drawn, players, turns))
+        charts.append(SeriesChart(name, measure, chart, players, turns))
     return charts
 
 
@@ -285,9 +277,7 @@ def _calibration_chart(ranked: Sequence[PlayerReport]) -> CalibrationChart | Non
     ]
     label = "Stated probability against the exact posterior; numbers in the table below"
     x, y = (ChartAxis(title, -0.03, 1.03) for title in ("stated probability", "exact posterior"))
-    return CalibrationChart(
-        line_chart(label, series, x, y, height=300, diagonal=True), drawn, players
-    )
+    return CalibrationChart(line_chart(label, series, x, y, height=300, diagonal=True), players)
 
 
 def matrix_of(pairs: Sequence[PairResult], ranked: Sequence[str]) -> PairMatrix | None:

@@ -11,6 +11,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from arena.evaluation.formatting import options_in_words, par_text
+from replays.html_report import write_document
 from replays.html_report.charts import (
     SMALL,
     ChartAxis,
@@ -24,7 +25,7 @@ from replays.html_report.charts import (
     points_tick,
     thinned,
 )
-from replays.html_report.page import environment, write_document
+from replays.html_report.page import environment
 from replays.html_report.transcripts import transcript_pairs
 from trainers.config.config import TrainConfig
 from trainers.runs import figures, sentences
@@ -72,10 +73,8 @@ def write_training_report(run: TrainingRun, path: Path) -> None:
 
 def render(run: TrainingRun) -> str:
     """Return the report as HTML."""
-    # A repeated step has two records; the later one counts.
-    records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
-    run = replace(run, records=records)
-    config, steps = run.config or TrainConfig(), played(records)
+    run = with_latest_records(run)
+    config, steps = run.config or TrainConfig(), played(run.records)
     # ceil(steps / MAX_ROWS).
     every = -(-len(steps) // MAX_ROWS) or 1
     settings = settings_of(config)
@@ -107,9 +106,15 @@ def render(run: TrainingRun) -> str:
     )
 
 
+def with_latest_records(run: TrainingRun) -> TrainingRun:
+    """Return the run with one record for each step: of a repeated step the later one counts."""
+    records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
+    return replace(run, records=records)
+
+
 @cache
 def _environment() -> Environment:
-    page = environment()
+    page = environment(sheets=["training.css"])
     page.globals |= {
         "checkpoint_name": sentences.checkpoint_name,
         "finite": finite,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -20,7 +17,6 @@ from arena.evaluation.formatting import amount, options_in_words
 from arena.evaluation.paired import games_needed_for_rates
 from arena.evaluation.records import CountRange, Interval
 from arena.evaluation.statistics import rate
-from arena.evaluation.verdict import adjustment_text
 from replays.html_report.charts import (
     MARKS,
     ChartAxis,
@@ -30,7 +26,8 @@ from replays.html_report.charts import (
     line_chart,
     percent_tick,
 )
-from replays.html_report.page import PairMatrix, environment, matrix_of
+from replays.html_report.page import environment, matrix_of, pairs_adjustment
+from replays.web.page_files import digest
 
 STUDY_GAMES, STUDY_SOLVED = 18, 4
 """Games, and those that a correct accusation ended, in the one published study of language models
@@ -105,12 +102,8 @@ def rate_claims() -> list[RateClaim]:
     ]
 
 
-def paired_claims(standings: Standings) -> list[PairedClaim]:
-    """Return the pairs of games that each measured difference to the baseline needs."""
-    return list(_paired_claims(standings))
-
-
-def _paired_claims(standings: Standings) -> Iterator[PairedClaim]:
+def paired_claims(standings: Standings) -> Iterator[PairedClaim]:
+    """Yield the pairs of games that each measured difference to the baseline needs."""
     for entry in standings.entries:
         for played in entry.submission.tasks:
             comparison = played.report.comparison
@@ -253,9 +246,6 @@ class EntryLinks:
 def index_page(standings: Standings, links: Sequence[EntryLinks]) -> str:
     """Return the first page."""
     labels = [entry.label for entry in standings.entries]
-    charts = skill_charts(standings)
-    pairs = {frozenset((p.first, p.second)): p.adjusted_p is not None for p in standings.pairs}
-    matrix: PairMatrix | None = matrix_of(standings.pairs, labels)
     return _page(
         "index.html.jinja",
         standings,
@@ -264,10 +254,10 @@ def index_page(standings: Standings, links: Sequence[EntryLinks]) -> str:
         links=links,
         marks=MARKS,
         ratings=rating_chart(standings),
-        skill_charts=charts,
+        skill_charts=skill_charts(standings),
         costs=cost_chart(standings),
-        matrix=matrix,
-        adjustment=adjustment_text(sum(pairs.values()), len(pairs)),
+        matrix=matrix_of(standings.pairs, labels),
+        adjustment=pairs_adjustment(standings.pairs),
     )
 
 
@@ -284,7 +274,7 @@ def method_page(standings: Standings) -> str:
         title="Method",
         study=published_study(),
         claims=rate_claims(),
-        paired=paired_claims(standings),
+        paired=list(paired_claims(standings)),
         options=[", ".join(options_in_words(task.options)) for task in standings.suite.tasks],
     )
 
@@ -315,29 +305,17 @@ def _headline(standings: Standings) -> list[Markup]:
 
 
 def _page(template: str, standings: Standings, **fields: object) -> str:
-    environment_ = _environment()
-    style = str(environment_.globals["style"])
-    return environment_.get_template(template).render(
-        standings=standings,
-        suite=standings.suite,
-        policy=_policy(style),
-        unproven=UNPROVEN,
-        **fields,
+    return (
+        _environment()
+        .get_template(template)
+        .render(standings=standings, suite=standings.suite, unproven=UNPROVEN, **fields)
     )
 
 
 @cache
 def _environment() -> Environment:
-    page = environment("replays.leaderboard")
-    folder = Path(__file__).parent
-    sheets = (folder.parent / "html_report" / "page.css", folder / "site.css")
-    # Unix line ends: a browser hashes the text in this form.
-    text = "".join(sheet.read_text(encoding="utf-8").replace("\r\n", "\n") for sheet in sheets)
-    page.globals["style"] = Markup(text)
+    page = environment("replays.leaderboard", ["site.css"])
+    # A policy that allows this style sheet and nothing else.
+    allowed = f"default-src 'none'; style-src 'sha256-{digest(str(page.globals['style']))}'"
+    page.globals["policy"] = f"{allowed}; base-uri 'none'; form-action 'none'"
     return page
-
-
-def _policy(style: str) -> str:
-    """Return a policy that allows this style sheet and nothing else."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

@@ -22,8 +22,8 @@ from arena.evaluation.benchmark.standings import (
 from arena.evaluation.benchmark.submission import PlayedTask, Submission
 from arena.evaluation.benchmark.verification import replay_name
 from arena.evaluation.report import Report
+from replays.html_report import write_document
 from replays.html_report.page import render as render_report
-from replays.html_report.page import write_document
 from replays.leaderboard.pages import (
     EntryLinks,
     GameLink,

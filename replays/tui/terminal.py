@@ -14,10 +14,11 @@ from pydantic import JsonValue
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from arena import ArenaError, Game, Header, Outcome, Ply, Replay, State
+from arena import Game, Header, Outcome, Ply, Replay, State
 from arena.agents.display import ending
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import players_at
+from replays.html_report import write_document
 from replays.tui.frame import (
     EntropyTracker,
     Size,
@@ -119,10 +120,7 @@ def save_svg(replay: Replay, ply: int | None, seat: int | None, file: Path) -> N
     console.print(_draw_position(replay, position, seat, SVG_SIZE))
     # Remove rich's web fonts: the picture must not contact another host when it is opened.
     svg = re.sub(r"@font-face\s*\{.*?\}", "", console.export_svg(title="arena replay"), flags=re.S)
-    try:
-        file.write_text(svg, encoding="utf-8")
-    except OSError as error:
-        raise ArenaError(f"cannot write {file}: {error.strerror}") from error
+    write_document(svg, file)
     print(f"Picture: {file}")
 
 

@@ -146,14 +146,9 @@ def viewer_parts(directory: ReplayDirectory, can_play: bool = False) -> list[Web
     return [*parts, HomeApi(directory, listing)] if directory.single_file is None else parts
 
 
-def make_app(directory: ReplayDirectory, parts: Sequence[WebPart] = ()) -> ASGIApp:
-    """Return the application for one folder, or one replay.
-
-    Args:
-        directory: The files that are served.
-        parts: Further parts, whose routes come after those of `viewer_parts`.
-    """
-    return compose([*viewer_parts(directory), *parts])
+def make_app(directory: ReplayDirectory) -> ASGIApp:
+    """Return the application for one folder, or one replay."""
+    return compose(viewer_parts(directory))
 
 
 def compose(

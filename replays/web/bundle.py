@@ -9,7 +9,6 @@ of the content, so no text of a replay can hold it.
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -19,7 +18,6 @@ from typing import Literal, TypedDict
 from rich.console import Console
 
 from arena.core.errors import ArenaError, UsageError
-from arena.episodes.files import write_whole
 from arena.episodes.replay import Replay
 from replays.analysis.documents import (
     CommentJson,
@@ -30,7 +28,8 @@ from replays.analysis.documents import (
     TimelineJson,
 )
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.web.page_files import INDEX, encode, encode_for_html, page_files, scene_file
+from replays.html_report import write_document
+from replays.web.page_files import INDEX, digest, encode, encode_for_html, page_files, scene_file
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
 """Limit for all decisions: a chat's prompts are repeated with each of them."""
@@ -84,10 +83,7 @@ def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
     with console.status(f"Analysing {replay.path} …") if console.is_terminal else nullcontext():
         data = collect_documents(replay, seat)
     page = render(data, data["scene"])
-    try:
-        write_whole(out, page)
-    except OSError as error:
-        raise ArenaError(f"cannot write {out}: {error.strerror}") from error
+    write_document(page, out)
     print(f"Page: {out} ({len(page) / 2**20:.1f} MiB); open it in any browser")
 
 
@@ -162,9 +158,9 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
         UsageError: No scene has this name.
     """
     files = page_files()
-    page = _read(index, files).replace("\r\n", "\n")
+    page = _read(index, files)
     styles: list[str] = []
-    nonce = _digest(encode(data) + page)
+    nonce = digest(encode(data) + page)
 
     def inline_style(match: re.Match[str]) -> str:
         if match[1] == HOME_STYLE:
@@ -191,7 +187,7 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
         raise ArenaError(f"{index} cannot be inlined: {reference and reference[0]}")
     # Scripts come last, because the embedded data may contain text that looks like a reference.
     page = SCRIPT.sub(inline_script, page)
-    hashes = " ".join(f"'sha256-{_digest(style)}'" for style in styles)
+    hashes = " ".join(f"'sha256-{digest(style)}'" for style in styles)
     policy = (
         f"default-src 'none'; script-src 'nonce-{nonce}'; "
         f"style-src {hashes}; img-src data:; base-uri 'none'; form-action 'none'"
@@ -201,13 +197,8 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
     return page.replace(HEAD, f"{HEAD}{meta}\n", 1)
 
 
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def _style(name: str, files: dict[str, Path]) -> str:
-    """Return the style sheet with Unix line ends: a browser hashes the text in this form."""
-    text = _read(name, files).replace("\r\n", "\n")
+    text = _read(name, files)
     if match := CSS_REFERENCE.search(text) or re.search("</style", text, re.IGNORECASE):
         raise ArenaError(f"{name} cannot be inlined: {match[0]}")
     return text
@@ -240,6 +231,7 @@ def _data_address(module: str) -> str:
 
 
 def _read(name: str, files: dict[str, Path]) -> str:
+    """Return a file with Unix line ends: a browser hashes the text of a style in this form."""
     if name not in files:
         raise ArenaError(f"the page has no file {name}")
     try:

@@ -51,6 +51,14 @@ def number(request: Request, name: str) -> int | None:
     return int(text)
 
 
+def required_number(request: Request, name: str, meaning: str) -> int:
+    """Return a query parameter as `number` does. Raises HttpError also if it is missing."""
+    value = number(request, name)
+    if value is None:
+        raise HttpError(400, f"{name}= is missing: {meaning}")
+    return value
+
+
 def json_response(request: Request, document: object, tagged: bool = False) -> Response:
     """Return a document, compressed in the thread of the endpoint.
 
@@ -90,15 +98,14 @@ class ReplayForm(BaseModel):
     """Names the replay instead of `path`, in the perspective of a seat."""
 
 
-def finished_replay(
-    directory: ReplayDirectory, path: str | None, key: str | None
-) -> tuple[ServedFile, Replay]:
-    """Return a finished replay. Raises HttpError."""
-    file = directory.find(path or "") if key is None else directory.find_key(key)
+@contextmanager
+def finished_replay(directory: ReplayDirectory, wanted: ReplayForm) -> Iterator[Replay]:
+    """Read a finished replay; errors within the context have its served name. Raises HttpError."""
+    file = directory.find_by(wanted.path, wanted.key)
     if file.is_running():  # Its hands must stay secret.
         raise HttpError(403, "this game is not over")
     with served_name(file):
-        return file, read_replay(file.path)
+        yield read_replay(file.path)
 
 
 @contextmanager

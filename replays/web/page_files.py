@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 
@@ -14,7 +16,6 @@ CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
 }
 
 
@@ -26,6 +27,11 @@ def page_files() -> dict[str, Path]:
 def scene_file(name: str) -> Path:
     """Return the ES module of a scene. Raises UsageError for an unknown name."""
     return Path(scene_factory(name).module)
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 digest of a text, as a Content-Security-Policy writes it."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def encode(document: object) -> str:

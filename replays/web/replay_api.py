@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
 
 from starlette.requests import Request
@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 from replays.analysis.documents import CommentJson, ListedReplayJson, ReplayListJson
-from replays.web.exchange import json_response, number, parameter
+from replays.web.exchange import json_response, number, parameter, required_number
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
 from replays.web.page_files import encode
@@ -103,7 +103,7 @@ class GameIndex:
         self._players: list[str] = []
         self._texts: dict[int, str] = {}
         """By the identity of a row, which stays the same while its file does."""
-        self._answers: OrderedDict[GameQuery, list[ListedReplayJson]] = OrderedDict()
+        self._find = lru_cache(MAX_CACHED)(self._search)
         self._lock = Lock()
 
     def select(
@@ -119,12 +119,7 @@ class GameIndex:
         with self._lock:
             if number != self._number:
                 self._update(number, rows)
-            answer = self._answers.get(query)
-            if answer is None:
-                answer = self._answers[query] = self._find(query)
-                if len(self._answers) > MAX_CACHED:
-                    self._answers.popitem(last=False)
-            return answer, self._players
+            return self._find(query), self._players
 
     def _update(self, number: int, rows: Sequence[ListedReplayJson]) -> None:
         texts = self._texts
@@ -132,11 +127,10 @@ class GameIndex:
         # The old rows are kept until here, so that no identity is used a second time.
         self._number, self._rows = number, rows
         self._players = sorted({spec for row in rows for spec in row["players"]})[:MAX_PLAYERS]
-        self._answers.clear()
+        self._find.cache_clear()
 
-    def _find(self, query: GameQuery) -> list[ListedReplayJson]:
-        words = query.text.lower().split()
-        texts = self._texts
+    def _search(self, query: GameQuery) -> list[ListedReplayJson]:
+        words, texts = query.text.lower().split(), self._texts
         found = [
             row
             for row in self._rows
@@ -256,18 +250,16 @@ class ReplayApi:
     def decision(self, request: Request) -> Response:
         """Return one decision."""
         replay = self._open(request)
-        seat, ply = _seat(request, replay), number(request, "ply")
-        if ply is None:
-            raise HttpError(400, "ply= is missing: the number of the decision")
+        seat = _seat(request, replay)
+        ply = required_number(request, "ply", "the number of the decision")
         with replay.lock:
             return json_response(request, replay.analysis.decision(ply, seat))
 
     def moves(self, request: Request) -> Response:
         """Return the values of the moves at a position, for the player who moved there."""
         replay = self._open(request)
-        seat, position = _seat(request, replay), number(request, "position")
-        if position is None:
-            raise HttpError(400, "position= is missing: the number of the position")
+        seat = _seat(request, replay)
+        position = required_number(request, "position", "the number of the position")
         # Not under the lock: this may take seconds, and other requests must not wait for it.
         return json_response(request, replay.analysis.moves(position, seat))
 
@@ -285,10 +277,7 @@ class ReplayApi:
             raise HttpError(error.status, message) from None
 
     def _file(self, request: Request) -> ServedFile:
-        key = parameter(request, "key")
-        if key is not None:
-            return self._directory.find_key(key)
-        return self._directory.find(parameter(request, "path") or "")
+        return self._directory.find_by(parameter(request, "path"), parameter(request, "key"))
 
 
 def _query(request: Request) -> GameQuery:

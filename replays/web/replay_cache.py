@@ -11,10 +11,10 @@ from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
-from arena.core.errors import ArenaError
 from arena.episodes.record import Branch
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.web.exchange import served_name
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import FileVersion, ReplayDirectory, ServedFile
 
@@ -96,14 +96,12 @@ def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:
             f"{file.name} is too large: {file.version.bytes / 2**20:.0f} MiB; the limit is "
             f"{max_bytes / 2**20:.0f} MiB",
         )
-    try:
+    with served_name(file):
         replay = read_replay(file.path)
         # Errors of moves contain the served name, not the path on this machine.
         replay.path, header = Path(file.name), replay.header
         analysis = ReplayAnalysis(replay)
         return OpenReplay(file.version, analysis, header.branches, len(header.players))
-    except ArenaError as error:
-        raise HttpError(422, str(error).replace(str(file.path), file.name)) from None
 
 
 def find_parents(directory: ReplayDirectory, branches: Sequence[Branch]) -> list[str | None]:

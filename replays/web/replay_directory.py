@@ -121,6 +121,10 @@ class ReplayDirectory:
                 return file
         raise not_found()
 
+    def find_by(self, path: str | None, key: str | None) -> ServedFile:
+        """Return the replay with this key or, without a key, with this name. Raises HttpError."""
+        return self.find(path or "") if key is None else self.find_key(key)
+
     def find_other(self, name: str) -> ServedFile:
         """Return a results database, a report or the settings of a run.
 

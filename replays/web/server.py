@@ -17,7 +17,15 @@ from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
 from arena.http.server import Address, resolve_address, server_url
 from arena.llm.service import LLMService
-from replays.web.app import PageFiles, compose, listen, make_app, serve_pages, viewer_parts
+from replays.web.app import (
+    PageFiles,
+    WebPart,
+    compose,
+    listen,
+    make_app,
+    serve_pages,
+    viewer_parts,
+)
 from replays.web.listing import check_single_file
 from replays.web.play.links import WebGameSetup
 from replays.web.play.new_game import NewGames
@@ -105,14 +113,10 @@ def play_app(games: WebGames, directory: ReplayDirectory | None, new_games: NewG
             shows no replays, which hold the cards of all seats, and starts no new games.
         new_games: What the page may start.
     """
-    if directory is None:
-        return compose(
-            [PageFiles(PLAY_PAGE), PlayApi(games, None)],
-            play_lifespan(games),
-            is_public=True,
-        )
-    parts = [*viewer_parts(directory, can_play=True), PlayApi(games, new_games, directory)]
-    return compose(parts, play_lifespan(games))
+    parts: list[WebPart] = [PageFiles(PLAY_PAGE), PlayApi(games, None)]
+    if directory is not None:
+        parts = [*viewer_parts(directory, can_play=True), PlayApi(games, new_games, directory)]
+    return compose(parts, play_lifespan(games), is_public=directory is None)
 
 
 def play_lifespan(games: WebGames) -> Lifespan[Starlette]:

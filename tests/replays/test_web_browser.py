@@ -238,9 +238,9 @@ def test_a_branch_links_its_parent(browser: Browser, served: Served, tmp_path: P
         expect(opened.page.get_by_role("link", name="gone.jsonl")).to_have_count(0)
         opened.page.get_by_role("link", name=parent.name).click()
         opened.wait_for_position(5)
-        expect(opened.page.locator("main")).not_to_contain_text("BranchForm off")
+        expect(opened.page.locator("main")).not_to_contain_text("Branched off")
         open_game(opened, address(viewer.port, "branch.jsonl", at=6, seat=1))
-        opened.page.get_by_text("BranchForm off another game at position 5").wait_for()
+        opened.page.get_by_text("Branched off another game at position 5").wait_for()
         opened.wait_until_quiet()
         assert "seed9" not in opened.html() and "removed" not in opened.html()
 

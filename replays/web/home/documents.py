@@ -110,13 +110,12 @@ def table(grid: Grid) -> TableJson:
 
 def chart(title: str, about: str, svg: Markup, legend: Iterable[ChartLayer] = ()) -> ChartJson:
     """Return a chart with its caption."""
-    named: ChartJson = {
+    return {
         "title": title,
         "about": about,
         "svg": str(svg),
         "legend": [{"name": layer.name, "color": layer.color} for layer in legend],
     }
-    return named
 
 
 def section(

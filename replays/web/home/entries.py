@@ -64,10 +64,13 @@ class FileSet:
 
 
 def find_results(directory: ReplayDirectory, name: str) -> FileSet:
-    """Return the results database with this name. Raises HttpError if there is none."""
+    """Return the results database with this name. Raises HttpError: none, or it is too large."""
     if name.rpartition("/")[2] != RESULTS:
         raise HttpError(404, "there is no such results database here")
-    return results_files(directory.find_other(name))
+    files = results_files(directory.find_other(name))
+    if files.bytes > MAX_DATABASE_BYTES:
+        raise HttpError(422, f"{files.path} is larger than {MAX_DATABASE_BYTES >> 30} GiB")
+    return files
 
 
 def results_files(file: ServedFile) -> FileSet:
@@ -110,9 +113,9 @@ def run_files(directory: ReplayDirectory, file: ServedFile) -> FileSet:
     return FileSet(file.name.rpartition("/")[0], folder, tuple(versions))
 
 
-def public_message(error: ArenaError, directory: ReplayDirectory, files: FileSet) -> str:
+def public_message(message: str, directory: ReplayDirectory, files: FileSet) -> str:
     """Return an error's message with served names instead of paths on this machine."""
-    message = str(error).replace(str(files.location), files.path or directory.title)
+    message = message.replace(str(files.location), files.path or directory.title)
     return message.replace(f"{directory.folder}/", "")
 
 
@@ -154,37 +157,30 @@ class EntryList:
         return entries, len(newest[MAX_ENTRIES:])
 
     def _add(self, file: ServedFile, known: Mapping[str, CachedEntry]) -> None:
-        name = file.name.rpartition("/")[2]
         try:
-            if name == RESULTS:
-                self._cache(file, known, results_files(file), self._experiment)
-            elif name == RUN_CONFIG:
-                self._cache(file, known, run_files(self._directory, file), self._run)
-            else:
-                files = FileSet(file.name, file.path, (file.version,))
-                self._cache(file, known, files, _report)
+            files, read = self._source(file)
         except HttpError as error:
             # A configuration of another program is no entry; a run that cannot be read is one.
             if error.status != 404:
                 files = FileSet(file.name.rpartition("/")[0], file.path, (file.version,))
-                self._entries[file.name] = CachedEntry(
-                    files, False, _broken("train", files, str(error))
-                )
-
-    def _cache(
-        self,
-        file: ServedFile,
-        known: Mapping[str, CachedEntry],
-        files: FileSet,
-        read: Callable[[FileSet], EntryJson],
-    ) -> None:
+                entry = _broken("train", files, str(error))
+                self._entries[file.name] = CachedEntry(files, False, entry)
+            return
         cached = known.get(file.name)
         # A run that is killed changes no file, but it releases its lock.
         running = files.is_written()
-        if cached and (cached.files, cached.running) == (files, running):
-            self._entries[file.name] = cached
-        else:
-            self._entries[file.name] = CachedEntry(files, running, read(files))
+        if cached is None or (cached.files, cached.running) != (files, running):
+            cached = CachedEntry(files, running, read(files))
+        self._entries[file.name] = cached
+
+    def _source(self, file: ServedFile) -> tuple[FileSet, Callable[[FileSet], EntryJson]]:
+        """Return the files of an entry and the function that reads them. Raises HttpError."""
+        name = file.name.rpartition("/")[2]
+        if name == RESULTS:
+            return results_files(file), self._experiment
+        if name == RUN_CONFIG:
+            return run_files(self._directory, file), self._run
+        return FileSet(file.name, file.path, (file.version,)), _report
 
     def _experiment(self, files: FileSet) -> EntryJson:
         if files.bytes > MAX_DATABASE_BYTES:
@@ -193,7 +189,7 @@ class EntryList:
             with Results.read(files.location) as results:
                 experiment, progress = results.experiment, results.progress()
         except ArenaError as error:
-            return _broken("eval", files, public_message(error, self._directory, files))
+            return _broken("eval", files, public_message(str(error), self._directory, files))
         done = progress.finished >= progress.planned
         status = "finished" if done else "interrupted"
         if files.is_written():
@@ -217,9 +213,7 @@ class EntryList:
     def _run(self, files: FileSet) -> EntryJson:
         run = TrainingRun.read(files.location)
         if run.fault:
-            return _broken(
-                "train", files, public_message(ArenaError(run.fault), self._directory, files)
-            )
+            return _broken("train", files, public_message(run.fault, self._directory, files))
         steps = run.state.phase or f"step {run.state.step} of {run.total_steps}"
         facts = [run.config.game if run.config else "", steps, pluralize(run.games, "game")]
         if run.delta.value is not None:

@@ -20,7 +20,6 @@ from replays.html_report import training_report
 from replays.web.exchange import json_response, parameter
 from replays.web.home.documents import HomeJson, ViewJson
 from replays.web.home.entries import (
-    MAX_DATABASE_BYTES,
     EntryList,
     FileSet,
     find_results,
@@ -111,7 +110,7 @@ class HomeApi:
 
     def experiment(self, request: Request) -> Response:
         """Return the view of an evaluation or a tournament."""
-        files = self._results(_required(request, "path"))
+        files = find_results(self._directory, _required(request, "path"))
         return self._view(request, files, make=lambda: experiment_view(files, files.is_written()))
 
     def run(self, request: Request) -> Response:
@@ -123,7 +122,7 @@ class HomeApi:
         """Return two evaluations, or two training runs, beside each other."""
         kind, *paths = (_required(request, name) for name in ("kind", "path", "with"))
         if kind == "experiment":
-            results = [self._results(path) for path in paths]
+            results = [find_results(self._directory, path) for path in paths]
             return self._view(request, *results, make=lambda: comparison_view(*results))
         if kind == "run":
             runs = [find_run(self._directory, path) for path in paths]
@@ -142,7 +141,7 @@ class HomeApi:
         if kind == "file":
             return _page(self._file(path))
         if kind == "experiment":
-            results = self._results(path)
+            results = find_results(self._directory, path)
             render = experiment_report.render
             return _page(self._checked((results,), lambda: render(read_report(results))))
         if kind == "run" and path.endswith(RUN_REPORT):
@@ -161,12 +160,6 @@ class HomeApi:
             return file.path.read_text("utf-8", errors="replace")
         except OSError as error:
             raise HttpError(422, f"cannot read {file.name}: {error.strerror}") from None
-
-    def _results(self, path: str) -> FileSet:
-        files = find_results(self._directory, path)
-        if files.bytes > MAX_DATABASE_BYTES:
-            raise HttpError(422, f"{files.path} is larger than {MAX_DATABASE_BYTES >> 30} GiB")
-        return files
 
     def _view(self, request: Request, *files: FileSet, make: Callable[[], ViewJson]) -> Response:
         """Answer with a view, which is made again only if a file or the state of a run changes."""
@@ -194,7 +187,7 @@ class HomeApi:
         except ArenaError as error:
             message = str(error)
             for each in files:
-                message = public_message(ArenaError(message), self._directory, each)
+                message = public_message(message, self._directory, each)
             raise HttpError(422, message) from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import UNKNOWN, pluralize
@@ -26,7 +25,12 @@ from replays.html_report.charts import (
     thinned,
 )
 from replays.html_report.page import report_title, standings_axis
-from replays.html_report.training_report import TICKS, ReportSection, sections_of
+from replays.html_report.training_report import (
+    TICKS,
+    ReportSection,
+    sections_of,
+    with_latest_records,
+)
 from replays.web.home.documents import ChartJson, SectionJson, ViewJson, chart, section
 from replays.web.home.entries import FileSet
 from trainers.runs import figures, sentences, tables
@@ -219,9 +223,7 @@ def read_run(files: FileSet) -> TrainingRun:
     run = TrainingRun.read(files.location)
     if run.fault:
         raise ArenaError(run.fault)
-    # A repeated step has two records; the later one counts.
-    records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
-    return replace(run, records=records)
+    return with_latest_records(run)
 
 
 def run_view(files: FileSet) -> ViewJson:
@@ -271,7 +273,9 @@ def run_comparison_view(first: FileSet, second: FileSet) -> ViewJson:
     if all(configs) and len({config.game for config in configs if config}) > 1:
         notes.append("The runs are of different games: their results cannot be compared.")
     else:
-        learning = _overlaid(runs, names, _learning)
+        learning = _overlaid(
+            runs, names, lambda rows: [figures.delta(rows), figures.win_rate(rows)]
+        )
         others.append(("Reward", figures.rewards))
     others += [
         ("Updates and replies", lambda rows: [*figures.updates(rows), *figures.replies(rows)]),
@@ -298,10 +302,6 @@ def run_comparison_view(first: FileSet, second: FileSet) -> ViewJson:
 
 
 Draw = Callable[[Sequence[StepRecord]], Sequence[Figure]]
-
-
-def _learning(rows: Sequence[StepRecord]) -> Sequence[Figure]:
-    return [figures.delta(rows), figures.win_rate(rows)]
 
 
 def _overlaid(

@@ -1,7 +1,7 @@
 // The legal actions as a form: the kind of action, then the value of each of its fields. Actions
 // can also be typed, and chosen by a click on the table.
 
-import { fill, h } from "./dom.js";
+import { button, fill, h } from "./dom.js";
 
 // A field with more values is a list to choose from, instead of one button per value.
 const MOST_BUTTONS = 12;
@@ -16,20 +16,11 @@ export class ActionForm {
     this.body = h("div", { class: "action-body" });
     this.speech = h("div", { class: "action-speech" });
     this.note = h("div", { class: "action-note", role: "status" });
-    this.text = h("input", {
-      type: "text",
-      maxlength: 2000,
-      autocomplete: "off",
-      "aria-label": "Action or text",
-      placeholder: "or type an action",
-    });
-    this.typed = h(
-      "form",
-      { class: "action-typed", onsubmit: (event) => this.submitTyped(event) },
-      this.text,
-      h("button", { type: "submit" }, "Play"),
-    );
-    this.element = h("div", { class: "action-form", hidden: true }, this.body, this.speech, this.note, this.typed);
+    const submit = (text) => this.submitTyped(text);
+    const typed = drawLine("Action or text", "or type an action", 2000, "Play", submit);
+    this.text = typed.querySelector("input");
+    const parts = [this.body, this.speech, this.note, typed];
+    this.element = h("div", { class: "action-form", hidden: true }, parts);
   }
 
   show(turn) {
@@ -51,19 +42,8 @@ export class ActionForm {
 
   // A line for free text, sent with its verb.
   drawSpeech({ verb, form, max_length: longest }) {
-    const text = h("input", {
-      type: "text",
-      maxlength: longest,
-      autocomplete: "off",
-      "aria-label": verb,
-      placeholder: form.toLowerCase(),
-    });
-    const say = (event) => {
-      event.preventDefault();
-      if (text.value.trim()) this.play(`${verb} ${text.value.trim()}`);
-    };
-    const button = h("button", { type: "submit" }, verb);
-    return h("form", { class: "action-typed", onsubmit: say }, text, button);
+    const say = (text) => text && this.play(`${verb} ${text}`);
+    return drawLine(verb, form.toLowerCase(), longest, verb, say);
   }
 
   firstKind() {
@@ -116,45 +96,29 @@ export class ActionForm {
     const buttons = kinds.flatMap((kind) => {
       if (this.isWhole(kind)) return kind.actions.map((action) => this.playButton(action[0], usual));
       const chosen = kind === this.kind;
-      return h(
-        "button",
-        {
-          type: "button",
-          class: chosen ? "chosen" : null,
-          "aria-pressed": String(chosen),
-          "data-choice": `kind ${kind.name} ${kind.verb}`,
-          onclick: () => this.chooseKind(chosen && kinds.length > 1 ? null : kind),
-        },
-        `${kind.verb} …`,
-      );
+      const press = () => this.chooseKind(chosen && kinds.length > 1 ? null : kind);
+      return button(`${kind.verb} …`, press, {
+        class: chosen ? "chosen" : null,
+        "aria-pressed": String(chosen),
+        "data-choice": `kind ${kind.name} ${kind.verb}`,
+      });
     });
     const more = leftOut ? h("p", { class: "muted" }, `${leftOut} more actions can be typed.`) : null;
     return [h("div", { class: "action-row" }, buttons), more];
   }
 
   playButton(text, usual) {
-    return h(
-      "button",
-      {
-        type: "button",
-        class: text === usual ? "primary" : null,
-        "data-choice": `play ${text}`,
-        onclick: () => this.play(text),
-      },
-      text,
-    );
+    const look = { class: text === usual ? "primary" : null, "data-choice": `play ${text}` };
+    return button(text, () => this.play(text), look);
   }
 
   drawFields() {
     const rows = this.kind.fields.map((name, field) => this.drawField(name, field));
     const left = this.fitting();
     const complete = left.length === 1 && this.chosen.every((value) => value !== null);
+    const look = { class: "primary", "data-choice": "ready" };
     const ready = complete
-      ? h(
-          "button",
-          { type: "button", class: "primary", "data-choice": "ready", onclick: () => this.play(left[0][0]) },
-          `Play: ${left[0][0]}`,
-        )
+      ? button(`Play: ${left[0][0]}`, () => this.play(left[0][0]), look)
       : h("span", { class: "muted" }, "Choose one of each.");
     return [rows, h("div", { class: "action-row" }, ready)];
   }
@@ -166,18 +130,12 @@ export class ActionForm {
     const label = name.replaceAll("_", " ");
     if (all.length > MOST_BUTTONS) return this.drawList(label, field, all, left);
     const options = all.map((value) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: this.chosen[field] === value ? "value chosen" : "value",
-          "aria-pressed": String(this.chosen[field] === value),
-          disabled: !left.has(value),
-          "data-choice": `${field} ${value}`,
-          onclick: () => this.choose(field, value),
-        },
-        value,
-      ),
+      button(value, () => this.choose(field, value), {
+        class: this.chosen[field] === value ? "value chosen" : "value",
+        "aria-pressed": String(this.chosen[field] === value),
+        disabled: !left.has(value),
+        "data-choice": `${field} ${value}`,
+      }),
     );
     return h(
       "div",
@@ -251,9 +209,7 @@ export class ActionForm {
     if (this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
   }
 
-  submitTyped(event) {
-    event.preventDefault();
-    const text = this.text.value.trim();
+  submitTyped(text) {
     if (text) this.play(text);
     else if (this.turn?.usual) this.play(this.turn.usual);
   }
@@ -265,14 +221,14 @@ export class ActionForm {
 
   // An irrevocable action needs a second click.
   confirm(text) {
-    const yes = h("button", { type: "button", class: "danger", onclick: () => this.play(text, true) }, `Yes: ${text}`);
-    const no = h("button", { type: "button", onclick: () => fill(this.note) }, "No");
+    const yes = button(`Yes: ${text}`, () => this.play(text, true), { class: "danger" });
+    const no = button("No", () => fill(this.note));
     fill(this.note, h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
     no.focus();
   }
 
   offer(text) {
-    const yes = h("button", { type: "button", class: "primary", onclick: () => this.play(text) }, text);
+    const yes = button(text, () => this.play(text), { class: "primary" });
     fill(this.note, h("p", null, "Did you mean:"), h("div", { class: "action-row" }, yes));
     yes.focus();
   }
@@ -284,6 +240,17 @@ export class ActionForm {
   setEnabled(enabled) {
     this.element.inert = !enabled;
   }
+}
+
+// A line to type in, and its button; `submit` takes the text.
+function drawLine(label, placeholder, maxlength, name, submit) {
+  const line = { type: "text", maxlength, autocomplete: "off", "aria-label": label, placeholder };
+  const text = h("input", line);
+  const onsubmit = (event) => {
+    event.preventDefault();
+    submit(text.value.trim());
+  };
+  return h("form", { class: "action-typed", onsubmit }, text, h("button", { type: "submit" }, name));
 }
 
 function has(action, wanted) {

@@ -1,12 +1,13 @@
 // Asks a player for its move at the decision that is shown; a server with permission answers.
 
-import { fill, h } from "./dom.js";
+import { button, fill, h, options } from "./dom.js";
+import { isSeat } from "./seats.js";
 
 export class AskPanel {
   constructor(page) {
     this.page = page;
     this.players = h("select", { "aria-label": "Player to ask" });
-    this.button = h("button", { type: "button", onclick: () => this.ask() }, "Ask here");
+    this.button = button("Ask here", () => this.ask());
     this.result = h("p", { class: "asked", role: "status" });
     this.element = h(
       "div",
@@ -23,10 +24,7 @@ export class AskPanel {
     const form = await this.page.source.playForm().catch(() => null);
     const bots = form?.games.find((each) => each.name === game.name)?.bots ?? ["bot:random"];
     const specs = form ? [...form.models, ...[...bots].reverse()] : [];
-    fill(
-      this.players,
-      specs.map((spec) => h("option", { value: spec }, spec)),
-    );
+    fill(this.players, options(specs.map((spec) => [spec, spec])));
     this.isLoaded = specs.length > 0;
     this.show(this.page.position);
   }
@@ -34,7 +32,7 @@ export class AskPanel {
   show(position) {
     const { timeline, seat } = this.page;
     const ply = timeline.plyAt(position);
-    const open = ply && ply.player !== null && ply.player >= 0 && (seat === null || seat === ply.player);
+    const open = ply && isSeat(ply.player) && (seat === null || seat === ply.player);
     this.element.hidden = !(this.isLoaded && open);
     this.ply = position - 1;
     this.asked?.abort();

@@ -92,7 +92,7 @@ function drawMessages(messages) {
     if (message.sent_before) repeated.push(message);
     else {
       flush();
-      drawn.push(drawMessage(message, message.parts.map(drawPart)));
+      drawn.push(drawMessage(message.role, message.parts.map(drawPart)));
     }
   }
   flush();
@@ -109,27 +109,18 @@ function drawRepeated(messages) {
     h(
       "div",
       { class: "messages" },
-      messages.map((message) =>
-        drawMessage(
-          message,
-          message.parts.map(([, text]) => text),
-        ),
-      ),
+      messages.map(({ role, parts }) => drawMessage(role, parts.map(([, text]) => text))),
     ),
   );
 }
 
-function drawMessage(message, text) {
-  return h(
-    "div",
-    { class: "message" },
-    h("p", { class: "message-head" }, role(message.role)),
-    h("div", { class: "text" }, text),
-  );
+function drawMessage(title, text, kind) {
+  return drawBox(title, kind, null, h("div", { class: "text" }, text));
 }
 
-function role(name) {
-  return h("span", { class: "role" }, name);
+function drawBox(title, kind, detail, ...content) {
+  const head = h("p", { class: "message-head" }, h("span", { class: "role" }, title), detail);
+  return h("div", { class: kind ? `message ${kind}` : "message" }, head, content);
 }
 
 function drawPart([kind, text]) {
@@ -142,13 +133,7 @@ function drawPart([kind, text]) {
 }
 
 function drawText(title, text, kind) {
-  if (!text) return null;
-  return h(
-    "div",
-    { class: `message ${kind}` },
-    h("p", { class: "message-head" }, h("span", { class: "role" }, title)),
-    h("div", { class: "text" }, text),
-  );
+  return text ? drawMessage(title, text, kind) : null;
 }
 
 // The log-probability of each token of the answer as a bar: a longer bar is less likely.
@@ -160,15 +145,10 @@ function drawTokens(tokens) {
   const text =
     `${plural(tokens.length, "token")}, mean log-probability ${number(sum / tokens.length, 3)}, ` +
     `least likely: token ${where + 1} with ${number(lowest, 3)}`;
-  return h(
-    "div",
-    { class: "message tokens" },
-    h(
-      "p",
-      { class: "message-head" },
-      h("span", { class: "role" }, "Tokens"),
-      h("span", { class: "detail" }, ` ${text}`),
-    ),
+  return drawBox(
+    "Tokens",
+    "tokens",
+    h("span", { class: "detail" }, ` ${text}`),
     drawStrip(tokens, lowest),
     fold({ class: "token-list" }, "Each token's log-probability", () =>
       h(

@@ -2,7 +2,7 @@
 // seat's perspective shows nothing after the current position; with everything open, the rest of
 // the game is drawn faintly, except in a film.
 
-import { fill, fold, h, s } from "./dom.js";
+import { fill, fold, h, row, s, table } from "./dom.js";
 import { bits } from "./format.js";
 import { seatClass, seatDashes, seatLabel, seatMark, seatName, seatShape } from "./seats.js";
 
@@ -154,7 +154,7 @@ export class Chart {
           ? s("text", { x: this.width - THUMB, y: y + 11, "text-anchor": "end" }, value)
           : s("text", { x: THUMB, y: y - 3 }, value),
       ];
-    }).flat();
+    });
   }
 
   key(player, position) {
@@ -184,33 +184,9 @@ export class Chart {
     );
     const rows = [...changes]
       .sort((a, b) => a - b)
-      .map((at) =>
-        h(
-          "tr",
-          null,
-          h("th", { scope: "row" }, at),
-          this.seats.map((player) => h("td", null, bitsAt(this.entries(player, at)))),
-        ),
-      );
-    fill(
-      this.body,
-      h(
-        "table",
-        { class: "plain-table" },
-        h("caption", { class: "sr" }, "Bits left at each position where they changed"),
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            h("th", { scope: "col" }, "Position"),
-            this.seats.map((player) => h("th", { scope: "col" }, seatLabel(timeline.game, player))),
-          ),
-        ),
-        h("tbody", null, rows),
-      ),
-    );
+      .map((at) => row(at, this.seats.map((player) => bitsAt(this.entries(player, at)))));
+    const headings = ["Position", ...this.seats.map((player) => seatLabel(timeline.game, player))];
+    fill(this.body, table(headings, rows, "Bits left at each position where they changed"));
   }
 
   press(event) {

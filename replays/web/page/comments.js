@@ -1,6 +1,6 @@
 // Comments on the last ply, and the list of all comments until this position.
 
-import { fill, fold, h, spoken } from "./dom.js";
+import { button, fill, fold, h, panel, spoken } from "./dom.js";
 import { number, plural, quantity, words } from "./format.js";
 import { MISTAKE, mistakeChip } from "./mistake.js";
 import { seatLabel } from "./seats.js";
@@ -23,12 +23,7 @@ export class CommentPanel {
       this.all,
     );
     this.scroller = h("div", { class: "scroller" }, this.current, this.fold);
-    this.element = h(
-      "section",
-      { class: "panel comments", "aria-labelledby": "comments-title" },
-      h("div", { class: "panel-head" }, h("h2", { id: "comments-title" }, "Comments")),
-      this.scroller,
-    );
+    this.element = panel("comments", "Comments", null, this.scroller);
   }
 
   // Adds the game's own definition of a mistake.
@@ -67,13 +62,8 @@ export class CommentPanel {
 
   drawComment(comment) {
     const earlier = comment.ply !== this.page.position - 1;
-    return h(
-      "article",
-      { class: comment.mistake ? "comment wrong" : "comment" },
-      this.head(comment, earlier ? this.link(comment.ply + 1) : null),
-      h("p", null, comment.text),
-      this.facts(comment),
-    );
+    const link = earlier ? this.link(comment.ply + 1) : null;
+    return this.entry("article", comment, link, this.facts(comment));
   }
 
   facts(comment) {
@@ -101,13 +91,8 @@ export class CommentPanel {
   }
 
   link(position) {
-    const press = () => this.page.show(position);
-    return h(
-      "button",
-      { type: "button", class: "link", onclick: press },
-      spoken("Go to "),
-      `ply ${position}`,
-    );
+    const name = [spoken("Go to "), `ply ${position}`];
+    return button(name, () => this.page.show(position), { class: "link" });
   }
 
   // A step changes only the end of the list, so the common beginning is kept.
@@ -121,17 +106,14 @@ export class CommentPanel {
     let same = 0;
     while (same < this.listed.length && this.listed[same] === listed[same]) same += 1;
     while (this.all.childElementCount > same) this.all.lastElementChild.remove();
-    this.all.append(...listed.slice(same).map((comment) => this.entry(comment)));
+    this.all.append(...listed.slice(same).map((comment) => this.entry("li", comment, this.link(comment.ply + 1))));
     this.listed = listed;
   }
 
-  entry(comment) {
-    return h(
-      "li",
-      { class: comment.mistake ? "comment wrong" : "comment" },
-      this.head(comment, this.link(comment.ply + 1)),
-      h("p", null, comment.text),
-    );
+  entry(tag, comment, link, facts = null) {
+    const text = h("p", null, comment.text);
+    const look = { class: comment.mistake ? "comment wrong" : "comment" };
+    return h(tag, look, this.head(comment, link), text, facts);
   }
 
   head(comment, link) {

@@ -1,12 +1,12 @@
 // The last decision: prompts, answers, legal actions and stated beliefs.
 
-import { fill, fold, h } from "./dom.js";
+import { button, fill, fold, h, panel, row, table } from "./dom.js";
 import { AskPanel } from "./ask.js";
 import { Engine } from "./engine.js";
 import { duration, plural } from "./format.js";
 import { drawAttempt } from "./attempt.js";
 import { icon } from "./icons.js";
-import { seatLabel } from "./seats.js";
+import { isSeat, seatLabel } from "./seats.js";
 
 // Milliseconds: a decision is not loaded if the user moves on faster than this.
 const DELAY = 120;
@@ -18,24 +18,12 @@ export class DecisionPanel {
     this.body = h("div", { class: "decision-body" });
     this.engine = new Engine(page);
     this.ask = new AskPanel(page);
-    this.wide = h(
-      "button",
-      { type: "button", class: "quiet widen", "aria-pressed": "false", onclick: () => this.widen() },
-      "Wide",
-    );
+    const look = { class: "quiet widen", "aria-pressed": "false" };
+    this.wide = button("Wide", () => this.widen(), look);
     this.played = h("div", { class: "played-line" });
-    this.element = h(
-      "section",
-      { class: "panel decision", "aria-labelledby": "decision-title" },
-      h(
-        "div",
-        { class: "panel-head" },
-        h("h2", { id: "decision-title" }, "Decision"),
-        this.title,
-        this.wide,
-      ),
-      h("div", { class: "scroller" }, this.played, this.ask.element, this.engine.element, this.body),
-    );
+    const parts = [this.played, this.ask.element, this.engine.element, this.body];
+    const scroller = h("div", { class: "scroller" }, parts);
+    this.element = panel("decision", "Decision", [this.title, this.wide], scroller);
   }
 
   // Lays the panel over the table, so that long prompts can be read.
@@ -50,8 +38,8 @@ export class DecisionPanel {
     fill(this.played);
     this.ask.show(position);
     const { signal } = this.stop;
-    const engineDelay = this.loadedOnce ? DELAY : 0;
-    this.engineTimer = setTimeout(() => this.engine.show(position, signal), engineDelay);
+    const delay = this.loadedOnce ? DELAY : 0;
+    this.engineTimer = setTimeout(() => this.engine.show(position, signal), delay);
     const { timeline } = this.page;
     const ply = timeline.plyAt(position);
     fill(this.title, ply ? this.describe(ply) : "");
@@ -61,7 +49,6 @@ export class DecisionPanel {
       return;
     }
     this.element.setAttribute("aria-busy", "true");
-    const delay = this.loadedOnce ? DELAY : 0;
     this.timer = setTimeout(() => this.load(ply, signal), delay);
     this.loadedOnce = true;
   }
@@ -77,7 +64,7 @@ export class DecisionPanel {
 
   describe(ply) {
     const { game } = this.page.timeline;
-    if (ply.player === null || ply.player < 0) return `ply ${ply.ply + 1}`;
+    if (!isSeat(ply.player)) return `ply ${ply.ply + 1}`;
     return [
       seatLabel(game, ply.player),
       ` · ply ${ply.ply + 1}`,
@@ -152,37 +139,15 @@ function drawLegal(decision) {
 
 function drawBeliefs(beliefs) {
   if (!beliefs.length) return null;
-  const rows = beliefs.map((belief) =>
-    h(
-      "tr",
-      null,
-      h("th", { scope: "row" }, h("bdi", null, belief.about)),
-      h("td", null, h("bdi", null, belief.stated)),
-      h("td", null, h("bdi", null, belief.exact)),
-    ),
-  );
+  const rows = beliefs.map((belief) => {
+    const [about, ...cells] = [belief.about, belief.stated, belief.exact];
+    return row(h("bdi", null, about), cells.map((text) => h("bdi", null, text)));
+  });
   return h(
     "details",
     { class: "beliefs", open: beliefs.length <= 30 },
     h("summary", null, `Beliefs: ${plural(beliefs.length, "statement")} compared with the exact posterior`),
-    h(
-      "div",
-      { class: "scroller-x" },
-      h(
-        "table",
-        { class: "plain-table" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            ["About", "Stated", "Exact"].map((text) => h("th", { scope: "col" }, text)),
-          ),
-        ),
-        h("tbody", null, rows),
-      ),
-    ),
+    h("div", { class: "scroller-x" }, table(["About", "Stated", "Exact"], rows)),
   );
 }
 

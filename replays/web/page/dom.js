@@ -46,6 +46,52 @@ export function fill(element, ...children) {
   return element;
 }
 
+// `press` is called on a click; `attributes` add to the usual ones.
+export function button(content, press, attributes = {}) {
+  return h("button", { type: "button", onclick: press, ...attributes }, content);
+}
+
+// What can be chosen from a list: pairs of a value and its text.
+export function options(pairs, chosen = null) {
+  return pairs.map(([value, text]) => h("option", { value, selected: value === chosen }, text));
+}
+
+// A section with a heading, and `head` beside it.
+export function panel(name, title, head, ...children) {
+  const id = `${name}-title`;
+  const top = h("div", { class: "panel-head" }, h("h2", { id }, title), head);
+  return h("section", { class: `panel ${name}`, "aria-labelledby": id }, top, children);
+}
+
+// Rows below column headings; the caption is for screen readers.
+export function table(headings, rows, caption = null) {
+  const heads = headings.map((heading) => h("th", { scope: "col" }, heading));
+  return h(
+    "table",
+    { class: "plain-table" },
+    caption ? h("caption", { class: "sr" }, caption) : null,
+    h("thead", null, h("tr", null, heads)),
+    h("tbody", null, rows),
+  );
+}
+
+// A row of a table; the first cell names it.
+export function row(name, cells) {
+  return h("tr", null, h("th", { scope: "row" }, name), cells.map((cell) => h("td", null, cell)));
+}
+
+// A place for an error message, which is hidden while there is none.
+export class Trouble {
+  constructor() {
+    this.element = h("p", { class: "trouble", role: "alert", hidden: true });
+  }
+
+  show(text) {
+    this.element.hidden = text === "";
+    this.element.textContent = text;
+  }
+}
+
 // Text for screen readers only.
 export function spoken(text) {
   return h("span", { class: "sr" }, text);

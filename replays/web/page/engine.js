@@ -3,7 +3,7 @@
 
 import { fill, h, spoken } from "./dom.js";
 import { ordinal, plural, quantity } from "./format.js";
-import { seatLabel } from "./seats.js";
+import { isSeat, seatLabel } from "./seats.js";
 
 const NEEDS_SERVER =
   "The values of moves are not in this file, because the game is long: arena replay FILE --web " +
@@ -32,7 +32,7 @@ export class Engine {
       return;
     }
     const ply = this.page.timeline.plyAt(position);
-    if (ply && this.isOpen(ply.player)) this.load(this.last, position - 1, drawLast, null);
+    if (ply && this.isOpen(ply.player)) this.load(this.last, position - 1);
     else fill(this.last);
     this.mover = this.nextMover(position);
     this.next.hidden = true;
@@ -42,7 +42,7 @@ export class Engine {
   // Whether the perspective may see the values of a seat's moves.
   isOpen(player) {
     const { seat } = this.page;
-    return player !== null && player >= 0 && (seat === null || seat === player);
+    return isSeat(player) && (seat === null || seat === player);
   }
 
   // The seat whose move comes next, if the perspective may know that it moves.
@@ -56,32 +56,26 @@ export class Engine {
     if (this.mover === null || this.mover === undefined) return;
     fill(this.nextTitle, seatLabel(this.page.timeline.game, this.mover), " moves next");
     if (!this.next.open) this.next.hidden = false;
-    else this.load(this.nextBody, this.position, drawNext, this.next);
+    else this.load(this.nextBody, this.position);
   }
 
-  // Loads and draws the values at a position; `frame` is shown if there are any.
-  async load(body, position, draw, frame) {
+  // Loads and draws the values at a position.
+  async load(body, position) {
     const { source, file, seat } = this.page;
     const { signal } = this;
+    const isNext = body === this.nextBody;
+    // What will be played is not shown before it is.
+    const draw = (ranking, at) => drawRanking(ranking, at, isNext ? null : ranking.played);
     try {
       const moves = await source.moves(file, position, seat, signal);
       if (signal.aborted) return;
       fill(body, moves ? moves.rankings.map(draw) : null);
-      if (frame) frame.hidden = moves === null;
+      if (isNext) this.next.hidden = moves === null;
     } catch (error) {
       if (signal.aborted) return;
       fill(body, h("p", { class: "trouble", role: "alert" }, error.message));
     }
   }
-}
-
-function drawLast(ranking, at) {
-  return drawRanking(ranking, at, ranking.played);
-}
-
-// What will be played is not shown before it is.
-function drawNext(ranking, at) {
-  return drawRanking(ranking, at, null);
 }
 
 // A table for the moves of the kind that was played, and for amounts of information; one line for

@@ -1,11 +1,11 @@
 // The events until this position, ply by ply. Later events are not in the document; a step adds or
 // removes only the difference.
 
-import { h, spoken } from "./dom.js";
+import { h, panel, spoken } from "./dom.js";
 import { icon } from "./icons.js";
 import { mistakeChip } from "./mistake.js";
 import { turnStart } from "./timeline.js";
-import { seatClass, seatMark, seatName } from "./seats.js";
+import { isSeat, seatClass, seatMark, seatName } from "./seats.js";
 
 export class EventPanel {
   constructor(page) {
@@ -14,12 +14,7 @@ export class EventPanel {
     this.entries = [];
     this.list = h("ol", { class: "event-list", onkeydown: (event) => this.move(event) });
     this.scroller = h("div", { class: "scroller", tabindex: "-1" }, this.list);
-    this.element = h(
-      "section",
-      { class: "panel events", "aria-labelledby": "events-title" },
-      h("div", { class: "panel-head" }, h("h2", { id: "events-title" }, "Events")),
-      this.scroller,
-    );
+    this.element = panel("events", "Events", null, this.scroller);
     // When the comments below grow, the last entry must stay in view.
     this.observer = new ResizeObserver(() => this.scrollToEnd(2));
     for (const type of ["wheel", "touchmove", "pointerdown", "keydown"]) {
@@ -96,12 +91,12 @@ export class EventPanel {
       "button",
       { type: "button", tabindex: "-1", "data-position": ply.ply + 1 },
       h("span", { class: "number" }, spoken("Ply "), ply.ply + 1),
-      ply.player !== null && ply.player >= 0
+      isSeat(ply.player)
         ? [seatMark(ply.player), spoken(`${seatName(game, ply.player)}: `)]
         : h("span", { class: "mark" }),
       h("span", { class: "event-text" }, eventLines(game, ply, next)),
     );
-    const colour = ply.player !== null && ply.player >= 0 ? seatClass(ply.player) : "no-seat";
+    const colour = isSeat(ply.player) ? seatClass(ply.player) : "no-seat";
     const element = h(
       "li",
       { class: `ply ${colour}${isSilent(ply) && !needsHeading ? " silent" : ""}` },

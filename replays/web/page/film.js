@@ -10,7 +10,7 @@ import { Chart } from "./chart.js";
 import { ResultCard } from "./result.js";
 import { loadScene } from "./scenes.js";
 import { eventLines } from "./events.js";
-import { seatClass, seatLabel, seatMark, seatName } from "./seats.js";
+import { isSeat, seatClass, seatLabel, seatMark, seatName } from "./seats.js";
 
 // The table is drawn as large as the largest position of the film allows.
 const ZOOMS = [2, 1.8, 1.6, 1.45, 1.3, 1.2, 1.1, 1, 0.96, 0.92, 0.88, 0.84, 0.8, 0.75, 0.7, 0.64, 0.58, 0.5, 0.4];
@@ -147,11 +147,11 @@ function drawPlayers(game) {
 function drawCaption({ game, plies }, position) {
   const ply = plies[position - 1];
   if (!ply) return h("p", { class: "film-event" }, "The beginning");
-  const isSeat = ply.player !== null && ply.player >= 0;
+  const moved = isSeat(ply.player);
   return h(
     "div",
-    { class: `film-event ${isSeat ? seatClass(ply.player) : "no-seat"}` },
-    isSeat ? [seatMark(ply.player), h("span", { class: "sr" }, seatName(game, ply.player))] : null,
+    { class: `film-event ${moved ? seatClass(ply.player) : "no-seat"}` },
+    moved ? [seatMark(ply.player), h("span", { class: "sr" }, seatName(game, ply.player))] : null,
     h("div", { class: "event-text" }, eventLines(game, ply)),
   );
 }

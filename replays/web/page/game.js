@@ -57,7 +57,7 @@ export class GamePage {
     this.review = place.review && this.seat !== null ? new Review(this) : null;
     this.pinned = place.focus !== null && place.focus !== undefined;
     this.position = this.clamp(place.at ?? this.timeline.opening);
-    this.focus = this.seat ?? this.clampSeat(this.pinned ? place.focus : this.moverAt(this.position));
+    this.focus = this.seat ?? this.clampSeat(this.pinned ? place.focus : this.timeline.moverAt(this.position));
     document.title = `${this.timeline.game.title} · arena`;
     this.layout = new Layout(this);
     fill(this.main, this.layout.element);
@@ -106,7 +106,7 @@ export class GamePage {
       const value = await answer;
       if (!signal.aborted) handle(value);
     } catch (error) {
-      if (!signal.aborted && error.name !== "AbortError") this.layout.showError(error.message);
+      if (!signal.aborted && error.name !== "AbortError") this.layout.error.show(error.message);
     }
   }
 
@@ -209,7 +209,7 @@ export class GamePage {
 
   // Shows the posterior of the player who moves.
   follow() {
-    const mover = this.moverAt(this.position);
+    const mover = this.timeline.moverAt(this.position);
     if (mover !== null) this.focusOn(mover);
   }
 
@@ -218,11 +218,6 @@ export class GamePage {
     this.focus = seat;
     this.drawnPinned = this.pinned;
     this.layout.setFocus(seat);
-  }
-
-  // The player of this turn: others who answer in it do not count. At the opening the next one.
-  moverAt(position) {
-    return this.timeline.moverAt(position);
   }
 
   // Handles a key and returns whether it was used. Keys wait while a perspective is loaded.

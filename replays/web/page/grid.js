@@ -1,7 +1,7 @@
 // The exact posterior of a seat: a table of things and places, with probabilities as shades and
 // percentages, and certainty as marks.
 
-import { fill, h, spoken } from "./dom.js";
+import { fill, h, options, panel, spoken } from "./dom.js";
 import { bits, large, number, percent } from "./format.js";
 import { seatMark, seatName } from "./seats.js";
 
@@ -17,13 +17,11 @@ export class Grid {
     this.focus = page.focus;
     this.line = h("p", { class: "status" });
     this.body = h("div", { class: "scroller-x" }, h("p", { class: "none" }, "Computing…"));
-    this.element = h(
-      "section",
-      { class: "panel posterior", "aria-labelledby": "grid-title" },
-      h("div", { class: "panel-head" }, this.heading(), this.line),
-      this.body,
-      page.timeline.game.has_grid ? drawLegend() : null,
-    );
+    const { game, seat } = page.timeline;
+    const title = ["Posterior of ", seat === null ? spoken("a seat") : seatName(game, seat)];
+    const choice = seat === null ? this.choice(game) : null;
+    const legend = game.has_grid ? drawLegend() : null;
+    this.element = panel("posterior", title, [choice, this.line], this.body, legend);
   }
 
   // Takes what the game calls its hidden information, e.g. "the envelope".
@@ -32,20 +30,15 @@ export class Grid {
     this.show(this.page.position);
   }
 
-  heading() {
-    const { game, seat } = this.page.timeline;
-    if (seat !== null)
-      return h("h2", { id: "grid-title" }, `Posterior of ${seatName(game, seat)}`);
-    const names = game.seats.map((name, at) =>
-      h("option", { value: at, selected: at === this.focus }, name),
-    );
+  // With everything open the grid is that of a chosen seat, or follows the player who moves.
+  choice(game) {
     this.select = h(
       "select",
       {
         "aria-label": "Posterior of seat",
         onchange: (event) => this.page.setFocus(Number(event.target.value)),
       },
-      names,
+      options([...game.seats.entries()], this.focus),
     );
     this.pin = h("input", {
       type: "checkbox",
@@ -53,11 +46,7 @@ export class Grid {
       onchange: () => this.page.setPinned(this.pin.checked),
     });
     const hint = "Hold this seat; otherwise the grid follows the player who moves";
-    return [
-      h("h2", { id: "grid-title" }, "Posterior of ", spoken("a seat")),
-      this.select,
-      h("label", { class: "pin", title: hint }, this.pin, " hold"),
-    ];
+    return [this.select, h("label", { class: "pin", title: hint }, this.pin, " hold")];
   }
 
   setPosterior(posterior) {
@@ -133,14 +122,8 @@ export class Grid {
   // The entry that is valid at a position, and the one before it.
   at(position) {
     const entries = this.posteriors.get(this.focus)?.entries ?? [];
-    let low = 0;
-    let high = entries.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (entries[middle].position <= position) low = middle + 1;
-      else high = middle;
-    }
-    return { entry: entries[low - 1] ?? null, before: entries[low - 2] ?? null };
+    const last = entries.findLastIndex((entry) => entry.position <= position);
+    return { entry: entries[last] ?? null, before: entries[last - 1] ?? null };
   }
 
   show(position) {

@@ -37,11 +37,11 @@ function facts(game) {
 // everything open shows it, with a link if that file is served as well.
 function drawBranch(page, branch) {
   const notice = (...parts) => h("p", { class: "notice" }, icon("branch"), " ", ...parts);
-  if (page.seat !== null) return notice(`BranchForm off another game at position ${branch.ply}.`);
+  if (page.seat !== null) return notice(`Branched off another game at position ${branch.ply}.`);
   const name = h("bdi", null, branch.parent);
   const place = { path: branch.path, at: branch.ply };
   const link = branch.path ? h("a", { href: addressOf(place) }, name) : name;
-  return notice(`BranchForm off at position ${branch.ply} of `, link);
+  return notice(`Branched off at position ${branch.ply} of `, link);
 }
 
 function drawPerspectives(page) {

@@ -1,6 +1,6 @@
 // The home page: everything in the folder, by kind. It is updated every few seconds.
 
-import { fill, h, spoken } from "./dom.js";
+import { Trouble, button, fill, h, spoken } from "./dom.js";
 import { compareAddress, entryAddress, gamesAddress, reportLink } from "./home_address.js";
 import { bytes, date, plural } from "./format.js";
 import { drawRow } from "./list.js";
@@ -30,11 +30,11 @@ export class HomePage {
     this.tag = home.tag;
     this.games = { ...games, games: games.games.slice(0, FEW_GAMES) };
     this.stop = new AbortController();
-    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.error = new Trouble();
     this.count = h("p", { class: "count", role: "status" });
     this.groups = h("div", { class: "groups" });
     this.bar = h("div", { class: "compare-bar", role: "region", "aria-label": "Comparison" });
-    fill(main, h("div", { class: "home" }, this.head(), this.error, this.groups, this.bar));
+    fill(main, h("div", { class: "home" }, this.head(), this.error.element, this.groups, this.bar));
     this.draw();
     if (settings.text) this.update();
     else this.schedule();
@@ -81,12 +81,11 @@ export class HomePage {
       this.home = home?.document ?? this.home;
       this.tag = home?.tag ?? this.tag;
       this.games = games;
-      this.error.hidden = true;
+      this.error.show("");
       if (changed) this.draw();
     } catch (error) {
       if (error.name === "AbortError") return null;
-      this.error.hidden = false;
-      this.error.textContent = error.message;
+      this.error.show(error.message);
     }
     return this.schedule();
   }
@@ -122,23 +121,18 @@ export class HomePage {
       settings.unfolded.add(kind);
       this.draw();
     };
-    const button = { type: "button", class: "quiet more", "data-focus": `more-${kind}`, onclick: press };
-    return h(
-      "section",
-      { class: "group", "aria-labelledby": `group-${kind}` },
-      h(
-        "h2",
-        { id: `group-${kind}` },
-        title,
-        h("span", { class: "count" }, ` ${found.length.toLocaleString("en")}`),
-      ),
+    const look = { class: "quiet more", "data-focus": `more-${kind}` };
+    return section(
+      kind,
+      title,
+      found.length,
       h(
         "ul",
         { class: "entries panel" },
         found.slice(0, most).map((entry) => this.drawEntry(entry, compared)),
       ),
       rest > 0 && most === FEW
-        ? h("button", button, `Show all ${found.length.toLocaleString("en")}`)
+        ? button(`Show all ${found.length.toLocaleString("en")}`, press, look)
         : null,
       rest > 0 && most === MANY
         ? h("p", { class: "meaning" }, `${plural(rest, "more entry", "more entries")}: search to narrow the list.`)
@@ -215,30 +209,18 @@ export class HomePage {
     const action = second
       ? h("a", { class: "primary", href: compareAddress(first.kind, first.path, second.path) }, "Compare")
       : h("span", { class: "meaning" }, "Choose a second one to compare.");
-    fill(
-      this.bar,
-      names,
-      action,
-      h("button", { type: "button", class: "quiet", onclick: clear }, "Cancel"),
-    );
+    fill(this.bar, names, action, button("Cancel", clear, { class: "quiet" }));
   }
 
   drawGames() {
     const { games, found, all } = this.games;
     if (!all && settings.text) return null;
-    const more = settings.text
-      ? gamesAddress(settings.text.trim())
-      : gamesAddress();
+    const more = gamesAddress(settings.text.trim());
     const label = settings.text ? `All ${plural(found, "matching game")}` : `All ${plural(all, "game")}`;
-    return h(
-      "section",
-      { class: "group", "aria-labelledby": "group-games" },
-      h(
-        "h2",
-        { id: "group-games" },
-        "Games",
-        h("span", { class: "count" }, ` ${found.toLocaleString("en")}`),
-      ),
+    return section(
+      "games",
+      "Games",
+      found,
       games.length
         ? h(
             "div",
@@ -254,6 +236,14 @@ export class HomePage {
     clearTimeout(this.timer);
     this.stop.abort();
   }
+}
+
+// The entries of one kind, under their number.
+function section(kind, title, count, ...children) {
+  const id = `group-${kind}`;
+  const number = h("span", { class: "count" }, ` ${count.toLocaleString("en")}`);
+  const heading = h("h2", { id }, title, number);
+  return h("section", { class: "group", "aria-labelledby": id }, heading, children);
 }
 
 function focusOf(element) {

@@ -1,7 +1,7 @@
 // The view of an evaluation, a tournament, a training run or a comparison. It is requested again
 // every few seconds, so the curves of a running training grow.
 
-import { fill, h } from "./dom.js";
+import { Trouble, fill, h, row, table } from "./dom.js";
 import { gamesAddress, reportLink } from "./home_address.js";
 import { drawSvg } from "./home_svg.js";
 
@@ -17,7 +17,7 @@ export class DocumentView {
     this.request = request;
     this.tag = null;
     this.stop = new AbortController();
-    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.error = new Trouble();
     this.body = h("div", { class: "view-body" });
     this.opened = this.load(true);
   }
@@ -28,12 +28,11 @@ export class DocumentView {
       const answer = await this.source.view(route, fields, this.stop.signal, this.tag);
       if (answer) this.draw(answer.document, first);
       this.tag = answer?.tag ?? this.tag;
-      this.error.hidden = true;
+      this.error.show("");
     } catch (error) {
       if (error.name === "AbortError") return;
       if (first) throw error;
-      this.error.hidden = false;
-      this.error.textContent = error.message;
+      this.error.show(error.message);
     }
     const wait = this.running ? RUNNING_INTERVAL : IDLE_INTERVAL;
     if (!this.stop.signal.aborted) this.timer = setTimeout(() => this.update(), wait);
@@ -68,7 +67,7 @@ export class DocumentView {
         : null,
       view.sections.map((section) => drawSection(section, unfolded)),
     );
-    if (first) fill(this.main, h("div", { class: "view" }, this.error, this.body));
+    if (first) fill(this.main, h("div", { class: "view" }, this.error.element, this.body));
   }
 
   close() {
@@ -109,7 +108,7 @@ function drawSection(section, unfolded) {
     charts.length
       ? h("div", { class: small ? "charts thirds" : "charts" }, charts.map(drawChart))
       : null,
-    tables.map((table) => drawTable(table, section, unfolded)),
+    tables.map((grid) => drawTable(grid, section, unfolded)),
   );
 }
 
@@ -138,23 +137,13 @@ function legendText({ name }) {
   ];
 }
 
-function drawTable(table, section, unfolded) {
-  const { title, headings, rows } = table;
-  const head = h("tr", null, headings.map((text) => h("th", { scope: "col" }, text)));
-  const body = rows.map((row) =>
-    h(
-      "tr",
-      null,
-      row.map((cell, at) =>
-        at ? h("td", null, cell) : h("th", { scope: "row" }, h("bdi", null, cell)),
-      ),
-    ),
-  );
+function drawTable({ title, headings, rows }, section, unfolded) {
+  const body = rows.map(([first, ...cells]) => row(h("bdi", null, first), cells));
   const name = title === section.title ? null : h("p", { class: "table-title" }, title);
   const scroller = h(
     "div",
     { class: "scroller-x panel", role: "region", "aria-label": title, tabindex: "0" },
-    h("table", { class: "plain-table" }, h("thead", null, head), h("tbody", null, body)),
+    table(headings, body),
   );
   if (rows.length <= MOST_ROWS) return [name, scroller];
   const open = unfolded.get(title) ?? false;

@@ -1,6 +1,6 @@
 // Keys of the game page, and the dialog that lists them.
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { MISTAKE } from "./mistake.js";
 
 const KEYS = [
@@ -16,10 +16,10 @@ const KEYS = [
   ["?", "this help; Esc closes it"],
 ];
 
-export function prepareKeys(button, view) {
+export function prepareKeys(opener, view) {
   const dialog = makeDialog();
   document.body.append(dialog);
-  button.addEventListener("click", () => dialog.showModal());
+  opener.addEventListener("click", () => dialog.showModal());
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (isInput(event.target)) return;
@@ -40,7 +40,7 @@ function makeDialog() {
       KEYS.map(([keys, text]) => h("div", null, h("dt", null, keycaps(keys)), h("dd", null, text))),
     ),
     h("p", { class: "meaning" }, MISTAKE),
-    h("button", { type: "button", onclick: () => dialog.close() }, "Close"),
+    button("Close", () => dialog.close()),
   );
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();

@@ -1,6 +1,6 @@
 // The panels of a game's page and their arrangement.
 
-import { h } from "./dom.js";
+import { Trouble, h } from "./dom.js";
 import { drawHeader } from "./header.js";
 import { ScenePanel } from "./scene.js";
 import { EventPanel } from "./events.js";
@@ -29,7 +29,7 @@ export class Layout {
     this.decision = new DecisionPanel(page);
     this.summary = new Summary(page);
     this.transport = new Transport(page);
-    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.error = new Trouble();
     this.links = this.drawColumn();
     this.panels = [
       this.result,
@@ -54,28 +54,21 @@ export class Layout {
       [summary, "Summary"],
     ].filter(([panel]) => panel);
     const panels = named.map(([panel, name]) => ({ element: panel.element, name }));
-    const column = h(
-      "div",
-      { class: "work" },
-      panels.map((panel) => panel.element),
-    );
-    return new PanelLinks(column, panels);
+    const elements = panels.map((panel) => panel.element);
+    return new PanelLinks(h("div", { class: "work" }, elements), panels);
   }
 
   draw(game) {
     const { result, events, comments, decision, chart, transport } = this;
-    const side = h(
-      "div",
-      { class: "side" },
-      [result, events, comments, decision].map((panel) => panel.element),
-    );
+    const panels = [result, events, comments, decision].map((panel) => panel.element);
+    const side = h("div", { class: "side" }, panels);
     // The curve has the same horizontal scale as the slider below it.
     if (chart) transport.element.prepend(chart.element);
     return h(
       "div",
       { class: game.has_posterior ? "game" : "game plain" },
       this.header,
-      this.error,
+      this.error.element,
       h("div", { class: "desk" }, this.links.element, side),
       this.transport.element,
     );
@@ -122,11 +115,6 @@ export class Layout {
     this.comments.draw();
     this.events.markMistakes();
     this.transport.markMistakes();
-  }
-
-  showError(text) {
-    this.error.hidden = text === "";
-    this.error.textContent = text;
   }
 
   close() {

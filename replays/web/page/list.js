@@ -1,6 +1,6 @@
 // The list of games with search, filters and sorting. It is updated every few seconds.
 
-import { fill, h, spoken } from "./dom.js";
+import { Trouble, button, fill, h, options, spoken } from "./dom.js";
 import { addressOf } from "./address.js";
 import { bytes, date, plural } from "./format.js";
 import { COLUMNS, RESULTS, noFilter, queryOf } from "./list_filter.js";
@@ -43,7 +43,7 @@ export class GameList {
 
   build(main, isPart) {
     this.count = h("p", { class: "count", role: "status" });
-    this.error = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.error = new Trouble();
     this.heads = h("div", { class: "row head", role: "row", "aria-rowindex": "1" });
     this.empty = h("div", { class: "empty" });
     this.table = h(
@@ -52,31 +52,24 @@ export class GameList {
       h("div", { role: "rowgroup" }, this.heads),
       this.rows.element,
     );
+    const way = isPart ? h("p", { class: "way" }, h("a", { href: "#" }, "Home")) : null;
     fill(
       main,
       h(
         "div",
         { class: "list" },
-        h("div", { class: "list-head" }, h("h1", null, "Games"), this.count, this.way(isPart)),
+        h("div", { class: "list-head" }, h("h1", null, "Games"), this.count, way),
         this.form(),
-        this.error,
+        this.error.element,
         this.table,
         this.empty,
       ),
     );
   }
 
-  way(isPart) {
-    return isPart ? h("p", { class: "way" }, h("a", { href: "#" }, "Home")) : null;
-  }
-
   form() {
     this.players = h("select", { id: "f-player" });
-    const result = h(
-      "select",
-      { id: "f-result" },
-      RESULTS.map(([value, text]) => option(value, text)),
-    );
+    const result = h("select", { id: "f-result" }, options(RESULTS));
     const field = (label, name, input) => {
       input.value = settings.filter[name];
       input.addEventListener("input", () => {
@@ -95,7 +88,7 @@ export class GameList {
       field("to", "most", h("input", { type: "number", min: "0", inputmode: "numeric" })),
       field("Played from", "from", h("input", { type: "date" })),
       field("to", "to", h("input", { type: "date" })),
-      h("button", { type: "button", class: "quiet", onclick: () => this.clear(form) }, "Clear"),
+      button("Clear", () => this.clear(form), { class: "quiet" }),
     );
     return form;
   }
@@ -116,13 +109,12 @@ export class GameList {
       const list = await this.ask(first, 100);
       if (request !== this.requests) return;
       const text = JSON.stringify(list);
-      this.error.hidden = true;
+      this.error.show("");
       if (text !== this.shown) this.take(list, isNew);
       this.shown = text;
     } catch (error) {
       if (error.name === "AbortError" || request !== this.requests) return;
-      this.error.hidden = false;
-      this.error.textContent = error.message;
+      this.error.show(error.message);
     } finally {
       if (request === this.requests) this.updating = false;
     }
@@ -168,11 +160,7 @@ export class GameList {
   offerPlayers(specs) {
     const known = [...this.players.options].slice(1).map((each) => each.value);
     if (this.players.options.length && known.join("\n") === specs.join("\n")) return;
-    fill(
-      this.players,
-      option("", "Any player"),
-      specs.map((spec) => option(spec, spec)),
-    );
+    fill(this.players, options([["", "Any player"], ...specs.map((spec) => [spec, spec])]));
     this.players.value = specs.includes(settings.filter.player) ? settings.filter.player : "";
     settings.filter.player = this.players.value;
   }
@@ -199,11 +187,10 @@ export class GameList {
     return h(
       "div",
       { role: "columnheader", class: `c-${column.key}`, "aria-sort": sorted ? direction : "none" },
-      h(
-        "button",
-        { type: "button", "data-sort": column.key, onclick: press },
-        column.title,
-        h("span", { "aria-hidden": "true" }, sorted ? arrow : ""),
+      button(
+        [column.title, h("span", { "aria-hidden": "true" }, sorted ? arrow : "")],
+        press,
+        { "data-sort": column.key },
       ),
     );
   }
@@ -211,21 +198,10 @@ export class GameList {
   drawEmpty(all, shown) {
     this.empty.hidden = shown > 0;
     if (shown > 0) return;
-    if (this.list.unread) {
-      fill(this.empty, h("p", null, "Reading the folder…"));
-      return;
-    }
-    if (all > 0) {
-      fill(this.empty, h("p", null, "No game matches. Change a filter, or clear all filters."));
-      return;
-    }
-    fill(
-      this.empty,
-      h("h2", null, "No games here yet"),
-      h("p", null, "There are no replays in ", h("code", null, this.list.root), ". Play a game:"),
-      h("pre", null, h("code", null, exampleOf(this.list.folder))),
-      h("p", null, "The game appears here while it is running."),
-    );
+    let text = null;
+    if (this.list.unread) text = "Reading the folder…";
+    else if (all > 0) text = "No game matches. Change a filter, or clear all filters.";
+    fill(this.empty, text === null ? drawExample(this.list) : h("p", null, text));
   }
 
   close() {
@@ -243,14 +219,19 @@ function isFiltered() {
   return Object.values(filter).some(Boolean) || sort.key !== "created" || !sort.descending;
 }
 
+function drawExample({ root, folder }) {
+  return [
+    h("h2", null, "No games here yet"),
+    h("p", null, "There are no replays in ", h("code", null, root), ". Play a game:"),
+    h("pre", null, h("code", null, exampleOf(folder))),
+    h("p", null, "The game appears here while it is running."),
+  ];
+}
+
 // A command for the folder in which the viewer was started; `folder` is relative to it.
 function exampleOf(folder) {
   const seats = ["detective", "detective", "novice"].map((bot, seat) => `--seat ${seat}=bot:${bot}`);
   return ["arena play cluedo", "--players 3", ...seats, "--no-watch", `--out ${folder}`].join(" ");
-}
-
-function option(value, text) {
-  return h("option", { value }, text);
 }
 
 // A row of the list; the home page shows the newest ones.

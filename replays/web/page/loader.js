@@ -33,10 +33,10 @@ export class Loader {
       const more = await page.source.timeline(page.file, page.seat, timeline.last, this.signal);
       if (this.signal.aborted) return;
       this.append(more);
-      page.layout.showError("");
+      page.layout.error.show("");
     } catch (error) {
       if (this.signal.aborted) return;
-      page.layout.showError(error.message);
+      page.layout.error.show(error.message);
     }
     this.schedulePoll();
   }

@@ -1,6 +1,7 @@
 // The form for a new game: the game, its options, and who sits where.
 
-import { fill, h } from "./dom.js";
+import { Trouble, button, fill, h, options } from "./dom.js";
+import { post } from "./source.js";
 
 const HUMAN = "human";
 
@@ -12,20 +13,16 @@ export class NewGame {
     this.game = form.games.find((game) => game.name === "cluedo") ?? form.games[0];
     this.options = h("div", { class: "new-options" });
     this.seatRows = h("ol", { class: "new-seats" });
-    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.trouble = new Trouble();
     this.links = h("section", { class: "panel new-links", hidden: true });
-    const names = form.games.map((game) =>
-      h("option", { value: game.name, selected: game === this.game }, game.name.replaceAll("_", " ")),
-    );
+    const names = form.games.map(({ name }) => [name, describe(name)]);
     this.summary = h("p", { class: "muted" });
     this.pace = h("input", { type: "number", min: 0, max: 60, step: 0.1, value: 0.7 });
     this.clock = h("input", { type: "number", min: 1, max: 86400, placeholder: "no limit" });
-    this.help = h(
-      "select",
-      null,
-      form.help.map((level) => h("option", { value: level, selected: level === "posterior" }, level)),
-    );
-    const choose = h("select", { onchange: (event) => this.choose(event.target.value) }, names);
+    const levels = form.help.map((level) => [level, level]);
+    this.help = h("select", null, options(levels, "posterior"));
+    const press = (event) => this.choose(event.target.value);
+    const choose = h("select", { onchange: press }, options(names, this.game.name));
     this.element = h(
       "form",
       { class: "new-game", onsubmit: (event) => this.submit(event) },
@@ -39,7 +36,7 @@ export class NewGame {
         h("label", null, h("span", null, "Seconds for a decision"), this.clock),
         h("label", null, h("span", null, "Most help"), this.help),
       ),
-      this.trouble,
+      this.trouble.element,
       h("button", { type: "submit", class: "primary" }, "Start"),
       this.links,
     );
@@ -83,10 +80,9 @@ export class NewGame {
     const specs = [HUMAN, ...this.game.bots, ...this.form.models];
     this.seats = Array.from({ length: this.players }, (_, seat) => {
       const value = before[seat] ?? (seat === 0 ? HUMAN : this.game.usual);
-      const options = specs.map((spec) =>
-        h("option", { value: spec, selected: spec === value }, spec === HUMAN ? (seat === 0 ? "you" : "a person, by link") : spec),
-      );
-      return h("select", { "aria-label": `Seat ${seat}` }, options);
+      const person = seat === 0 ? "you" : "a person, by link";
+      const pairs = specs.map((spec) => [spec, spec === HUMAN ? person : spec]);
+      return h("select", { "aria-label": `Seat ${seat}` }, options(pairs, value));
     });
     fill(
       this.seatRows,
@@ -95,15 +91,15 @@ export class NewGame {
   }
 
   body() {
-    const options = {};
+    const chosen = {};
     for (const { name, default: usual } of this.game.options) {
       const control = this.fields.get(name);
       const value = control.value === "" ? usual : convert(control.value, usual);
-      if (value !== usual) options[name] = value;
+      if (value !== usual) chosen[name] = value;
     }
     return {
       game: this.game.name,
-      options,
+      options: chosen,
       seats: this.seats.map((select) => select.value),
       pace: Number(this.pace.value),
       clock: this.clock.value === "" ? null : Number(this.clock.value),
@@ -113,18 +109,11 @@ export class NewGame {
 
   async submit(event) {
     event.preventDefault();
-    this.showTrouble("");
+    this.trouble.show("");
     try {
-      const answer = await fetch("/api/play/games", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(this.body()),
-      });
-      const made = await answer.json();
-      if (answer.ok) this.made(made);
-      else this.showTrouble(made.error ?? made.detail ?? `${answer.status} ${answer.statusText}`);
-    } catch {
-      this.showTrouble("The server does not answer. Check that it is still running.");
+      this.made(await post("/api/play/games", this.body()));
+    } catch (error) {
+      this.trouble.show(error.message);
     }
   }
 
@@ -146,7 +135,7 @@ export class NewGame {
         rows.map(([name, token]) => {
           const address = `${location.origin}/play#${token}`;
           const field = h("input", { type: "text", readonly: true, value: address, "aria-label": name, onfocus: (event) => event.target.select() });
-          const open = h("button", { type: "button", onclick: () => window.open(`/play#${token}`, "_blank", "noopener") }, "Open");
+          const open = button("Open", () => window.open(`/play#${token}`, "_blank", "noopener"));
           return [h("dt", null, name), h("dd", null, field, open)];
         }),
       ),
@@ -154,18 +143,11 @@ export class NewGame {
     this.links.hidden = false;
     this.links.querySelector("input").focus();
   }
-
-  showTrouble(text) {
-    this.trouble.hidden = text === "";
-    this.trouble.textContent = text;
-  }
 }
 
 function choiceOf(option) {
-  const options = option.choices.map((choice) =>
-    h("option", { value: String(choice), selected: choice === option.default }, describe(choice)),
-  );
-  return h("select", null, options);
+  const pairs = option.choices.map((choice) => [String(choice), describe(choice)]);
+  return h("select", null, options(pairs, String(option.default)));
 }
 
 function inputOf(option) {

@@ -1,7 +1,7 @@
 // Links to the panels that are below the visible part of a column. Many systems hide scroll bars,
 // so the lower edge of the column fades out and names these panels.
 
-import { fill, h } from "./dom.js";
+import { button, fill, h } from "./dom.js";
 
 // Pixels of a panel that must be in view for its heading to be visible.
 const HEADING_HEIGHT = 40;
@@ -47,7 +47,7 @@ export class PanelLinks {
   link({ name, element }) {
     const scroll = () => this.column.scrollTo({ top: element.offsetTop });
     const arrow = h("span", { "aria-hidden": "true" }, "↓ ");
-    return h("button", { type: "button", onclick: scroll }, arrow, name);
+    return button([arrow, name], scroll);
   }
 
   close() {

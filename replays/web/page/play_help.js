@@ -1,7 +1,7 @@
 // Help beside the game: the notebook of one's own facts, deductions, or exact probabilities. The
 // replay says which help was open for each decision.
 
-import { fill, h } from "./dom.js";
+import { fill, h, panel } from "./dom.js";
 import { Grid } from "./grid.js";
 
 const NAMES = {
@@ -20,13 +20,8 @@ export class HelpPanel {
     this.place = h("div");
     this.grid = null;
     this.options = h("div", { class: "play-help-levels", role: "radiogroup", "aria-label": "Help" });
-    this.element = h(
-      "section",
-      { class: "panel play-help", "aria-labelledby": "help-title", hidden: seat === null || game.offered_help.length < 2 },
-      h("div", { class: "panel-head" }, h("h2", { id: "help-title" }, "Help"), this.options),
-      this.notes,
-      this.place,
-    );
+    this.element = panel("play-help", "Help", this.options, this.notes, this.place);
+    this.element.hidden = seat === null || game.offered_help.length < 2;
   }
 
   show({ help, notes, posterior }) {

@@ -1,6 +1,7 @@
 // A table in play: the game's own drawing, the form of the legal actions, the events, and the help.
 
-import { fill, h, s } from "./dom.js";
+import { Trouble, button, fill, h, panel } from "./dom.js";
+import { drawScene } from "./scene.js";
 import { loadScene } from "./scenes.js";
 import { seatLabel, seatName } from "./seats.js";
 import { ActionForm } from "./action_form.js";
@@ -18,7 +19,7 @@ export class PlayTable {
     this.announcements = document.getElementById("announcements");
     this.status = h("p", { class: "play-status", role: "status" });
     this.clock = new Clock();
-    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.trouble = new Trouble();
     this.table = h("div", { class: "table-top", onclick: (event) => this.pick(event) });
     this.list = h("ol", { class: "event-list play-events" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
@@ -33,7 +34,7 @@ export class PlayTable {
           this.module = module;
           this.drawScene();
         })
-        .catch((error) => this.showTrouble(error.message));
+        .catch((error) => this.trouble.show(error.message));
     }
   }
 
@@ -47,12 +48,7 @@ export class PlayTable {
       this.seats,
     );
     const scene = h("section", { class: "panel scene", "aria-label": "Table" }, this.table);
-    const events = h(
-      "section",
-      { class: "panel events", "aria-labelledby": "events-title" },
-      h("div", { class: "panel-head" }, h("h2", { id: "events-title" }, "What has happened")),
-      this.scroller,
-    );
+    const events = panel("events", "What has happened", null, this.scroller);
     const turn = h(
       "section",
       { class: "panel play-turn", "aria-label": "Your turn" },
@@ -63,7 +59,7 @@ export class PlayTable {
       "div",
       { class: "play" },
       head,
-      this.trouble,
+      this.trouble.element,
       h(
         "div",
         { class: "play-desk" },
@@ -88,7 +84,7 @@ export class PlayTable {
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
     if ("turn" in parts) this.form.show(this.parts.turn);
     if ("over" in parts) this.showResult();
-    if ("error" in parts && this.parts.error) this.showTrouble(this.parts.error);
+    if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
     this.describe();
   }
 
@@ -108,18 +104,10 @@ export class PlayTable {
 
   drawScene() {
     const { scene, before } = this.parts;
-    if (scene === null || scene === undefined) this.table.parentElement.hidden = true;
-    else {
-      this.table.parentElement.hidden = false;
-      if (typeof scene === "string") fill(this.table, h("pre", { class: "diagram" }, scene));
-      else if (this.module) fill(this.table, this.drawModule(scene, before ?? null));
-    }
+    const isDrawn = scene !== null && scene !== undefined;
+    this.table.parentElement.hidden = !isDrawn;
+    if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat);
     this.markTargets();
-  }
-
-  drawModule(scene, before) {
-    const { name, options, seats, specs } = this.game;
-    return this.module.draw(scene, { game: name, options, seats, specs, seat: this.seat, before, h, s });
   }
 
   drawSeats() {
@@ -167,7 +155,7 @@ export class PlayTable {
   }
 
   act(body) {
-    this.showTrouble("");
+    this.trouble.show("");
     if (!this.send({ ...body, turn: this.parts.turn.number }))
       this.form.remark("There is no connection; wait a moment and try again.");
   }
@@ -191,11 +179,10 @@ export class PlayTable {
 
   reviewLinks(replay) {
     const open = (fields) => location.assign(`/#${new URLSearchParams({ path: replay, ...fields })}`);
-    const button = (name, press, main = false) =>
-      h("button", { type: "button", class: main ? "primary" : null, onclick: press }, name);
+    const startReview = () => open({ seat: this.seat, review: 1 });
     // Mistakes are judged by exact knowledge, which not every game has.
     const review = this.game.has_posterior
-      ? button("Review my mistakes", () => open({ seat: this.seat, review: 1 }), true)
+      ? button("Review my mistakes", startReview, { class: "primary" })
       : null;
     return h(
       "p",
@@ -207,13 +194,8 @@ export class PlayTable {
   }
 
   setConnection(isOpen) {
-    this.showTrouble(isOpen ? "" : "The connection is lost. The game waits; trying again…");
+    this.trouble.show(isOpen ? "" : "The connection is lost. The game waits; trying again…");
     this.form.setEnabled(isOpen);
-  }
-
-  showTrouble(text) {
-    this.trouble.hidden = text === "";
-    this.trouble.textContent = text;
   }
 
   showRules() {
@@ -222,7 +204,7 @@ export class PlayTable {
       { class: "keys", "aria-labelledby": "rules-title" },
       h("h2", { id: "rules-title" }, `Rules of ${this.game.name}`),
       h("p", { class: "play-rules" }, this.game.rules),
-      h("button", { type: "button", onclick: () => dialog.close() }, "Close"),
+      button("Close", () => dialog.close()),
     );
     dialog.addEventListener("close", () => dialog.remove());
     document.body.append(dialog);

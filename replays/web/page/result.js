@@ -2,7 +2,7 @@
 
 import { fill, h } from "./dom.js";
 import { number, plural, signed } from "./format.js";
-import { seatLabel } from "./seats.js";
+import { seatLabel, seatList } from "./seats.js";
 
 export class ResultCard {
   constructor(page) {
@@ -19,15 +19,19 @@ export class ResultCard {
   }
 }
 
+// Who has won, or the common score.
+export function winner(game, { winners, score }) {
+  if (winners.length) return [seatList(game, winners), " won"];
+  return score === null ? "No winner" : `Score ${number(score)}`;
+}
+
 function drawResult(game, outcome) {
-  const { winners, score, reason, returns, turns } = outcome;
-  const names = winners.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
-  const title = names.length ? [names, " won"] : score === null ? "No winner" : `Score ${number(score)}`;
+  const { score, reason, returns, turns } = outcome;
   const values = returns.map((value, seat) =>
     h("li", null, seatLabel(game, seat), " ", h("strong", null, signed(value))),
   );
   return [
-    h("p", { class: "result-title" }, title),
+    h("p", { class: "result-title" }, winner(game, outcome)),
     h("p", null, `${sentence(reason)} ${plural(turns, "turn")}.`),
     score === null ? h("ul", { class: "returns", "aria-label": "Returns" }, values) : null,
   ];

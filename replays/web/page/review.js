@@ -1,6 +1,6 @@
 // Review of a person's mistakes after a game: the first one is shown, and a bar leads to the others.
 
-import { fill, h } from "./dom.js";
+import { button, fill, h } from "./dom.js";
 
 export class Review {
   constructor(page) {
@@ -31,20 +31,14 @@ export class Review {
 
   draw() {
     const count = this.positions.length;
-    const text = count
-      ? `Mistake ${this.at + 1} of ${count}`
-      : "No mistakes were found";
+    const text = count ? `Mistake ${this.at + 1} of ${count}` : "No mistakes were found";
     const step = (name, to) =>
-      h(
-        "button",
-        { type: "button", "aria-disabled": String(to < 0 || to >= count), onclick: () => this.step(to) },
-        name,
-      );
+      button(name, () => this.step(to), { "aria-disabled": String(to < 0 || to >= count) });
     fill(
       this.bar,
       h("strong", null, text),
       count ? [step("Previous", this.at - 1), step("Next", this.at + 1)] : null,
-      h("button", { type: "button", onclick: () => this.page.setPerspective(null) }, "See all cards"),
+      button("See all cards", () => this.page.setPerspective(null)),
     );
     this.page.announce(text);
   }

@@ -1,8 +1,9 @@
 // The game's table, drawn by the game's own module; without a module, a diagram as text.
 
-import { fill, h, s } from "./dom.js";
+import { fill, h, panel, s } from "./dom.js";
 import { plural } from "./format.js";
-import { seatLabel } from "./seats.js";
+import { winner } from "./result.js";
+import { seatList } from "./seats.js";
 
 export class ScenePanel {
   constructor(page) {
@@ -10,12 +11,7 @@ export class ScenePanel {
     this.module = null;
     this.status = h("p", { class: "status" });
     this.table = h("div", { class: "table-top" });
-    this.element = h(
-      "section",
-      { class: "panel scene", "aria-labelledby": "scene-title" },
-      h("div", { class: "panel-head" }, h("h2", { id: "scene-title" }, "Table"), this.status),
-      this.table,
-    );
+    this.element = panel("scene", "Table", this.status, this.table);
   }
 
   setModule(module) {
@@ -28,9 +24,9 @@ export class ScenePanel {
     fill(this.status, this.describe(position));
     const scene = timeline.sceneAt(position);
     this.colorSeats(scene);
+    const before = position > 0 ? timeline.sceneAt(position - 1) : null;
     if (scene === null) fill(this.table, this.drawEvents(position));
-    else if (typeof scene === "string") fill(this.table, h("pre", { class: "diagram" }, scene));
-    else if (this.module) fill(this.table, this.draw(scene, position));
+    else drawScene(this.table, this.module, scene, before, timeline.game, timeline.seat);
   }
 
   // A seat has the colour of its pawn. Where pawns are chosen, the scene says which seat has which.
@@ -56,13 +52,6 @@ export class ScenePanel {
     return h("ul", { class: "recent" }, recent);
   }
 
-  draw(scene, position) {
-    const { game, seat } = this.page.timeline;
-    const before = position > 0 ? this.page.timeline.sceneAt(position - 1) : null;
-    const { name, options, seats, specs } = game;
-    return this.module.draw(scene, { game: name, options, seats, specs, seat, before, h, s });
-  }
-
   describe(position) {
     const { timeline } = this.page;
     const { outcome, game } = timeline;
@@ -72,20 +61,21 @@ export class ScenePanel {
     const running = timeline.isLast(position) ? [h("span", { class: "chip" }, state), " "] : [];
     if (!ply) return [...running, "Before the first move"];
     const next = ply.to_act.filter((seat) => seat >= 0);
-    const names = next.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
-    return [...running, `Turn ${timeline.turnAt(position)}`, next.length ? [" · to act: ", names] : []];
+    const toAct = next.length ? [" · to act: ", seatList(game, next)] : [];
+    return [...running, `Turn ${timeline.turnAt(position)}`, toAct];
   }
 }
 
+// Fills the table with a diagram, or with what the module of the game draws once it is loaded.
+export function drawScene(table, module, scene, before, game, seat) {
+  const { name, options, seats, specs } = game;
+  if (typeof scene === "string") fill(table, h("pre", { class: "diagram" }, scene));
+  else if (module)
+    fill(table, module.draw(scene, { game: name, options, seats, specs, seat, before, h, s }));
+}
+
 function describeOutcome(game, outcome) {
-  const names = outcome.winners.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
-  const nobody = outcome.score === null ? "No winner" : `Score ${outcome.score}`;
-  const won = names.length ? [names, " won"] : nobody;
-  const turns = plural(outcome.turns, "turn");
-  return h(
-    "span",
-    { class: "outcome", title: turns },
-    h("strong", null, won),
-    ` · ${outcome.reason}`,
-  );
+  const title = plural(outcome.turns, "turn");
+  const won = h("strong", null, winner(game, outcome));
+  return h("span", { class: "outcome", title }, won, ` · ${outcome.reason}`);
 }

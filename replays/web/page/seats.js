@@ -50,6 +50,15 @@ export function seatLabel(game, seat) {
   return h("span", { class: "seat" }, seatMark(seat), h("bdi", null, seatName(game, seat)));
 }
 
+export function seatList(game, seats) {
+  return seats.map((seat, at) => [at ? ", " : "", seatLabel(game, seat)]);
+}
+
+// Whether a player is a seat: not chance (-1), and not unknown (null).
+export function isSeat(player) {
+  return player !== null && player >= 0;
+}
+
 // The SPEC of a seat at the time a ply was played.
 function playerAt(game, seat, ply) {
   let spec = game.specs[seat];

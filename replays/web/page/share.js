@@ -1,6 +1,6 @@
 // Buttons that copy a link to the moment, and the shown position as a figure.
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { drawFigure, toPng, toText } from "./figure.js";
 
 export class Share {
@@ -8,25 +8,24 @@ export class Share {
   constructor(page, panels) {
     this.page = page;
     this.panels = panels;
-    const button = (label, title, press) =>
-      h("button", { type: "button", class: "quiet", title, onclick: press }, label);
+    const quiet = (label, title, press) => button(label, press, { class: "quiet", title });
     this.element = h(
       "div",
       { class: "share", role: "group", "aria-label": "Share" },
       h(
         "div",
         {},
-        button("Copy link", "Copy a link to this position", () => this.copyLink()),
-        button("Copy figure", "Copy this position as a picture", () => this.copyFigure()),
+        quiet("Copy link", "Copy a link to this position", () => this.copyLink()),
+        quiet("Copy figure", "Copy this position as a picture", () => this.copyFigure()),
         page.timeline.canPlay
-          ? button("Play on", "Take the chosen seat and play on from here", () => this.playOn())
+          ? quiet("Play on", "Take the chosen seat and play on from here", () => this.playOn())
           : null,
       ),
       h(
         "div",
         {},
-        button("SVG", "Save this position as SVG", () => this.save("svg")),
-        button("PNG", "Save this position as PNG", () => this.save("png")),
+        quiet("SVG", "Save this position as SVG", () => this.save("svg")),
+        quiet("PNG", "Save this position as PNG", () => this.save("png")),
         page.timeline.canFilm ? ["gif", "mp4"].map((kind) => this.filmButton(kind)) : null,
       ),
     );
@@ -75,14 +74,14 @@ export class Share {
   filmButton(kind) {
     const label = kind.toUpperCase();
     const title = `Save the game as a film (${label}): about 20 s for 50 positions`;
-    const element = h("button", { type: "button", class: "quiet", title }, label);
-    element.addEventListener("click", async () => {
+    const press = async () => {
       element.disabled = true;
       element.textContent = "…";
       await this.film(kind);
       element.textContent = label;
       element.disabled = false;
-    });
+    };
+    const element = button(label, press, { class: "quiet", title });
     return element;
   }
 

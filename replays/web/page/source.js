@@ -161,36 +161,31 @@ async function requestJson(address, fields, signal) {
   return (await request(address, fields, signal)).json();
 }
 
-async function request(address, fields, signal, headers = {}) {
+function request(address, fields, signal, headers = {}) {
   const present = Object.entries(fields).filter(([, value]) => value !== null);
   const query = new URLSearchParams(present);
+  return answerOf(present.length ? `${address}?${query}` : address, { signal, headers });
+}
+
+export async function post(address, body, signal) {
+  return (await send(address, body, signal)).json();
+}
+
+function send(address, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return answerOf(address, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+// The answer to a request; an error in words if there is none, or if it is an error.
+async function answerOf(address, options) {
   let answer;
   try {
-    answer = await fetch(present.length ? `${address}?${query}` : address, { signal, headers });
+    answer = await fetch(address, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer. Check that arena is still running.");
   }
-  if (!answer.ok && answer.status !== 304) throw await errorOf(answer);
-  return answer;
-}
-
-async function post(address, body, signal) {
-  return (await send(address, body, signal)).json();
-}
-
-async function send(address, body, signal) {
-  const answer = await fetch(address, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-    signal,
-  });
-  if (!answer.ok) throw await errorOf(answer);
-  return answer;
-}
-
-async function errorOf(answer) {
+  if (answer.ok || answer.status === 304) return answer;
   const body = await answer.json().catch(() => null);
-  return new SourceError(body?.error ?? `${answer.status} ${answer.statusText}`, body?.seats);
+  throw new SourceError(body?.error ?? `${answer.status} ${answer.statusText}`, body?.seats);
 }

@@ -1,6 +1,6 @@
 // Summary of each seat over the whole game, shown at the last position.
 
-import { fill, h, spoken } from "./dom.js";
+import { fill, h, panel, row, spoken, table } from "./dom.js";
 import { quantity, signed } from "./format.js";
 import { icon } from "./icons.js";
 import { seatLabel } from "./seats.js";
@@ -10,12 +10,8 @@ export class Summary {
     this.page = page;
     this.summaries = [];
     this.body = h("div", { class: "scroller-x" });
-    this.element = h(
-      "section",
-      { class: "panel summary", "aria-labelledby": "summary-title", hidden: true },
-      h("div", { class: "panel-head" }, h("h2", { id: "summary-title" }, "Summary"), this.scope()),
-      this.body,
-    );
+    this.element = panel("summary", "Summary", this.scope(), this.body);
+    this.element.hidden = true;
   }
 
   // Plies before a branch were played by other players and are not counted.
@@ -38,24 +34,17 @@ export class Summary {
 
   table() {
     const { game } = this.page.timeline;
-    const heads = this.seats.map((seat) => h("th", { scope: "col" }, seatLabel(game, seat)));
+    const headings = ["Measure", ...this.seats.map((seat) => seatLabel(game, seat))];
     const titles = new Map();
     for (const each of this.summaries) {
       for (const measure of each.measures) titles.set(measure.title, measure);
     }
-    return h(
-      "table",
-      { class: "plain-table" },
-      h("caption", { class: "sr" }, "Measures of each seat's play"),
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Measure"), heads)),
-      h(
-        "tbody",
-        null,
-        this.returns(),
-        this.summaries.length ? this.mistakes() : null,
-        [...titles.values()].map((measure) => this.row(measure)),
-      ),
-    );
+    const rows = [
+      this.returns(),
+      this.summaries.length ? this.mistakes() : null,
+      [...titles.values()].map((measure) => this.row(measure)),
+    ];
+    return table(headings, rows, "Measures of each seat's play");
   }
 
   // The seats with a summary; returns are public, so without summaries all seats are listed.
@@ -68,15 +57,12 @@ export class Summary {
 
   returns() {
     const { outcome } = this.page.timeline;
-    const values = this.seats.map((seat) => h("td", null, signed(outcome.returns[seat] ?? 0)));
-    return h("tr", null, h("th", { scope: "row" }, "return"), values);
+    return row("return", this.seats.map((seat) => signed(outcome.returns[seat] ?? 0)));
   }
 
   mistakes() {
-    const counts = this.summaries.map((each) =>
-      h("td", null, each.mistakes > 0 ? icon("mistake") : null, each.mistakes),
-    );
-    return h("tr", null, h("th", { scope: "row" }, "mistakes"), counts);
+    const draw = ({ mistakes }) => [mistakes > 0 ? icon("mistake") : null, mistakes];
+    return row("mistakes", this.summaries.map(draw));
   }
 
   row(measure) {

@@ -1,5 +1,7 @@
 // The timeline of a game in one perspective: its plies, and the scene of each position.
 
+import { isSeat } from "./seats.js";
+
 export class Timeline {
   constructor(document) {
     this.game = document.game;
@@ -48,7 +50,7 @@ export class Timeline {
   // Answers of others within the turn do not count. Null if that is unknown.
   moverAt(position) {
     const last = this.plyAt(position);
-    const isMove = (ply) => ply.player !== null && ply.player >= 0;
+    const isMove = (ply) => isSeat(ply.player);
     const start = last ? this.plies.find((ply) => ply.turn === last.turn && isMove(ply)) : null;
     const mover = start && start.ply < position ? start : this.plies.slice(position).find(isMove);
     return mover?.player ?? null;

@@ -1,6 +1,6 @@
 // Controls: slider, step buttons, jumps and automatic playback.
 
-import { fill, h, spoken } from "./dom.js";
+import { button, fill, h, options, spoken } from "./dom.js";
 import { icon } from "./icons.js";
 
 // Plies per second.
@@ -20,69 +20,39 @@ export class Transport {
       oninput: () => this.go(Number(this.slider.value)),
     });
     this.text = h("p", { class: "where" });
-    this.speed = h(
-      "select",
-      { "aria-label": "Speed" },
-      SPEEDS.map((speed) => h("option", { value: speed, selected: speed === 1 }, `${speed}×`)),
-    );
+    const speeds = SPEEDS.map((speed) => [speed, `${speed}×`]);
+    this.speed = h("select", { "aria-label": "Speed" }, options(speeds, 1));
     this.element = this.draw();
   }
 
   draw() {
-    const button = (name, label, press) =>
-      h(
-        "button",
-        { type: "button", class: "round", "aria-label": label, title: label, onclick: press },
-        icon(name),
-      );
-    this.first = button("first", "To the beginning", () => this.go(0));
-    this.back = button("back", "One ply back", () => this.step(-1));
-    this.play = button("play", "Play", () => this.toggle());
-    this.next = button("next", "One ply forward", () => this.step(1));
-    this.end = button("last", "To the last position", () => this.go(this.page.timeline.last));
+    const round = (name, label, press) =>
+      button(icon(name), press, { class: "round", "aria-label": label, title: label });
+    this.first = round("first", "To the beginning", () => this.go(0));
+    this.back = round("back", "One ply back", () => this.step(-1));
+    this.play = round("play", "Play", () => this.toggle());
+    this.next = round("next", "One ply forward", () => this.step(1));
+    this.end = round("last", "To the last position", () => this.go(this.page.timeline.last));
+    const buttons = [this.first, this.back, this.play, this.next, this.end, this.speed];
     return h(
       "section",
       { class: "transport", "aria-label": "Controls" },
       h("div", { class: "track" }, this.ticks, this.slider),
-      h(
-        "div",
-        { class: "controls" },
-        h(
-          "div",
-          { class: "buttons" },
-          this.first,
-          this.back,
-          this.play,
-          this.next,
-          this.end,
-          this.speed,
-        ),
-        this.text,
-        this.jumps(),
-      ),
+      h("div", { class: "controls" }, h("div", { class: "buttons" }, buttons), this.text, this.jumps()),
     );
   }
 
   jumps() {
     const { game, seat } = this.page.timeline;
-    this.mover = h(
-      "select",
-      { "aria-label": "Moves of seat" },
-      game.seats.map((name, at) =>
-        h("option", { value: at, selected: at === (seat ?? this.page.focus) }, name),
-      ),
-    );
+    const seats = options([...game.seats.entries()], seat ?? this.page.focus);
+    this.mover = h("select", { "aria-label": "Moves of seat" }, seats);
     this.kinds = h("select", { "aria-label": "Kind of event" });
     this.buttons = [];
     const pair = (name, what, target) => {
-      const press = (step) => () => this.jump(target, step);
-      const one = (step, label, sign) =>
-        h(
-          "button",
-          { type: "button", title: label, onclick: press(step) },
-          spoken(label),
-          h("span", { "aria-hidden": "true" }, sign),
-        );
+      const one = (step, label, sign) => {
+        const name = [spoken(label), h("span", { "aria-hidden": "true" }, sign)];
+        return button(name, () => this.jump(target, step), { title: label });
+      };
       const back = one(-1, `Previous ${what}`, "‹");
       const forth = one(1, `Next ${what}`, "›");
       this.buttons.push({ target, back, forth });
@@ -109,10 +79,7 @@ export class Transport {
     this.kindsUntil = until;
     const chosen = this.kinds.value;
     const kinds = timeline.eventKinds(until);
-    fill(
-      this.kinds,
-      kinds.map((kind) => h("option", { value: kind }, words(kind))),
-    );
+    fill(this.kinds, options(kinds.map((kind) => [kind, words(kind)])));
     if (kinds.includes(chosen)) this.kinds.value = chosen;
   }
 
@@ -203,8 +170,8 @@ export class Transport {
     this.slider.setAttribute("aria-valuetext", this.page.describe());
     this.element.style.setProperty("--done", timeline.last ? position / timeline.last : 0);
     fill(this.text, h("strong", null, position), ` / ${timeline.last}`, this.action(position));
-    for (const button of [this.first, this.back]) disable(button, position === 0);
-    for (const button of [this.next, this.end]) disable(button, timeline.isLast(position));
+    for (const each of [this.first, this.back]) disable(each, position === 0);
+    for (const each of [this.next, this.end]) disable(each, timeline.isLast(position));
     this.offerKinds();
     this.markMistakes();
   }

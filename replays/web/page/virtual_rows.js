@@ -71,14 +71,7 @@ export class VirtualRows {
   }
 
   following(at) {
-    let before = null;
-    for (const row of this.element.children) {
-      if (Number(row.dataset.at) > at) {
-        before = row;
-        break;
-      }
-    }
-    return before;
+    return [...this.element.children].find((row) => Number(row.dataset.at) > at) ?? null;
   }
 
   move(event) {

@@ -6,7 +6,12 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from replays.analysis.documents import PosteriorEntryJson, SceneJson
+from replays.analysis.documents import (
+    GameFactsJson,
+    PlacementJson,
+    PosteriorEntryJson,
+    SceneJson,
+)
 
 Help = Literal["none", "notes", "deductions", "posterior"]
 """Help beside the game, from none to the exact probabilities; each includes those before it."""
@@ -68,12 +73,9 @@ class SeenEventJson(TypedDict):
     private: bool
 
 
-class PosteriorNowJson(TypedDict):
+class PosteriorNowJson(PlacementJson):
     """Exact probabilities of the seat now."""
 
-    things: list[str]
-    kinds: list[str]
-    places: list[str]
     entry: PosteriorEntryJson
 
 
@@ -83,7 +85,6 @@ class OverJson(TypedDict):
     text: str
     won: bool | None
     """None for a spectator, and where no one can win."""
-    returns: list[str]
     replay: str | None
     """Fragment of the address of the replay in the viewer, if this server shows it."""
 
@@ -105,18 +106,10 @@ class PartsJson(TypedDict):
     """Why the game has stopped without an end."""
 
 
-class WebGameJson(TypedDict):
+class WebGameJson(GameFactsJson):
     """Facts of a game that never change."""
 
-    name: str
-    title: str
-    summary: str
-    seats: list[str]
     specs: list[str]
-    options: dict[str, object]
-    scene: str | None
-    has_posterior: bool
-    has_grid: bool
     rules: str
     offered_help: list[Help]
     """Levels of help that this game allows."""

@@ -6,14 +6,11 @@ import asyncio
 import secrets
 from dataclasses import dataclass, field
 
-from arena.core.analysis import PlacedKnowledge
-from arena.core.game import Game
 from arena.core.observation import GameText
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match
 from arena.episodes.record import Position
-from replays.analysis.scenes import scene_name
-from replays.analysis.timeline import game_title
+from replays.analysis.timeline import game_facts
 from replays.web.play.documents import HELP_LEVELS, Help, PartsJson, WebGameJson
 from replays.web.play.seat_view import SeatView
 
@@ -59,8 +56,8 @@ class Page:
 class Link:
     """Address of a seat, or of the place of spectators."""
 
-    token: str
     view: SeatView
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
     pages: set[Page] = field(default_factory=set)
     parts: PartsJson | None = None
     """What is shown now; None after a change, until a page needs it."""
@@ -72,26 +69,13 @@ class Link:
             page.changed.set()
 
 
-def new_link(game: Game, seat: int | None) -> Link:
-    """Return a link with a new token, to a seat; None: for spectators."""
-    return Link(secrets.token_urlsafe(TOKEN_BYTES), SeatView(game, seat))
-
-
-def game_facts(setup: WebGameSetup) -> WebGameJson:
+def web_game_json(setup: WebGameSetup) -> WebGameJson:
     """Return what each page of a game gets first."""
     match = setup.match
-    game, knowledge = match.game, match.game.analysis.knowledge(0)
     return {
-        "name": game.name,
-        "title": game_title(game),
-        "summary": game.summary,
-        "seats": list(game.seat_names),
+        **game_facts(match.game),
         "specs": [redacted(spec) for spec in match.specs],
-        "options": game.options.model_dump(mode="json"),
-        "scene": scene_name(game),
-        "has_posterior": knowledge is not None,
-        "has_grid": isinstance(knowledge, PlacedKnowledge),
-        "rules": game.text.rules(),
+        "rules": match.game.text.rules(),
         "offered_help": offered_help(setup),
     }
 

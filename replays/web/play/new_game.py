@@ -15,7 +15,7 @@ from arena.core.seeds import draw_seed
 from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match
-from arena.episodes.policy_agreement import PolicyAgreement, RecordedDecision
+from arena.episodes.policy_agreement import PolicyAgreement
 from arena.episodes.replay import Replay
 from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, game_class, make_game
@@ -48,7 +48,6 @@ class OfferedGameJson(TypedDict):
     usual: str
     """SPEC of the player that takes a seat by default."""
     options: list[OptionJson]
-    has_posterior: bool
 
 
 class FormJson(TypedDict):
@@ -113,12 +112,8 @@ class NewGames:
         for seat, spec in enumerate(wanted.seats):
             self._check(seat, spec)
         has_models = any(spec in self.models for spec in wanted.seats)
-        match = Match(
-            game,
-            wanted.seats,
-            seed=draw_seed(),
-            chat=self.chat if has_models else None,
-        )
+        chat = self.chat if has_models else None
+        match = Match(game, wanted.seats, seed=draw_seed(), chat=chat)
         return WebGameSetup(match, wanted.pace, wanted.clock, wanted.help)
 
     def branch(self, replay: Replay, wanted: BranchForm) -> WebGameSetup:
@@ -172,7 +167,6 @@ def _offered(name: str) -> OfferedGameJson:
         "bots": [f"bot:{bot}" for bot in bot_names(name)],
         "usual": default_bot(game),
         "options": [_option(each, field) for each, field in fields.items()],
-        "has_posterior": game.analysis.knowledge(0) is not None,
     }
 
 
@@ -230,13 +224,11 @@ class PlayerAtDecision:
         seats = range(len(replay.header.players))
         self._agreement = PolicyAgreement(replay, wanted.spec, seats, replay.header.seed, llm, chat)
         self._agreement.check()
-        self._decision = self._find(wanted.ply)
-
-    def _find(self, ply: int) -> RecordedDecision:
-        for decision in self._agreement.recorded_decisions():
-            if decision.ply == ply:
-                return decision
-        raise UsageError(f"ply {ply}: no player chose between several moves there")
+        decisions = self._agreement.recorded_decisions()
+        found = next((each for each in decisions if each.ply == wanted.ply), None)
+        if found is None:
+            raise UsageError(f"ply {wanted.ply}: no player chose between several moves there")
+        self._decision = found
 
     async def ask(self) -> ProposedJson:
         """Return the move of the player. Raises StopPlaying, for example without budget."""

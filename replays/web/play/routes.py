@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import cast
 
 from pydantic import JsonValue, ValidationError
@@ -20,16 +20,11 @@ from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import first_fault, shorten
 from arena.episodes.files import game_stem
 from arena.episodes.replay import Replay
-from replays.web.exchange import (
-    file_response,
-    finished_replay,
-    read_form,
-    served_name,
-)
+from replays.web.exchange import ReplayForm, file_response, finished_replay, read_form
 from replays.web.http_errors import HttpError
 from replays.web.page_files import encode, page_files
 from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
-from replays.web.play.links import Link, Page, WebGameSetup, game_facts
+from replays.web.play.links import Link, Page, WebGameSetup, web_game_json
 from replays.web.play.new_game import (
     BranchForm,
     MoveQuestion,
@@ -39,7 +34,7 @@ from replays.web.play.new_game import (
 )
 from replays.web.play.web_game import WebGame
 from replays.web.play.web_games import WebGames
-from replays.web.replay_directory import ReplayDirectory, ServedFile
+from replays.web.replay_directory import ReplayDirectory
 
 PLAY_PAGE = "play.html"
 MAX_MESSAGE_BYTES = 16_384
@@ -102,8 +97,7 @@ class PlayApi:
         wanted = await read_form(request, BranchForm)
 
         def setup() -> WebGameSetup:
-            file, replay = self._replay(wanted.path, wanted.key)
-            with served_name(file):
+            with self._replay(wanted) as replay:
                 return new_games.branch(replay, wanted)
 
         return await self._start(await run_in_threadpool(setup))
@@ -115,8 +109,7 @@ class PlayApi:
         new_games.check_asked(wanted.spec)
 
         def prepare() -> PlayerAtDecision:
-            file, replay = self._replay(wanted.path, wanted.key)
-            with served_name(file):
+            with self._replay(wanted) as replay:
                 chat = new_games.chat or ChatOptions()
                 return PlayerAtDecision(replay, wanted, chat, self._games.llm)
 
@@ -126,11 +119,10 @@ class PlayApi:
         except StopPlaying as error:
             raise HttpError(503, shorten(str(error))) from None
 
-    def _replay(self, path: str | None, key: str | None) -> tuple[ServedFile, Replay]:
-        """Return a finished replay. Raises HttpError."""
+    def _replay(self, wanted: ReplayForm) -> AbstractContextManager[Replay]:
         if self._directory is None:
             raise HttpError(403, "this server shows no replays")
-        return finished_replay(self._directory, path, key)
+        return finished_replay(self._directory, wanted)
 
     async def _start(self, setup: WebGameSetup) -> Response:
         await run_in_threadpool(self._games.check, setup)
@@ -172,7 +164,7 @@ async def _send(socket: WebSocket, web_game: WebGame, link: Link, page: Page) ->
     """Send what is new for a page, whenever there is something."""
     first: UpdateJson = {
         "now": time.time(),
-        "table": game_facts(web_game.setup),
+        "table": web_game_json(web_game.setup),
         "seat": link.view.seat,
     }
     try:

@@ -14,7 +14,7 @@ from arena.core.analysis import Knowledge
 from arena.core.observation import TextLevel
 from arena.core.tabletop import Scene
 from replays.analysis.documents import PosteriorEntryJson, SceneJson
-from replays.analysis.posterior import posterior_entry
+from replays.analysis.posterior import placement_json, posterior_entry
 from replays.analysis.scenes import scene_factory, scene_name
 from replays.web.play.documents import (
     Help,
@@ -48,7 +48,6 @@ class SeatView:
         self.help: Help = "none"
         self._game = game
         self._witnessed: list[Event] = []
-        self._name = "" if seat is None else game.seat_names[seat]
         name = scene_name(game)
         self._scene: Scene | None = scene_factory(name)(game, seat) if name else None
         self._drawn = self._before = self._draw()
@@ -64,7 +63,8 @@ class SeatView:
             self._witnessed.append(event)
             if self._scene is not None:
                 self._scene.update(event)
-            self.events.append(self._seen(event))
+            text = self._game.text.narrate(event)
+            self.events.append({"text": text, "private": event.audience is not None})
         if new:
             drawn = self._draw()
             if drawn != self._drawn:
@@ -92,12 +92,6 @@ class SeatView:
 
     def _witnesses(self, event: Event) -> bool:
         return event.audience is None if self.seat is None else event.seen_by(self.seat)
-
-    def _seen(self, event: Event) -> SeenEventJson:
-        return {
-            "text": self._game.text.narrate(event),
-            "private": event.audience is not None,
-        }
 
     def _draw(self) -> SceneJson:
         return None if self._scene is None else self._scene.to_json()
@@ -132,13 +126,7 @@ class SeatView:
                 knowledge.update(event)
             self._known = len(self._witnessed)
             self._entry = posterior_entry(knowledge, self._known)
-        placement = knowledge.placement() if isinstance(knowledge, PlacedKnowledge) else None
-        return {
-            "things": list(placement.things) if placement else [],
-            "kinds": list(placement.kinds) if placement else [],
-            "places": list(placement.places) if placement else [],
-            "entry": self._entry,
-        }
+        return {**placement_json(knowledge), "entry": self._entry}
 
 
 def offer(observation: Observation, number: int, until: float | None) -> TurnJson:

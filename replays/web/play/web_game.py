@@ -17,10 +17,10 @@ from arena.core.event import Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.state import State
-from arena.core.text import decimal, shorten
+from arena.core.text import shorten
 from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
-from arena.episodes.session import GameSession, SeatTurn
+from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
 from replays.web.play.documents import (
     HELP_LEVELS,
@@ -30,7 +30,7 @@ from replays.web.play.documents import (
     PartsJson,
     SeatMessage,
 )
-from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, new_link, offered_help
+from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, offered_help
 from replays.web.play.seat_view import SeatView, offer
 
 HIDDEN_FOLDER = ".playing"
@@ -63,8 +63,6 @@ class WebGame:
         """
         self.setup = setup
         self.game = setup.match.game
-        self.replay: Path | None = None
-        """The finished replay."""
         self.quiet_since = time.monotonic()
         """When the last page was closed."""
         self._out, self._stem, self._llm, self._served_as = out, stem, llm, served_as
@@ -74,16 +72,12 @@ class WebGame:
         self._tasks: list[asyncio.Task[None]] = []
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
-        self.links = {seat: new_link(self.game, seat) for seat in setup.persons}
-        self.spectators = new_link(self.game, None)
+        self.links = {seat: Link(SeatView(self.game, seat)) for seat in setup.persons}
+        self.spectators = Link(SeatView(self.game, None))
 
     @property
     def all_links(self) -> list[Link]:
         return [*self.links.values(), self.spectators]
-
-    @property
-    def has_started(self) -> bool:
-        return self._session is not None
 
     @property
     def has_pages(self) -> bool:
@@ -102,7 +96,7 @@ class WebGame:
         page = Page()
         link.pages.add(page)
         self._change_all()  # The others see who is there.
-        if not self.has_started and all(each.pages for each in self.links.values()):
+        if self._session is None and all(each.pages for each in self.links.values()):
             self._start()
         return page
 
@@ -214,21 +208,18 @@ class WebGame:
             if turn.is_over:
                 return
             self._decided[seat].clear()
-            self._offer(seat, turn)
+            clock = self.setup.clock
+            until = None if clock is None else time.time() + clock
+            self.links[seat].view.turn = offer(turn.observation, turn.number, until)
+            self.links[seat].change()
             await self._decided[seat].wait()
-
-    def _offer(self, seat: int, turn: SeatTurn) -> None:
-        clock = self.setup.clock
-        until = None if clock is None else time.time() + clock
-        self.links[seat].view.turn = offer(turn.observation, turn.number, until)
-        self.links[seat].change()
 
     async def _finish(self, session: GameSession, writer: ReplayWriter) -> None:
         """Wait for the end, and move the replay to where the viewer finds it."""
         await session.wait()
         try:
             assert session.episode
-            self.replay = publish(writer.path, self._out, self._stem)
+            replay = publish(writer.path, self._out, self._stem)
         except ArenaError as error:
             if not self._is_closing:
                 self._fail(error)
@@ -236,7 +227,7 @@ class WebGame:
         for link in self.all_links:
             over = link.view.over
             if over is not None:
-                link.view.over = {**over, "replay": self._viewer_path(self.replay)}
+                link.view.over = {**over, "replay": self._viewer_path(replay)}
             link.change()
 
     def _viewer_path(self, replay: Path) -> str | None:
@@ -295,9 +286,7 @@ class WebGame:
         won = None
         if seat is not None and self.game.return_scale.has_winner:
             won = outcome.is_winner(seat)
-        returns = [decimal(each, 0 if each == round(each) else 2) for each in outcome.returns]
-        text = ending(self.game, outcome, seat)
-        return {"text": text, "won": won, "returns": returns, "replay": None}
+        return {"text": ending(self.game, outcome, seat), "won": won, "replay": None}
 
 
 class _PageUpdater:

@@ -1,11 +1,14 @@
 """Notebook of a model: what it has deduced, in its own words, before its actions.
 
-An entry is at the beginning of a reply. It names what is newly certain, and what the place that
-holds one thing of each kind may hold:
+An entry is at the beginning of a reply. It names what newly follows: what places cannot hold, of
+which things they hold at least one, what is certain, and what the place that holds one thing of
+each kind may hold:
 
     <notes>
-    Rope: Player 2
-    Envelope: Miss Scarlett, Mrs White; Dagger; Hall, Study
+    Player 1 lacks Mrs White, Hall
+    Player 2 has Rope or Study
+    Dagger: Player 2
+    Envelope: Miss Scarlett, Mrs White; Rope; Hall, Study
     </notes>
 
 It is read as a thought, not as an action, and stays in the chat: the model reads its own entries at
@@ -20,6 +23,7 @@ import re
 NOTES, NOTES_END = "<notes>\n", "</notes>\n"
 """Marks around an entry."""
 UNKNOWN = "?"
+LACKS, HAS, OR = " lacks ", " has ", " or "
 
 
 def split_entry(reply: str) -> tuple[str, str]:
@@ -36,6 +40,8 @@ class Notebook:
     Attributes:
         single: Name of the place that holds one thing of each kind; empty if there is none.
         certain: Place of each thing that is certain.
+        lacks: Pairs of a place and a thing that it cannot hold.
+        one_of: Places with things of which they hold at least one.
         left: The latest line about the single place.
     """
 
@@ -46,6 +52,8 @@ class Notebook:
     def forget(self) -> None:
         """Begin again: the chat is rebuilt, without the entries."""
         self.certain: dict[str, str] = {}
+        self.lacks: set[tuple[str, str]] = set()
+        self.one_of: set[tuple[str, tuple[str, ...]]] = set()
         self.left = ""
 
     def read(self, reply: str) -> bool:
@@ -59,10 +67,18 @@ class Notebook:
                 self.certain.pop(name, None)
             elif colon:
                 self.certain[name] = place
+            elif LACKS in line:
+                name, _, things = line.partition(LACKS)
+                self.lacks.update((name, thing) for thing in things.split(", "))
+            elif HAS in line:
+                name, _, things = line.partition(HAS)
+                self.one_of.add((name, tuple(things.split(OR))))
         return bool(entry)
 
     def statement(self) -> str:
         """Return the beliefs as JSON; what the single place may hold is equally likely there."""
-        kinds = [part.split(", ") for part in re.split("; ?", self.left.partition(": ")[2])]
+        parts = re.split("; ?", self.left.partition(": ")[2])
+        kinds = [part.split(", ") for part in parts if part]
         shares = {thing: 1 / len(kind) for kind in kinds for thing in kind}
-        return json.dumps({"sure": self.certain, self.single.lower(): shares})
+        sure = self.certain | {kind[0]: self.single for kind in kinds if len(kind) == 1}
+        return json.dumps({"sure": sure, self.single.lower(): shares})

@@ -54,7 +54,7 @@ class RunFlags(ResumeFlags):
     """The preset, and how the run starts."""
 
     preset: Annotated[
-        str | None, Flag(help="demo, default, gpu, or a FILE.toml. Default: default.")
+        str | None, Flag(help="demo, deduce, default, gpu, or a FILE.toml. Default: default.")
     ] = None
     backend: Annotated[str, Flag(help="Training library: art.")] = "art"
     dry_run: Annotated[

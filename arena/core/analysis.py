@@ -49,6 +49,8 @@ class Placement:
     while they are not in the game."""
     single: str = ""
     """The place that holds exactly one thing of each kind; empty if there is none."""
+    one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Places that hold at least one of some things, where it is not certain which."""
 
 
 @runtime_checkable

@@ -321,7 +321,10 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     ("flags", "said"),
     [
         ("cluedo --backend openrouter", "--backend openrouter: training needs art"),
-        ("cluedo --preset huge", "--preset huge: choose default, demo, gpu, or name a FILE.toml"),
+        (
+            "cluedo --preset huge",
+            "--preset huge: choose default, deduce, demo, gpu, or name a FILE.toml",
+        ),
         ("cluedo --preset no.toml", "--preset no.toml: the file cannot be read"),
         ("cluedo --steps -1", "--steps -1: input should be greater than or equal to 0"),
         ("cluedo --steps x", "--steps"),
@@ -386,7 +389,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(flags: str, said: str, capsys:
             "arena.toml, [train]: there is no key 'stepz'; did you mean 'steps'?",
         ),
         ("[train]\nseed = -1", "arena.toml, [train]: seed = -1: input should be"),
-        ("[train]\npreset = 'x'", "arena.toml: preset = 'x': choose default, demo"),
+        ("[train]\npreset = 'x'", "arena.toml: preset = 'x': choose default, deduce"),
         ("[train.cluedo.options]\nplayers = 9", "option players=9: input should be"),
         ("[train.cluedo.options]\nplayers = 9", "(arena.toml)"),
         ("train = 3", "arena.toml: train must be a table"),

@@ -82,7 +82,7 @@ def test_the_notebook_holds_what_is_certain_and_what_is_left() -> None:
             name, _, value = line.partition(": ")
             if name == "Envelope":
                 left = value
-            else:
+            elif value:
                 assert name not in written, "nothing is written twice"
                 written[name] = value
         for thing, row in zip(now.things, now.probabilities, strict=True):
@@ -93,20 +93,42 @@ def test_the_notebook_holds_what_is_certain_and_what_is_left() -> None:
     assert len(written) > 5
 
 
+def test_open_alternatives_are_those_of_the_exact_knowledge() -> None:
+    notebook, seen = ExactNotebook(CLUEDO, 0), 0
+    for observation in observations(4):
+        notebook.read(notebook.entry(observation))
+        now = notebook._knowledge.placement()
+        assert set(now.one_of) <= notebook.one_of
+        for place, things in now.one_of:
+            column = now.places.index(place)
+            rows = [now.probabilities[now.things.index(thing)] for thing in things]
+            # It is there with certainty, but each of them may also be elsewhere.
+            assert all(0 < row[column] < 1 for row in rows)
+            assert sum(row[column] for row in rows) >= 1 - 1e-9
+            assert not {(place, thing) for thing in things} & notebook.lacks
+            seen += 1
+        certain = set(notebook.certain)
+        for place, thing in notebook.lacks:
+            row = now.probabilities[now.things.index(thing)]
+            assert not row[now.places.index(place)] or thing in certain
+    assert seen > 10
+
+
 def test_a_false_line_is_corrected_or_taken_back_and_a_missing_one_is_written() -> None:
     *_, observation = observations(1)
     right = ExactNotebook(CLUEDO, 0).entry(observation).splitlines()[1:-1]
-    fact, left = right[0], right[-1]
+    facts, left = [line for line in right if ": " in line][:-1], right[-1]
+    fact = facts[0]
     name, _, place = fact.partition(": ")
     other = "Player 1" if place == "Player 2" else "Player 2"
     unknown = re.split("[,;] ", left.removeprefix("Envelope: "))[0]
     notebook = ExactNotebook(CLUEDO, 0)
-    wrong = [f"{name}: {other}", f"{unknown}: Player 1", *right[2:]]
+    wrong = [f"{name}: {other}", f"{unknown}: Player 1", *facts[2:], left]
     notebook.read("\n".join([NOTES.strip(), *wrong, NOTES_END]))
     found = notebook.entry(observation).splitlines()[1:-1]
     # The first card is corrected, the second was left out, and nothing certain is known of the
     # third, unless it is the only one of its kind.
-    assert found[:2] == right[:2]
+    assert [line for line in found if line in facts] == facts[:2]
     assert f"{unknown}: {UNKNOWN}" in found or len(left.split("; ")[0].split(", ")) == 1
     notebook.read(ExactNotebook(CLUEDO, 0).entry(observation))
     notebook.read("\n".join([NOTES.strip(), *found, NOTES_END]))
@@ -249,7 +271,7 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
     assert isinstance(first, dict) and isinstance(first["log_score"], dict)
     # One card of each kind may be in the envelope, and Player 1 holds the Rope, says the notebook.
     assert first["envelope"] == {"Mrs White": 1.0, "Dagger": 0.5, "Spanner": 0.5}
-    assert first["sure"] == {"Rope": 1} and first["unstated"] == ["room"]
+    assert first["sure"] == {"Rope": 1, "Mrs White": 3} and first["unstated"] == ["room"]
 
 
 def test_an_unfinished_statement_is_still_json() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from arena.agents.notebook import NOTES, NOTES_END, UNKNOWN, Notebook
+from arena.agents.notebook import HAS, LACKS, NOTES, NOTES_END, OR, UNKNOWN, Notebook
 from arena.core.analysis import Placement
 from arena.core.game import Game
 from arena.core.observation import Observation
@@ -34,8 +34,9 @@ class ExactNotebook(Notebook):
         self._known = observation.num_events
         now = self._knowledge.placement()
         places = certain_places(now)
+        lines = [*self._lacking(now, places), *self._alternatives(now)]
         # The own hand is in the chat.
-        lines = [
+        lines += [
             f"{thing}: {place}"
             for thing, place in places.items()
             if place not in (self._own, self.single) and self.certain.get(thing) != place
@@ -49,6 +50,27 @@ class ExactNotebook(Notebook):
             lines.append(left)
         return _marked(lines)
 
+    def _lacking(self, now: Placement, places: Mapping[str, str]) -> Iterator[str]:
+        """Yield what each other place cannot hold, of the things whose place is not certain."""
+        for column, place in enumerate(now.places):
+            if place in (self._own, self.single):
+                continue
+            new = [
+                thing
+                for thing, row in zip(now.things, now.probabilities, strict=False)
+                if not row[column] and thing not in places and (place, thing) not in self.lacks
+                # All zeros: everybody sees the thing.
+                and any(row)
+            ]  # fmt: skip
+            if new:
+                yield f"{place}{LACKS}{', '.join(new)}"
+
+    def _alternatives(self, now: Placement) -> Iterator[str]:
+        """Yield of which things a place holds at least one."""
+        for place, things in now.one_of:
+            if (place, things) not in self.one_of:
+                yield f"{place}{HAS}{OR.join(things)}"
+
     def with_fault(self, entry: str, rng: random.Random) -> str:
         """Return an entry with one fault, as a model might write it, or without its only line.
 
@@ -57,8 +79,8 @@ class ExactNotebook(Notebook):
         now = self._knowledge.placement()
         lines = entry.splitlines()[1:-1]
         fault, number = rng.randrange(3), rng.randrange(len(lines))
-        name = lines[number].partition(": ")[0]
-        if fault == 0 or (fault == 1 and name == self.single):
+        name, colon, _ = lines[number].partition(": ")
+        if fault == 0 or (fault == 1 and (not colon or name == self.single)):
             del lines[number]
         elif fault == 1:
             lines[number] = f"{name}: {rng.choice(now.places)}"

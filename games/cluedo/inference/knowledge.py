@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Literal
 
@@ -271,7 +271,15 @@ class CluedoKnowledge:
             places=(*self.game.seat_names, "Envelope"),
             probabilities=tuple(map(tuple, self.marginals().tolist())),
             single="Envelope",
+            one_of=tuple(self._open_clauses()),
         )
+
+    def _open_clauses(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the seats that have shown a card, with the cards that it may have been."""
+        for name, holder in zip(self.game.seat_names, self.constraints.holders, strict=False):
+            for clause in dict.fromkeys(clause & holder.may for clause in holder.clauses):
+                if not clause & holder.must:
+                    yield name, tuple(self.game.deck.cards[n] for n in card_numbers(clause))
 
     def possible(self) -> NDArray[np.bool_]:
         """Return whether each holder can have each card, shape as `marginals`.

@@ -28,11 +28,10 @@ from arena.agents.chat import (
     ChatOptions,
     opening,
 )
-from arena.agents.notebook import Notebook, split_entry
+from arena.agents.notebook import ModelNotebook, split_entry
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
 from arena.core.action import Action
-from arena.core.analysis import PlacedKnowledge
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
@@ -95,7 +94,7 @@ class ChatAgent:
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
-        self._notebook: Notebook | None = None
+        self._notebook: ModelNotebook | None = None
         """What the model has noted in this chat; None if it keeps no notebook."""
 
     async def act(self, observation: Observation) -> Decision:
@@ -269,9 +268,11 @@ class ChatAgent:
         if self._notebook is None:
             if not split_entry(reply)[0]:
                 return {}
+            from arena.core.analysis import PlacedKnowledge  # Only games with beliefs need it.
+
             knowledge = self._seat.game.analysis.knowledge(player)
             single = knowledge.placement().single if isinstance(knowledge, PlacedKnowledge) else ""
-            self._notebook = Notebook(single)
+            self._notebook = ModelNotebook(single)
         self._notebook.read(reply)
         if game.text.belief_question(observation) is None:
             return {}

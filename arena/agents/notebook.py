@@ -34,8 +34,8 @@ def split_entry(reply: str) -> tuple[str, str]:
     return entry + NOTES_END, rest
 
 
-class Notebook:
-    """What the entries of one chat say together, whether it is right or not.
+class ModelNotebook:
+    """Reads the entries of one chat: what they say together, whether it is right or not.
 
     Attributes:
         single: Name of the place that holds one thing of each kind; empty if there is none.

@@ -98,15 +98,11 @@ def play_command(
     first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
     with_models = has_models(specs)
     chat = model_flags.options(played, specs, game_flags.max_turns)
+    match = Match(played, specs, text_level=game_flags.text_level, max_turns=game_flags.max_turns)
+    if with_models or browser.web:  # In the browser, models may join later games.
+        match = replace(match, chat=chat)
     run = GameRun(
-        match=Match(
-            played,
-            specs,
-            text_level=game_flags.text_level,
-            # In the browser, models may join later games.
-            chat=chat if with_models or browser.web else None,
-            max_turns=game_flags.max_turns,
-        ),
+        match=match,
         seeds=range(first, first + games),
         out=out,
         delay=browser.delay or 0.0,

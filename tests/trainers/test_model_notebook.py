@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from scripted_table import SPEC, table
 
 from arena.agents.chat import ChatOptions
-from arena.agents.notebook import NOTES, NOTES_END, UNKNOWN, Notebook, split_entry
+from arena.agents.notebook import NOTES, NOTES_END, UNKNOWN, ModelNotebook, split_entry
 from arena.agents.reply.reader import read_reply
 from arena.core.event import Ply
 from arena.core.observation import Observation
@@ -275,7 +275,7 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
 
 
 def test_an_unfinished_statement_is_still_json() -> None:
-    notebook = Notebook("Envelope")
+    notebook = ModelNotebook("Envelope")
     assert json.loads(notebook.statement())["sure"] == {}
     assert not notebook.read("no notes")
 

@@ -93,8 +93,7 @@ def pretrain(
 
     Raises:
         MissingDependency: the extra is not installed.
-        UsageError: there is nothing to resume, the run has another recipe, or no chat is short
-            enough.
+        UsageError: nothing to resume, a run of another recipe, or no chat is short enough.
     """
     require("pretraining", ("torch", "transformers", "tokenizers"), "train")
     import torch
@@ -102,28 +101,25 @@ def pretrain(
     saved = SavedRun.read(out, recipe) if resume else SavedRun()
     started = time.perf_counter() - saved.seconds
     torch.manual_seed(recipe.seed)
-    # A tiny model gains nothing from a second thread, and waits for it if a core is busy.
     torch.set_num_threads(1 if recipe.hidden_size <= 64 else 2)
-    # Chats that are given here would be missing when the run is resumed.
-    can_resume = corpus is None
+    can_resume = corpus is None  # Chats that are given would be missing in a resumed run.
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    model = new_model(recipe, tokenizer)
-    student = NewModel.of(model, recipe)
-    parameters = sum(p.numel() for p in model.parameters())
+    student = NewModel.of(new_model(recipe, tokenizer), recipe)
+    parameters = sum(p.numel() for p in student.model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     student.load(saved)
     out.mkdir(parents=True, exist_ok=True)
     for number in range(saved.stage, len(recipe.parts)):
         began = time.perf_counter()
         played = play_stage(recipe, number) if corpus is None else corpus
-        games, took = recipe.parts[number].games, time.perf_counter() - began
-        notify(f"{len(played)} chats of {games} games, {took:.0f} s")
+        took = time.perf_counter() - began
+        notify(f"{len(played)} chats of {recipe.parts[number].games} games, {took:.0f} s")
         chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
-        for point, now in _learn_stage(student, recipe, chats, saved, started):
+        steps = _learn_stage(student, recipe, chats, saved, started)
+        for point, saved in steps:
             progress(point)
-            saved = now
             if point.held_out is not None:
                 notify(json.dumps(asdict(point)))
                 if can_resume:

@@ -34,7 +34,7 @@ MOST_CANDIDATES = 12
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What the expert would have answered at a decision of the learner."""
+    """Answer of the expert at a decision of the learner."""
 
     action: Action
     notes: str | None = None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena.agents.notebook import HAS, LACKS, NOTES, NOTES_END, OR, UNKNOWN, Notebook
+from arena.agents.notebook import HAS, LACKS, NOTES, NOTES_END, OR, UNKNOWN, ModelNotebook
 from arena.core.analysis import Placement
 from arena.core.game import Game
 from arena.core.observation import Observation
 from trainers.pretrain.beliefs import placed_knowledge
 
 
-class ExactNotebook(Notebook):
+class ExactNotebook(ModelNotebook):
     """Notebook of one seat beside what the seat could know.
 
     The right entry depends on what the notebook says already: nothing is written twice, and a false

@@ -46,6 +46,8 @@ NO_ANSWER = "(no answer)"
 LONGEST_TOKEN = 16
 """Characters. A reply longer than `max_tokens` times this is cut in the chat, since every later
 request would pay for it again; the replay keeps all of it."""
+SPENT = ("prompt_tokens", "completion_tokens", "cost")
+"""Fields of an answer about beliefs that say what it has cost."""
 _ATTEMPTS = TypeAdapter(list[Attempt])
 
 
@@ -114,8 +116,8 @@ class ChatAgent:
             details["attempts"] = [attempt.to_json() for attempt in attempts]
             if self._chat.forgotten:
                 details["forgotten"] = self._chat.forgotten
-            if self._options.beliefs:
-                details |= self._noted_beliefs(answer.attempt.reply, observation)
+            if self._notebook is not None:
+                details |= self._noted_beliefs(observation, details.get("beliefs"))
             if answer.reading.action is not None:
                 self._llm.count_decision(self._spec, None)
                 return Decision(answer.reading.action, details=details)
@@ -145,7 +147,7 @@ class ChatAgent:
         for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
             self._sent = tuple(self._chat.messages)
             if attempt.cause == "context_length":
-                self._chat.shorten(observation)
+                self._shorten(observation)
             elif attempt.failure != "provider_error":
                 parsed = self._read(attempt.completion(), attempt, observation)
                 if parsed.reading.action is None and left:
@@ -178,9 +180,7 @@ class ChatAgent:
                 self._sent = request.messages
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
-                if too_long and self._chat.shorten(observation):
-                    if self._notebook:
-                        self._notebook.forget()
+                if too_long and self._shorten(observation):
                     attempts.append(attempt)
                     messages = tuple(self._chat.messages)
                     request = replace(request, messages=messages, repeated=self._chat.repeated)
@@ -201,6 +201,8 @@ class ChatAgent:
         reply = choice.text or choice.refusal or NO_ANSWER
         # The end is kept, because the action is usually last.
         self._chat.add_reply(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
+        if self._options.beliefs:
+            self._note(reply)
         text = choice.text
         if self._combined is not None:
             text, self._announced = self._combined.split(text)
@@ -262,22 +264,45 @@ class ChatAgent:
         }
         return {"beliefs": {"reply": completion.text, **spent, **scores}}
 
-    def _noted_beliefs(self, reply: str, observation: Observation) -> dict[str, JsonValue]:
-        """Return the scores of what the notebook says after a reply; empty without a notebook."""
-        game, player = observation.game, observation.player
-        if self._notebook is None:
+    def _shorten(self, observation: Observation) -> bool:
+        """Ask the same in fewer words, without the notebook; return whether that is possible."""
+        if self._notebook is not None:
+            self._notebook.forget()
+        return self._chat.shorten(observation)
+
+    def _note(self, reply: str) -> None:
+        """Read the notebook entry of a reply, if it has one."""
+        notebook = self._notebook
+        if notebook is None:
             if not split_entry(reply)[0]:
-                return {}
+                return
             from arena.core.analysis import PlacedKnowledge  # Only games with beliefs need it.
 
-            knowledge = self._seat.game.analysis.knowledge(player)
+            knowledge = self._seat.game.analysis.knowledge(self._seat.player)
             single = knowledge.placement().single if isinstance(knowledge, PlacedKnowledge) else ""
-            self._notebook = ModelNotebook(single)
-        self._notebook.read(reply)
-        if game.text.belief_question(observation) is None:
+            notebook = ModelNotebook(single)
+        notebook.read(reply)
+        # Other models may write notes of any form between the same marks.
+        if notebook.left:
+            self._notebook = notebook
+
+    def _noted_beliefs(self, observation: Observation, asked: JsonValue) -> dict[str, JsonValue]:
+        """Return the scores of what the notebook says.
+
+        `asked` is the answer to a question about beliefs, where the notebook was not known yet: it
+        is replaced, but for what it has cost.
+        """
+        text = observation.game.text
+        if self._notebook is None or text.belief_question(observation) is None:
             return {}
+        spent = (
+            {name: asked[name] for name in SPENT if name in asked}
+            if isinstance(asked, dict)
+            else {}
+        )
         statement = self._notebook.statement()
-        return {"beliefs": {"reply": statement, **game.text.score_beliefs(statement, observation)}}
+        scores = text.score_beliefs(statement, observation)
+        return {"beliefs": {"reply": statement, **spent, **scores}}
 
     def _give_up(
         self, observation: Observation, attempts: list[Attempt], details: dict[str, JsonValue]

@@ -56,10 +56,9 @@ class ModelNotebook:
         self.one_of: set[tuple[str, tuple[str, ...]]] = set()
         self.left = ""
 
-    def read(self, reply: str) -> bool:
-        """Read the entry of a reply; return whether there is one."""
-        entry = split_entry(reply)[0]
-        for line in entry.splitlines():
+    def read(self, reply: str) -> None:
+        """Read the entry of a reply; do nothing if it has none."""
+        for line in split_entry(reply)[0].splitlines():
             name, colon, place = line.partition(": ")
             if name == self.single:
                 self.left = line
@@ -73,7 +72,6 @@ class ModelNotebook:
             elif HAS in line:
                 name, _, things = line.partition(HAS)
                 self.one_of.add((name, tuple(things.split(OR))))
-        return bool(entry)
 
     def statement(self) -> str:
         """Return the beliefs as JSON; what the single place may hold is equally likely there."""

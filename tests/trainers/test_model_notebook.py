@@ -7,6 +7,7 @@ import json
 import random
 import re
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -246,7 +247,9 @@ def answer(request: Request) -> str:
     return f"{NOTES}Rope: Player 1\nEnvelope: Mrs White; Dagger, Spanner;\n{NOTES_END}{action}"
 
 
-def noted_game(options: ChatOptions | None = None) -> tuple[Episode, ScriptedBackend]:
+def noted_game(
+    options: ChatOptions | None = None, answer: Callable[[Request], str] = answer
+) -> tuple[Episode, ScriptedBackend]:
     async def go() -> tuple[Episode, ScriptedBackend]:
         seats, specs = table(answer), [SPEC, "bot:novice", "bot:novice"]
         async with seats.llm as llm:
@@ -269,6 +272,7 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
     assert len(stated) > 3
     first = stated[0]
     assert isinstance(first, dict) and isinstance(first["log_score"], dict)
+    assert "prompt_tokens" in first, "the question that was asked has cost something"
     # One card of each kind may be in the envelope, and Player 1 holds the Rope, says the notebook.
     assert first["envelope"] == {"Mrs White": 1.0, "Dagger": 0.5, "Spanner": 0.5}
     assert first["sure"] == {"Rope": 1, "Mrs White": 3} and first["unstated"] == ["room"]
@@ -277,7 +281,22 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
 def test_an_unfinished_statement_is_still_json() -> None:
     notebook = ModelNotebook("Envelope")
     assert json.loads(notebook.statement())["sure"] == {}
-    assert not notebook.read("no notes")
+    notebook.read("no notes")
+    assert json.loads(notebook.statement())["sure"] == {}
+
+
+def test_notes_of_another_form_are_no_notebook() -> None:
+    """A model that merely thinks between the same marks is asked at each decision."""
+
+    def thought(request: Request) -> str:
+        if "what do you believe" in request.messages[-1].content:
+            return '{"sure": {"Rope": "Player 1"}, "envelope": {}}'
+        return answer(request).replace("Envelope: ", "My guess is ")
+
+    episode, backend = noted_game(ChatOptions(beliefs=True), thought)
+    asked = ["what do you believe" in r.messages[-1].content for r in backend.requests]
+    stated = [p for p in episode.plies if p.player == 0 and "beliefs" in p.decision.details]
+    assert sum(asked) == len(stated) > 3
 
 
 def test_the_expert_writes_the_entry_that_the_learner_should_have_written() -> None:

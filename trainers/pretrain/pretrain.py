@@ -88,8 +88,7 @@ def pretrain(
         resume: continue the run in `out` after its last measured step.
 
     A model with a hidden size of at most 64 is trained in one thread: the same recipe gives the
-    same weights to the bit. Larger ones use two threads, whatever the number of cores; on a busy
-    machine the last bits of their sums may depend on which thread is first.
+    same weights to the bit. With the two threads of larger ones the last bits may differ.
 
     Raises:
         MissingDependency: the extra is not installed.

@@ -146,8 +146,7 @@ def make_recipe(
         notebook: learn to write what follows from the events.
 
     What follows is learned at the text level `events`, in Cluedo from the bot `detective` and by a
-    curriculum of decks unless other `options` than `players`,
-    `games` or `epochs` are given.
+    curriculum of decks unless `games`, `epochs` or other `options` than `players` are given.
 
     Raises:
         UsageError: there is no such game, option or bot, or no exact knowledge to learn from.

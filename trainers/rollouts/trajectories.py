@@ -154,10 +154,11 @@ def labelled(
         advised = labels[turn.ply]
         own = turn.text.rstrip()
         if advised.notes is not None:
-            own = advised.notes + split_entry(own)[1]
+            own = split_entry(own)[1]
+        answer = write_answer(advised.action, answers)
         if own.endswith(played):
-            return replace(turn, expert=f"{own.removesuffix(played)}{advised.action}")
-        return replace(turn, expert=write_answer(advised.action, answers))
+            answer = f"{own.removesuffix(played)}{advised.action}"
+        return replace(turn, expert=f"{advised.notes or ''}{answer}")
 
     return replace(trajectory, turns=tuple(map(label, trajectory.turns)))
 

@@ -168,7 +168,7 @@ class GameRun:
         self.executor.check_executor()
         if self.executor.has_workers and (self.humans or self.watch or self.delay):
             raise UsageError("games in workers cannot be watched: --executor local, or --no-watch")
-        reserve_descriptors(min(self.max_concurrent, len(self.seeds)))
+        reserve_descriptors(min(self.max_concurrent, len(self.seeds)), self.match.specs)
         first = self.match.with_seed(self.seeds[0])
         # Each seat gets its agent once; a wrong name is reported before a model is loaded.
         others: dict[int, Agent] = {

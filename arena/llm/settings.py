@@ -10,6 +10,9 @@
     [service.openrouter]            # and for one
     requests_per_minute = 20
 
+    [agent]                         # limits of programs, agent:COMMAND
+    decision_seconds = 30
+
     [train]                         # what `arena train` does unless flags say otherwise
     log_dir = "/data/runs"
 
@@ -68,6 +71,16 @@ class Limits(BaseModel):
     patience: float = Field(
         60.0, ge=0, description="How long to wait for a backend that is down before giving up."
     )
+
+
+class ProgramLimits(BaseModel):
+    """Limits of the programs of `agent:COMMAND`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    decision_seconds: float = Field(120.0, gt=0, description="One decision.")
+    start_seconds: float = Field(30.0, gt=0, description="Until the answer to the first message.")
+    memory_gb: float = Field(16.0, gt=0, description="Address space of each process, on Linux.")
 
 
 MODELS = "Models"
@@ -141,6 +154,10 @@ class Settings(BaseSettings):
         ServiceSettings(),  # type: ignore[call-arg]
         validation_alias=AliasChoices("ARENA_SERVICE", "service"),
     )
+    agent: ProgramLimits = Field(
+        ProgramLimits(),  # type: ignore[call-arg]
+        validation_alias=AliasChoices("ARENA_AGENT", "agent"),
+    )
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -203,5 +220,6 @@ def _first_error(error: Exception) -> str:
         return str(error).splitlines()[0]
     # The input is left out: a key in the wrong place must not reach a log.
     fault = error.errors(include_input=False)[0]
-    place = ".".join("service" if part == "ARENA_SERVICE" else str(part) for part in fault["loc"])
+    tables = {"ARENA_SERVICE": "service", "ARENA_AGENT": "agent"}
+    place = ".".join(tables.get(str(part), str(part)) for part in fault["loc"])
     return f"{place}: {fault['msg']}"

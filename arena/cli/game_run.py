@@ -201,7 +201,10 @@ class GameRun:
 
         Raises the error that ended the run early.
         """
-        stop = run_until_stopped(self._play_all())
+        return self.conclude(run_until_stopped(self._play_all()), as_json)
+
+    def conclude(self, stop: BaseException | None, as_json: bool) -> int:
+        """Report the finished games; return the exit code, or raise the error that ended them."""
         interrupted = isinstance(stop, KeyboardInterrupt)
         self.results.sort(key=lambda game: game.seed)
         try:

@@ -20,7 +20,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from arena.agents.chat import full_rules
 from arena.core.errors import ActionError, InvalidAction, UsageError
 from arena.core.version import __version__
-from arena.envs.openenv.host import HostedGame, SeatHandle, SharedEpisodes
+from arena.envs.hosting import HostedGame, SeatHandle, SharedEpisodes
 from arena.envs.openenv.protocol import (
     EpisodeRubric,
     GameObservation,

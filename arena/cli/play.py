@@ -122,6 +122,8 @@ def play_command(
     if CLIENT in specs:
         from arena.cli.mcp import play_with_clients
 
+        if resume or dry_run:
+            raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
         return play_with_clients(run, browser, as_json)
     browser.check_unused()
     run.check()

@@ -123,7 +123,6 @@ async def serve_http(
     tables: ClientTables,
     listener: socket.socket,
     key: SecretStr | None,
-    greeting: str,
     until: Awaitable[None] | None = None,
 ) -> None:
     """Serve any number of clients over streamable HTTP at `/mcp`.
@@ -132,7 +131,6 @@ async def serve_http(
         tables: The games.
         listener: A bound socket.
         key: Bearer token that clients must send; None: only this machine can reach the server.
-        greeting: What is printed when the server is ready; `{url}` is its address.
         until: The server ends with it; None: at a signal.
     """
     server = make_server(tables)
@@ -144,12 +142,17 @@ async def serve_http(
         max_request_body_size=MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    seats = " and ".join(map(str, tables.seats))
+    greeting = (
+        f"MCP clients play seat {seats} of {tables.host.game.name} at {server_url(listener)}/mcp; "
+        "Ctrl-C stops the server"
+    )
     try:
         async with server.session_manager.run():
             await run_server(
                 AccessControl(app, key),
                 listener,
-                greeting.replace("{url}", f"{server_url(listener)}/mcp"),
+                greeting,
                 drain_seconds=DRAIN_SECONDS,
                 announce_drain=False,
                 until=until,

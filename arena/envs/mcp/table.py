@@ -7,19 +7,19 @@ agent that can read files would find all hands in it.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from arena.agents.display import ending
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
-from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.text import pluralize, shorten
@@ -39,14 +39,8 @@ MAX_LISTED = 1_000
 """Legal actions in one answer."""
 
 
-class TableResults(Protocol):
-    """Takes the games of a server as they end."""
-
-    def finished(self, match: Match, episode: Episode, replay: Path) -> None:
-        """Take a finished game."""
-
-    def failed(self, message: str) -> None:
-        """Take the reason for which a game has stopped before its end."""
+Finished = Callable[[Match, Episode, Path], None]
+"""Takes a finished game and its replay."""
 
 
 class JoinedSeat(BaseModel):
@@ -107,7 +101,7 @@ class ClientSeat:
     @property
     def begun(self) -> SeatHandle:
         """The seat in the game. Raises UsageError before the seat's first turn."""
-        if not self.joining.done():
+        if not self.joining.done() or self.joining.exception():
             raise UsageError("it is not your turn yet: call view, which waits for it")
         return self.joining.result()
 
@@ -116,11 +110,11 @@ class ClientTable:
     """One game with clients. It follows the game as a watcher."""
 
     def __init__(
-        self, host: HostedGame, seats: Sequence[int], seed: int, out: Path, results: TableResults
+        self, host: HostedGame, seats: Sequence[int], seed: int, out: Path, finished: Finished
     ) -> None:
         self._host = replace(host, watchers=lambda match: [self, *host.watchers(match)])
         self._free = list(seats)
-        self._seed, self._out, self._results = seed, out, results
+        self._seed, self._out, self._finished = seed, out, finished
         self._has_begun = False
         self._finishing: asyncio.Task[None] | None = None
         self.episode = SharedEpisode(self._host, seed, seats)
@@ -162,6 +156,11 @@ class ClientTable:
                     handle.turn = await handle.session.turn(seat.number)
             except TimeoutError:
                 return self._waiting(seat)
+            except ArenaError:
+                if not self._has_begun:
+                    raise
+                # The reason may name what the seat may not know.
+                raise ArenaError("the game has stopped; the server's terminal says why") from None
             return self._read(seat, handle, whole)
 
     def legal_actions(self, seat: ClientSeat) -> LegalActions:
@@ -205,17 +204,14 @@ class ClientTable:
         return "\n".join(map(self._host.game.text.narrate, events))
 
     def _read(self, seat: ClientSeat, handle: SeatHandle, whole: bool) -> SeatNews:
-        turn = handle.turn
-        text = self._text(handle, turn.observation, whole)
+        turn, since = handle.turn, 0 if whole else handle.read
+        handle.read = turn.observation.num_events
+        text = turn.observation.text(self._host.text_level, since)
         if turn.is_over:
             outcome = handle.session.episode.outcome
             text = f"{text}\n{ending(self._host.game, outcome, seat.number)}".strip()
             seat.has_seen_end = True
         return SeatNews(status="over" if turn.is_over else "act", turn=turn.number, text=text)
-
-    def _text(self, handle: SeatHandle, seen: Observation, whole: bool) -> str:
-        since, handle.read = 0 if whole else handle.read, seen.num_events
-        return seen.text(self._host.text_level, since)
 
     def _waiting(self, seat: ClientSeat) -> SeatNews:
         text = "Another player is to act."
@@ -223,7 +219,7 @@ class ClientTable:
             text = f"The game waits for {pluralize(len(self._free), 'other client')}."
         if seat.is_given_up:
             text = f"You made no call for {MISSED} decisions: fallback moves play your seat."
-        turn = seat.joining.result().turn.number + 1 if seat.joining.done() else 0
+        turn = seat.begun.turn.number + 1 if seat.joining.done() else 0
         return SeatNews(status="wait", turn=turn, text=text)
 
     # The game
@@ -235,10 +231,10 @@ class ClientTable:
     def ply(self, ply: Ply, state: State) -> None:
         """Give up the seat of a client that is gone, so that the others need not wait for it."""
         seat = self.seats.get(ply.player)
-        if seat is None or ply.decision.failure is None or not seat.joining.done():
-            return
         seconds = self._host.turn_seconds
-        if seconds is not None and seat.is_silent(seconds):
+        if seat is None or seat.is_given_up or ply.decision.failure is None or seconds is None:
+            return
+        if seat.joining.done() and seat.is_silent(seconds):
             seat.missed += 1
         if seat.missed >= MISSED:
             seat.is_given_up = True
@@ -258,18 +254,17 @@ class ClientTable:
             await session.wait()
             episode = session.episode
             file = ReplayFile(self._out, game_stem(match.game, self._seed), numbered=True)
-            self._results.finished(match, episode, file.write(replay_text(episode)))
-        except Exception as error:  # A game may fail in any way; the others go on.
-            # For the terminal only: the text may name what a seat may not know.
-            self._results.failed(f"{game_stem(match.game, self._seed)}: {shorten(str(error))}")
+            self._finished(match, episode, file.write(replay_text(episode)))
+        except ArenaError as error:
+            name = game_stem(match.game, self._seed)
+            print(f"{name}: the game has stopped: {shorten(str(error))}", file=sys.stderr)
         finally:
             self.ended_at = time.monotonic()
 
     async def close_game(self) -> None:
         """Stop the game if it goes on."""
         for seat in self.seats.values():
-            if seat.joining.done() and not seat.joining.exception():
+            if not seat.joining.cancel() and not seat.joining.exception():
                 await seat.joining.result().session.close()
-            seat.joining.cancel()
         if self._finishing is not None:
             await asyncio.wait([self._finishing])

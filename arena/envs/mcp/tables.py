@@ -9,10 +9,11 @@ from pathlib import Path
 
 from arena.core.errors import UsageError
 from arena.envs.hosting import MOST_OPEN, HostedGame
-from arena.envs.mcp.table import ClientSeat, ClientTable, JoinedSeat, TableResults
+from arena.envs.mcp.table import ClientSeat, ClientTable, Finished, JoinedSeat
 
-QUIET_SECONDS = 1800.0
-"""Time after the end of a game for which its handles stay valid."""
+UNSEEN_SECONDS, SEEN_SECONDS = 1800.0, 300.0
+"""Time after the end of a game for which its handles stay valid: until the clients have seen the
+end, and after that."""
 
 
 class ClientTables:
@@ -22,8 +23,8 @@ class ClientTables:
         host: What is played, and the limits of time.
         seats: The seats of clients.
         seeds: A seed for each game; there are no more games than seeds.
-        results: Takes finished and failed games.
         out: Folder for the replays.
+        finished: Takes each finished game.
     """
 
     def __init__(
@@ -31,13 +32,15 @@ class ClientTables:
         host: HostedGame,
         seats: Sequence[int],
         seeds: Iterator[int],
-        results: TableResults,
         out: Path,
+        finished: Finished,
     ) -> None:
         self.host = host
         self.tables: list[ClientTable] = []
+        self.opened = 0
+        """Games so far."""
         self.seats = seats
-        self._seeds, self._results, self._out = seeds, results, out
+        self._seeds, self._out, self._finished = seeds, out, finished
 
     def join(self, number: int | None) -> JoinedSeat:
         """Take a seat, by default any, in the game that waits for clients, or in a new one.
@@ -60,9 +63,10 @@ class ClientTables:
     def find(self, handle: str) -> tuple[ClientTable, ClientSeat]:
         """Return the game and the seat of a handle. Raises UsageError if there is none."""
         # Compared in constant time, so that a search by timing finds no handle.
+        given = handle.encode(errors="replace")
         for table in self.tables:
             for seat in table.seats.values():
-                if secrets.compare_digest(seat.handle.encode(), handle.encode()):
+                if secrets.compare_digest(seat.handle.encode(), given):
                     return table, seat
         raise UsageError("no seat has this handle: call join, and use the handle that it returns")
 
@@ -73,12 +77,7 @@ class ClientTables:
 
     def _open_table(self) -> ClientTable:
         """Return the game that waits for clients, or a new one. Raises UsageError."""
-        now = time.monotonic()
-        self.tables = [
-            table
-            for table in self.tables
-            if table.ended_at is None or now - table.ended_at < QUIET_SECONDS
-        ]
+        self.tables = [table for table in self.tables if not _is_old(table)]
         for table in self.tables:
             if table.free:
                 return table
@@ -87,6 +86,12 @@ class ClientTables:
         seed = next(self._seeds, None)
         if seed is None:
             raise UsageError("all seats are taken, and no further game is played")
-        table = ClientTable(self.host, self.seats, seed, self._out, self._results)
+        self.opened += 1
+        table = ClientTable(self.host, self.seats, seed, self._out, self._finished)
         self.tables.append(table)
         return table
+
+
+def _is_old(table: ClientTable) -> bool:
+    seconds = SEEN_SECONDS if table.is_seen else UNSEEN_SECONDS
+    return table.ended_at is not None and time.monotonic() - table.ended_at > seconds

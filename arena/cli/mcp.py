@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from arena.agents.display import ending
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.game_run import PlayedGame, game_end
-from arena.cli.play import CLIENT, BrowserFlags
-from arena.cli.play_flags import ModelFlags, seat_specs
+from arena.cli.play_flags import CLIENT, ModelFlags, seat_specs
 from arena.cli.terminal import echo, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
 from arena.core.seeds import draw_seed
@@ -82,8 +81,12 @@ def mcp_command(
     return 0
 
 
-def play_with_clients(run: GameRun, browser: BrowserFlags, as_json: bool) -> int:
+def play_with_clients(
+    run: GameRun, address: tuple[str, int], seconds: float | None, as_json: bool
+) -> int:
     """Play the games of `arena play` with clients that connect over HTTP; return the exit code.
+
+    `seconds` is the time for one decision, by default that of `arena mcp`.
 
     Raises UsageError for flags that do not fit, and ArenaError if no game was finished.
     """
@@ -96,7 +99,7 @@ def play_with_clients(run: GameRun, browser: BrowserFlags, as_json: bool) -> int
         run.failures += end.failures
         run.results.append(PlayedGame.of(match, match.seed, end.line, replay))
 
-    seconds = browser.clock or ClientFlags().turn_seconds
+    seconds = seconds or ClientFlags().turn_seconds
     tables = _tables(run.match, run.llm, seconds, iter(run.seeds), run.out, collect, run.watch)
 
     async def all_games() -> None:
@@ -107,7 +110,7 @@ def play_with_clients(run: GameRun, browser: BrowserFlags, as_json: bool) -> int
                 while not all(table.is_seen for table in tables.tables):
                     await asyncio.sleep(POLL_SECONDS)
 
-    served = _serve(tables, run.llm, (browser.host, browser.port), all_games())
+    served = _serve(tables, run.llm, address, all_games())
     stop = run_until_stopped(served)
     if stop is None and not run.results:
         stop = ArenaError("no game was finished")

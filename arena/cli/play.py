@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from arena.cli.completion import complete_seat
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
+    CLIENT,
     LOCAL,
     BackendFlag,
     DryRunFlag,
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 
 PACE = 0.7
 """Seconds between moves in the browser, so that a person can follow them."""
-HUMAN, CLIENT = "human", "mcp"
-"""SPECs of seats that are decided from outside."""
+HUMAN = "human"
 
 SeatFlag = Annotated[
     list[str],
@@ -124,7 +124,7 @@ def play_command(
 
         if resume or dry_run:
             raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
-        return play_with_clients(run, browser, as_json)
+        return play_with_clients(run, (browser.host, browser.port), browser.clock, as_json)
     browser.check_unused()
     run.check()
     if resume:

@@ -290,3 +290,11 @@ def test_replay_starts_no_program(tmp_path: Path) -> None:
     branched = arena_run("replay --branch 1", str(replay), cwd=tmp_path)
     assert branched.returncode == 2 and "--seat" in branched.stderr
     assert not marker.exists()
+
+
+def test_a_page_starts_no_program() -> None:
+    from replays.web.play.new_game import NewGames, WebGameForm
+
+    form = WebGameForm(game="kuhn_poker", seats=["human", PYTHON])
+    with pytest.raises(UsageError, match="may not play here"):
+        NewGames().setup(form)

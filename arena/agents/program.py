@@ -94,9 +94,9 @@ class ProgramAgent:
             raise ArenaError(self._stopped)
         program = self._program
         if program is None:
-            program = self._program = Program(self._command, self._limits.memory_gb)
             async with _time_limit(self._limits.start_seconds, "did not answer the first message"):
-                await program.start()
+                program = await Program.start(self._command, self._limits.memory_gb)
+                self._program = program
                 name = (await program.exchange(self._start_message())).get("name")
             if isinstance(name, str):
                 details["program"] = name[:MAX_COMMENT]
@@ -112,8 +112,8 @@ class ProgramAgent:
         return chosen
 
     def _keep_stderr(self, details: dict[str, JsonValue]) -> None:
-        if self._program is not None and self._program.stderr:
-            details["stderr"], self._program.stderr = self._program.stderr, ""
+        if self._program is not None and self._program.messages:
+            details["stderr"], self._program.messages = self._program.messages, ""
 
     def _start_message(self) -> dict[str, JsonValue]:
         game = self._seat.game
@@ -165,47 +165,56 @@ async def _time_limit(seconds: float, failure: str) -> AsyncIterator[None]:
         raise ArenaError(f"the program {failure} within {seconds:g} seconds") from None
 
 
-class Program:
-    """Process of a program, in a process group of its own."""
+class Program(asyncio.subprocess.SubprocessStreamProtocol):
+    """Process of a program in a process group of its own, and its streams."""
 
-    def __init__(self, command: Sequence[str], memory_gb: float) -> None:
-        self._command = command
-        self._memory = int(memory_gb * 2**30)
-        self._transport: asyncio.SubprocessTransport | None = None
-        self._stderr_task: asyncio.Task[None] | None = None
-        self.stderr = ""
-        """The end of what the program has written to its standard error."""
-
-    async def start(self) -> None:
+    @classmethod
+    async def start(cls, command: Sequence[str], memory_gb: float) -> Program:
         """Start the process. Raises ArenaError."""
         loop = asyncio.get_running_loop()
         try:
-            self._transport, self._streams = await loop.subprocess_exec(
-                lambda: _ProgramStreams(limit=MAX_LINE, loop=loop),
-                *self._command,
-                # A session of its own: Ctrl-C in the terminal reaches arena only.
-                start_new_session=True,
+            # A session of its own: Ctrl-C in the terminal reaches arena only.
+            transport, program = await loop.subprocess_exec(
+                lambda: cls(limit=MAX_LINE, loop=loop), *command, start_new_session=True
             )
         except OSError as error:
             raise ArenaError(f"the program cannot be started: {error.strerror}") from None
-        self._stderr_task = loop.create_task(self._read_stderr())
         # Linux only; children inherit the limit.
         with suppress(ImportError, AttributeError, ProcessLookupError, ValueError):
             import resource
 
-            limit = (self._memory, self._memory)
-            resource.prlimit(self._transport.get_pid(), resource.RLIMIT_AS, limit)
+            most = int(memory_gb * 2**30)
+            resource.prlimit(transport.get_pid(), resource.RLIMIT_AS, (most, most))
+        return program
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.messages = ""
+        """The end of what the program has written to its standard error."""
+        self._has_exited = asyncio.Event()
+        self._is_closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._process = transport
+        self._reading = asyncio.get_running_loop().create_task(self._read_stderr())
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self._has_exited.set()
+        # A child would hold the streams open, and the end would not be noticed.
+        self._kill_group()
 
     async def exchange(self, message: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Send a message and return the answer. Raises ArenaError."""
-        stdin, stdout = self._streams.stdin, self._streams.stdout
-        assert stdin is not None and stdout is not None
+        assert self.stdin is not None and self.stdout is not None
         # Of a program that has ended, reading gives the better message.
         with suppress(BrokenPipeError, ConnectionResetError):
-            stdin.write(json.dumps(message).encode() + b"\n")
-            await stdin.drain()
+            self.stdin.write(json.dumps(message).encode() + b"\n")
+            await self.stdin.drain()
         try:
-            line = await stdout.readuntil()
+            line = await self.stdout.readuntil()
         except asyncio.LimitOverrunError:
             raise ArenaError(f"the program wrote a line of more than {MAX_LINE:,} bytes") from None
         except (asyncio.IncompleteReadError, ConnectionResetError):
@@ -224,70 +233,44 @@ class Program:
 
     async def close(self) -> None:
         """Close its input, wait for its end for a moment, and kill the whole process group."""
-        transport, self._transport = self._transport, None
-        if transport is None:
+        if self._is_closed:
             return
-        assert self._streams.stdin is not None and self._stderr_task is not None
+        self._is_closed = True
+        assert self.stdin is not None
         try:
-            self._streams.stdin.close()
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self._streams.has_exited.wait()
-                await self._stderr_task
-        except TimeoutError:
-            pass
+            self.stdin.close()
+            await self._wait_for_end(CLOSE_SECONDS)
         finally:
-            _kill_group(transport)
-            transport.close()
-            self._stderr_task.cancel()
+            self._kill_group()
+            self._process.close()
+            self._reading.cancel()
         # The exit status is collected, so that no zombie remains.
+        await self._wait_for_end(CLOSE_SECONDS)
+
+    async def _wait_for_end(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self._streams.has_exited.wait()
+            async with asyncio.timeout(seconds):
+                await self._has_exited.wait()
+                await asyncio.wait([self._reading])
 
     async def _obituary(self) -> str:
         """Return how the program has ended, once it has closed its standard output."""
-        assert self._transport is not None and self._stderr_task is not None
-        with suppress(TimeoutError):
-            async with asyncio.timeout(EXIT_SECONDS):
-                await self._streams.has_exited.wait()
-                await self._stderr_task
-        code = self._transport.get_returncode()
+        await self._wait_for_end(EXIT_SECONDS)
+        code = self._process.get_returncode()
         if code is None:
             return "the program has closed its standard output"
         if code < 0:
-            return f"the program was ended by the signal {signal.Signals(-code).name}"
+            return f"the program was ended by signal {-code} ({signal.strsignal(-code)})"
         return f"the program has ended with exit code {code}"
 
     async def _read_stderr(self) -> None:
-        assert self._streams.stderr is not None
-        while chunk := await self._streams.stderr.read(MAX_LINE):
-            self.stderr = (self.stderr + chunk.decode(errors="replace"))[-MAX_STDERR:]
+        assert self.stderr is not None
+        while chunk := await self.stderr.read(MAX_LINE):
+            self.messages = (self.messages + chunk.decode(errors="replace"))[-MAX_STDERR:]
 
-
-class _ProgramStreams(asyncio.subprocess.SubprocessStreamProtocol):
-    """Streams of a program; its children end when it ends."""
-
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(limit, loop)
-        self.has_exited = asyncio.Event()
-        self._process: asyncio.SubprocessTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._process = transport
-
-    def process_exited(self) -> None:
-        super().process_exited()
-        self.has_exited.set()
-        # A child would hold the streams open, and the end would not be noticed.
-        if self._process is not None:
-            _kill_group(self._process)
-
-
-def _kill_group(transport: asyncio.SubprocessTransport) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        if os.name == "posix":
-            os.killpg(transport.get_pid(), signal.SIGKILL)
-        else:
-            transport.kill()
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(self._process.get_pid(), signal.SIGKILL)
+            else:
+                self._process.kill()

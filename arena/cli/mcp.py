@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -73,10 +74,18 @@ def mcp_command(
     specs = seat_specs(played, seat or [f"0={CLIENT}"], None)
     if CLIENT not in specs:
         raise UsageError("no seat is a client's: add --seat 0=mcp")
+    if not clients.http and sys.stdin.isatty():
+        raise UsageError(
+            "a client starts this command and speaks to it on its standard streams; --http makes a "
+            "server that you start yourself"
+        )
     match, llm = match_of(played, game_flags, model_flags, specs)
     match = replace(match, specs=specs)
     seeds = (draw_seed() for _ in count()) if seed is None else iter(count(seed))
     tables = _tables(match, llm, clients.turn_seconds, seeds, out, _print_end)
+    if not clients.http:
+        # The SDK reads standard input in a thread, which only the end of the process can stop.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(tables, llm, (clients.host, clients.port) if clients.http else None))
     return 0
 

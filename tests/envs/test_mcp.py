@@ -8,6 +8,7 @@ import asyncio
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -314,6 +315,19 @@ def test_a_message_of_100_megabytes(tmp_path: Path) -> None:
             assert (await call(client, "view", handle=handle))["status"] == "act"
 
     asyncio.run(over_stdio())
+
+
+def test_a_signal_ends_the_server_on_standard_streams(tmp_path: Path) -> None:
+    command = [*ARENA, "mcp", "kuhn_poker"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(b"no JSON\n[1]\n\xff\n")
+        process.stdin.flush()
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        process.wait(10)  # Its standard input is still open.
+        assert b"Traceback" not in process.stderr.read()
 
 
 def test_key(tmp_path: Path) -> None:

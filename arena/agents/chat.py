@@ -155,6 +155,8 @@ class Chat:
         self.level = level
         self.messages = [*opening]
         self._opening_length = len(opening)
+        self.scratchpad = ""
+        """The model's own notes, which a rebuilt chat repeats."""
         self.forgotten = 0
         """Number of the oldest events that were left out to save space."""
         # Number of events that the chat holds already.
@@ -198,7 +200,10 @@ class Chat:
 
     def _rebuild(self, observation: Observation) -> None:
         del self.messages[self._opening_length :]
-        self._add(observation.text(self.level, forget=self.forgotten))
+        text = observation.text(self.level, forget=self.forgotten)
+        # Last, so that a provider's cache of prompts keeps the events before.
+        own = f"\nYour notes:\n{neutralise(self.scratchpad)}" if self.scratchpad else ""
+        self._add(text + own)
 
     def _add(self, text: str) -> None:
         """Add user text. Roles must alternate, so it extends a message without an answer."""
@@ -227,6 +232,7 @@ class Attempt(BaseModel):
     refusal: str = ""
     finish_reason: FinishReason = "stop"
     failure: AttemptFailure | None = None
+    call: str = Field(default="", description="The tool that the reply calls instead of acting.")
     excerpt: str = Field(default="", description="Text that shows the failure.")
     cause: FailureCause | None = Field(default=None, description="Of a provider_error.")
     model: str = ""

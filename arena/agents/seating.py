@@ -75,6 +75,11 @@ def make_agent(spec: str, seat: Seat) -> Agent:
             f"{known} "
             f"(for example bot:{bot_names(seat.game.name)[-1]}); 'arena agents' lists them"
         )
+    if parsed.scaffold:
+        raise UsageError(
+            f"seat {seat.player}: '{redacted(spec)}' is no model, so it cannot have the scaffold "
+            f"'{parsed.scaffold}'; leave out +{parsed.scaffold}"
+        )
     make: Callable[[str, Seat], Agent] = catalog().load("agent", parsed.prefix)
     what = f"seat {seat.player}: '{redacted(spec)}' cannot be made"
     return run_plugin(what, make, parsed.rest, seat)

@@ -13,7 +13,7 @@ from arena.agents.seating import default_bot
 from arena.cli.flags import Flag
 from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.core.spec import Spec, redacted
+from arena.core.spec import Spec, redacted, without_scaffold
 from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
@@ -157,7 +157,7 @@ class ModelFlags(RunLimits):
 
 async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
     """Check each model among the SPECs with one request. Raises ArenaError for the first fault."""
-    for spec in dict.fromkeys(specs):
+    for spec in dict.fromkeys(map(without_scaffold, specs)):
         if has_models([spec]):
             await llm.probe(spec)
 

@@ -257,6 +257,16 @@ class GameAnalysis:
         made = type(self).knowledge_type
         return made(self.game, player) if made else None
 
+    def consequences(
+        self, knowledge: Knowledge, actions: Collection[Action]
+    ) -> Mapping[Action, str]:
+        """Return in words what actions can give a player, by its `knowledge`, the best first.
+
+        Each kind of action is in an order of its own; actions without a known consequence are
+        omitted, by default all. Models may ask for it, so it must depend on `knowledge` alone.
+        """
+        return {}
+
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 # The user part of a URL ends at "@"; a slash or "#" before that ends the authority (RFC 3986).
 _USER_INFO = re.compile(r"//[^/@#]*@")
 # An item of a list: commas inside the user part of a URL belong to the item.
 _ITEM = re.compile(r"(?://[^/@#]*@|[^,])+")
+
+Scaffold = Literal["none", "notes", "deductions", "scratchpad", "tools"]
+"""Help that a model has beside the chat. "none": the raw events. "notes" and "deductions": the text
+levels of these names. "scratchpad": the raw events, and its own notes, which it rewrites. "tools":
+the raw events, and functions that say what follows from them."""
+SCAFFOLDS: tuple[Scaffold, ...] = get_args(Scaffold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,25 +23,36 @@ class Spec:
     """Name of an agent, for example `bot:oracle`, `human` or `http://HOST:PORT/v1#MODEL`.
 
     The prefix is a name of the catalog (kind `agent` or `backend`); the rest belongs to the agent
-    or backend that the prefix names.
+    or backend that the prefix names. A model may end with its scaffold: `embedded:clue-tiny+none`.
     """
 
     prefix: str
     rest: str = ""
+    scaffold: Scaffold | None = None
+    """None: the text level of the match decides."""
 
     @classmethod
     def parse(cls, text: str) -> Spec:
-        """Split a SPEC at its first colon."""
+        """Split a SPEC at its first colon, and take off the scaffold."""
+        # Only a known name: a model's own may hold a "+", as that of command-r+ does.
+        scaffold = next((name for name in SCAFFOLDS if text.endswith(f"+{name}")), None)
+        text = text.removesuffix(f"+{scaffold}")
         # Only the first colon: a URL or a model name may hold more.
         prefix, _, rest = text.partition(":")
-        return cls(prefix, rest)
+        return cls(prefix, rest, scaffold)
 
     def __str__(self) -> str:
-        return f"{self.prefix}:{self.rest}" if self.rest else self.prefix
+        text = f"{self.prefix}:{self.rest}" if self.rest else self.prefix
+        return f"{text}+{self.scaffold}" if self.scaffold else text
 
     @property
     def is_human(self) -> bool:
         return self.prefix == "human"
+
+
+def without_scaffold(spec: str) -> str:
+    """Return the SPEC of the model alone: equal for the same model with another scaffold."""
+    return spec.removesuffix(f"+{Spec.parse(spec).scaffold}")
 
 
 def redacted(spec: str) -> str:

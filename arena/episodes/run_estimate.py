@@ -19,6 +19,7 @@ from arena.agents.action_tools import action_tools
 from arena.agents.agent import Agent
 from arena.agents.chat import Chat, ChatMode, ChatOptions, opening
 from arena.agents.chat_agent import ChatRecorder
+from arena.agents.scaffold import text_level_of
 from arena.agents.seating import default_bot
 from arena.core.action import Action
 from arena.core.observation import Observation
@@ -197,9 +198,10 @@ async def play_sample(match: Match, models: Collection[str]) -> list[SeatSample]
     for seat, spec in enumerate(match.specs):
         if spec in models:
             recorders[seat] = {}
+            leveled = replace(match, text_level=text_level_of(spec, match.text_level))
             # Each recorder plays as the one before: one game gives the chats of all forms.
             for mode in get_args(ChatMode):
-                agents[seat] = recorder = PromptRecorder(agents[seat], match, mode)
+                agents[seat] = recorder = PromptRecorder(agents[seat], leveled, mode)
                 recorders[seat][mode] = recorder
     await play(seated, agents)
     return [

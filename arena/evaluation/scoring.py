@@ -61,6 +61,7 @@ MODEL_MEASURES = (
     Measure("prompt_tokens", "prompt tokens", "per game", None, "As the provider counts them."),
     Measure("completion_tokens", "completion tokens", "per game", None, "Including reasoning."),
     Measure("cost", "cost", "US dollars per game", "lower", "If the provider's price is known."),
+    Measure("tool_calls", "calls of tools", "per game", None, "Of the scaffold `tools`."),
     Measure("latency", "latency", "seconds per reply", "lower", "Time until the reply arrived."),
 )
 """Measures of seats that a model plays. `failure:CLASS` counts its other replies by class."""
@@ -145,7 +146,7 @@ def check_returns(game: Game, returns: Iterable[float], place: str) -> None:
 
 MAX_AMOUNT = 1e12
 """No game uses more tokens, dollars or seconds; larger numbers are forged."""
-PER_GAME = frozenset({"prompt_tokens", "completion_tokens", "cost"})
+PER_GAME = frozenset({"prompt_tokens", "completion_tokens", "cost", "tool_calls"})
 """Measures whose unit is one game, although they are summed over replies."""
 
 
@@ -190,6 +191,8 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
         "prompt_tokens": WeightedSum(_amount(attempt.prompt_tokens)),
         "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
+    if attempt.call:  # No attempt to act.
+        measurements |= {LEGAL_RATE: WeightedSum(0.0, 0.0), "tool_calls": WeightedSum(1.0)}
     if attempt.model:
         measurements[f"{ANSWERED}{shorten(attempt.model)}"] = WeightedSum(1.0)
     if attempt.failure:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
-from arena.core.spec import Spec, redacted
+from arena.core.spec import Spec, redacted, without_scaffold
 from arena.llm.backend import (
     Backend,
     BackendFactory,
@@ -179,7 +179,7 @@ class LLMService:
         if self._budget is None:
             return nullcontext()
         paid = [spec for spec in self.models(specs) if spec not in self._trained]
-        return self._budget.game([redacted(spec) for spec in paid])
+        return self._budget.game([redacted(without_scaffold(spec)) for spec in paid])
 
     def add_spent(self, cost: float, tokens: int) -> None:
         """Count against the budget what earlier sessions of the run have spent."""
@@ -243,6 +243,7 @@ class LLMService:
         await self.close()
 
     def _route(self, spec: str) -> Route:
+        spec = without_scaffold(spec)
         if spec not in self._routes:
             factory: BackendFactory = catalog().load("backend", Spec.parse(spec).prefix)
             self.add(spec, factory(Spec.parse(spec).rest, self.settings))

@@ -16,11 +16,22 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from math import prod
 
-from arena import Action, ActionValues, Assessment, Comment, GameAnalysis, State, Step
+from arena import (
+    Action,
+    ActionValues,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Knowledge,
+    State,
+    Step,
+)
+from arena.core.text import bits_text, percentage
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.comments import WRITERS
 from games.cluedo.analysis.judgements import DECISION_KINDS
 from games.cluedo.analysis.measures import FACTS, MEASURES
+from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -56,6 +67,24 @@ class CluedoAnalysis(GameAnalysis):
         """
         write = WRITERS.get(assessment.kind)
         return write(assessment.facts) if write else None
+
+    def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
+        """Return the expected information of questions and the chances of accusations."""
+        assert isinstance(knowledge, CluedoKnowledge)
+        questions, envelopes = QuestionValues(knowledge), knowledge.envelopes()
+        bits = {each: questions.bits(each.triple) for each in actions if isinstance(each, Suggest)}
+        chances = {
+            each: round(envelopes.get(each.triple, 0.0), 9)
+            for each in actions
+            if isinstance(each, Accuse)
+        }
+        # A sort is stable, so equal actions stay in the order of the game.
+        asked = sorted(bits, key=lambda each: -round(bits[each], 9))
+        accused = sorted(chances, key=lambda each: -chances[each])
+        return {
+            **{each: f"right with probability {percentage(chances[each])}" for each in accused},
+            **{each: f"{bits_text(bits[each])} of information expected" for each in asked},
+        }
 
     def resample(self, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
         """Return the same public history over another deal that `player` considers possible.

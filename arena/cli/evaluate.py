@@ -12,7 +12,7 @@ from arena.agents.seating import default_opponent
 from arena.cli.completion import complete_spec
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.play_flags import ModelFlags
+from arena.cli.play_flags import ModelFlags, has_models
 from arena.cli.report import ReportFlags
 from arena.core.errors import UsageError
 from arena.core.game import Game
@@ -45,6 +45,13 @@ UntilFlag = Annotated[
 BaselineFlag = Annotated[
     str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
 ]
+ScaffoldsFlag = Annotated[
+    str | None,
+    Flag(
+        help="Compare the player with itself: two or more of none, notes, deductions, scratchpad "
+        "and tools, with commas between them. Each deal is played once with each."
+    ),
+]
 DealsFlag = Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")]
 
 
@@ -60,12 +67,12 @@ def eval_command(
     model_flags: ModelFlags,
     against: AgainstFlag = [],  # noqa: B006
     baseline: BaselineFlag = None,
+    scaffolds: ScaffoldsFlag = None,
     games: DealsFlag = None,
     until_ci: UntilFlag = None,
     seed: SeedFlag = None,
 ) -> int:
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
-    from arena.evaluation.aggregation import EvaluationAggregator
     from arena.evaluation.schedule import SELF, evaluation_schedule
 
     the_game, tested = game_flags.make(game), _single(player)
@@ -75,26 +82,51 @@ def eval_command(
             f"--baseline {redacted(baseline)}: it is the player itself; without --baseline, "
             "its opponents are those of --against, or else the game's default bot"
         )
+    compared = [tested, *([baseline] if baseline else [])]
+    if scaffolds is not None:
+        compared = _scaffolded(tested, scaffolds, baseline, until_ci)
     opponent_names = [redacted(spec) for spec in opponents]
-    name, baseline_name = redacted(tested), baseline and redacted(baseline)
-    others = [spec for spec in opponents if spec != SELF]
-    specs = [tested, *others, *([baseline] if baseline else [])]
+    names, baseline_name = [redacted(spec) for spec in compared], baseline and redacted(baseline)
+    specs = [*compared, *(spec for spec in opponents if spec != SELF)]
     settings: dict[str, JsonValue] = {
-        "player": name,
+        "player": names[0],
         "baseline": baseline_name,
         "against": [*opponent_names],
+        **({"scaffolds": [*names]} if scaffolds else {}),
     }
     run = ExperimentRun("eval", the_game, game_flags, model_flags, flags, specs, seed, settings)
     run.check()
     report_flags.check()
     deals = games or (MAX_DEALS if until_ci is not None else 100)
-    evaluation = EvaluationAggregator(the_game, name, baseline_name, until_ci, opponent_names)
 
     def schedule(run_seed: int, _: Sequence[Slot]) -> list[Slot]:
         seats = the_game.num_players
-        return list(evaluation_schedule(seats, tested, opponents, baseline, deals, run_seed))
+        slots = evaluation_schedule(seats, compared[0], opponents, compared[1:], deals, run_seed)
+        return list(slots)
 
+    if scaffolds is not None:
+        from arena.evaluation.scaffolds import ScaffoldAggregator
+
+        by_scaffold = ScaffoldAggregator(the_game, names, opponent_names)
+        return run.conduct(schedule, by_scaffold, report_flags)
+    from arena.evaluation.aggregation import EvaluationAggregator
+
+    evaluation = EvaluationAggregator(the_game, names[0], baseline_name, until_ci, opponent_names)
     return run.conduct(schedule, evaluation, report_flags)
+
+
+def _scaffolded(
+    player: str, scaffolds: str, baseline: str | None, until_ci: float | None
+) -> list[str]:
+    """Return the SPEC of the player with each scaffold. Raises UsageError."""
+    from arena.evaluation.scaffolds import scaffolded
+
+    for flag, value in (("--baseline", baseline), ("--until-ci", until_ci)):
+        if value is not None:
+            raise UsageError(f"--scaffolds compares one player with itself; leave out {flag}")
+    if not has_models([player]):
+        raise UsageError(f"--scaffolds {scaffolds}: {redacted(player)} is no model and reads none")
+    return scaffolded(player, scaffolds)
 
 
 def _single(player: list[str]) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from arena.episodes.match import Match
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
     from arena.evaluation.report import Report
+    from arena.evaluation.scaffolds import ScaffoldAggregator
     from arena.evaluation.schedule import ExperimentSetup
     from arena.evaluation.store import Results
     from arena.evaluation.store.schema import Experiment, Kind
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     Scheduler = Callable[[int, Sequence[Slot]], list[Slot]]
     """Returns all games of a run, by its seed and the games of its earlier schedule."""
-    Aggregator = EvaluationAggregator | TournamentAggregator
+    Aggregator = EvaluationAggregator | TournamentAggregator | ScaffoldAggregator
     """Turns results, which come in the order of the schedule, into a report."""
 
 

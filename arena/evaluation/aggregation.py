@@ -37,6 +37,7 @@ from arena.evaluation.summary import Sample, make_report
 from arena.evaluation.tournament_schedule import balance
 
 if TYPE_CHECKING:
+    from arena.evaluation.scaffolds import ScaffoldAggregator
     from arena.evaluation.store import Results
 
 Key = TypeVar("Key", bound=Hashable)
@@ -292,11 +293,15 @@ def stored_report(results: Results) -> Report:
     """
     experiment, progress = results.experiment, results.progress()
     game, settings = results.make_game(), experiment.settings
-    aggregator: EvaluationAggregator | TournamentAggregator
-    if experiment.kind == "eval":
-        player, baseline = str(settings.get("player")), settings.get("baseline")
-        against = settings.get("against")
-        names = [str(name) for name in against] if isinstance(against, list) else []
+    aggregator: EvaluationAggregator | TournamentAggregator | ScaffoldAggregator
+    player, baseline = str(settings.get("player")), settings.get("baseline")
+    against, scaffolds = settings.get("against"), settings.get("scaffolds")
+    names = [str(name) for name in against] if isinstance(against, list) else []
+    if experiment.kind == "eval" and isinstance(scaffolds, list):
+        from arena.evaluation.scaffolds import ScaffoldAggregator  # Few results need it.
+
+        aggregator = ScaffoldAggregator(game, [str(spec) for spec in scaffolds], names)
+    elif experiment.kind == "eval":
         aggregator = EvaluationAggregator(
             game, player, str(baseline) if baseline else None, against=names
         )
@@ -314,7 +319,9 @@ def stored_report(results: Results) -> Report:
 
 
 def report_of_run(
-    aggregator: EvaluationAggregator | TournamentAggregator, planned: int, looks: int
+    aggregator: EvaluationAggregator | TournamentAggregator | ScaffoldAggregator,
+    planned: int,
+    looks: int,
 ) -> Report:
     """Return the report of a run, with a note if its number of games may depend on its results.
 

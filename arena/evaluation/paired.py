@@ -45,7 +45,7 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
         player=first.player,
         baseline=second.player,
         deals=deals,
-        difference=Interval.of(_mean(differences, second.deals, scale)),
+        difference=Interval.of(difference_of_returns(first, second, scale)),
         won_difference=Interval.of(secondary.get("won_difference", UNKNOWN)),
         truncated=int(_truncated(first, second).any(axis=0).sum()),
         if_finished=if_finished(first, second, scale),
@@ -57,6 +57,12 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
         measures={name: Interval.of(estimate) for name, estimate in measured.items()},
         adjusted_p=dict(holm({name: estimate.p for name, estimate in secondary.items()})),
     )
+
+
+def difference_of_returns(first: Sample, second: Sample, scale: ReturnScale) -> Estimate:
+    """Return the mean difference of the returns on the deals that both have played."""
+    differences = np.array(first.returns[: len(second)]) - np.array(second.returns)
+    return _mean(differences, second.deals, scale)
 
 
 def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Estimate:

@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from arena.core.analysis import Measure
 from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.spec import Spec
 from arena.episodes.html_table import html_table
 from arena.evaluation.formatting import amount, number
 from arena.evaluation.records import CountRange, Interval, Number, ReportPart, SeatRole
@@ -195,6 +196,12 @@ class PairedComparison(ReportPart):
     """p-values of the measures, and of `won_difference`, adjusted for their number (Holm). The
     difference itself is not among them: it is the primary result."""
 
+    @property
+    def scaffolds(self) -> tuple[str, str]:
+        """Names of the scaffolds of player and baseline; empty for SPECs without one."""
+        first, second = (Spec.parse(spec).scaffold for spec in (self.player, self.baseline))
+        return first or "", second or ""
+
 
 class LuckAdjusted(ReportPart):
     """The result without luck, by control variates."""
@@ -244,6 +251,9 @@ class Report(ReportPart):
     design: str = ""
     """How the deals and seats were chosen, in words."""
     comparison: PairedComparison | None = None
+    comparisons: list[PairedComparison] = Field(default_factory=list)
+    """Each two scaffolds of one model. `adjusted_p` has the `difference` too, adjusted for the
+    number of pairs; that of `comparison`, the primary one, is not adjusted."""
     controlled: LuckAdjusted | None = None
     sequential: SequentialResult | None = None
     seats: list[SeatEffect] = Field(default_factory=list)

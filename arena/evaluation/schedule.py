@@ -71,12 +71,14 @@ def evaluation_schedule(
     num_players: int,
     player: str,
     against: Sequence[str],
-    baseline: str | None,
+    baseline: str | Sequence[str] | None,
     games: int,
     seed: int,
     rule: DealRule = "hashed",
 ) -> Iterator[Slot]:
     """Yield one slot per deal, or with a baseline two: `player`, then `baseline` in its place.
+
+    Of several baselines, each has a slot of its own per deal.
 
     Each deal (`deal_seed`) draws the seat under test and the order of the opponents from its own
     generator. Deals are therefore independent and identically distributed, and estimates are valid
@@ -87,10 +89,10 @@ def evaluation_schedule(
     """
     if num_players > 1 and not against:
         raise UsageError("an evaluation needs at least one opponent to play against")
-    # The two games of a deal differ in one player only: seed, seat and opponents are the same.
+    # The games of a deal differ in one player only: seed, seat and opponents are the same.
     tested: list[tuple[Role, str]] = [("player", player)]
-    if baseline is not None:
-        tested.append(("baseline", baseline))
+    baselines = [baseline] if isinstance(baseline, str) else baseline or ()
+    tested += [("baseline", each) for each in baselines]
     for deal in range(games):
         # The generator depends on the deal's seed only: deal k is the same in a longer schedule.
         own_seed = deal_seed(seed, deal, rule)

@@ -254,7 +254,9 @@ def grids(report: Report, beside: int = 5) -> Iterator[Grid]:
     yield leaderboard(report)
     if report.has_winner and any(player.outcomes.won is not None for player in report.players):
         yield outcomes(report)
-    if report.comparison:
+    if report.comparisons:
+        yield from differences(report, beside)
+    elif report.comparison:
         yield comparison(report)
     if report.measures:
         yield from measures(report, beside)
@@ -352,6 +354,28 @@ def comparison(report: Report) -> Grid:
     title = f"{paired.player} − {paired.baseline}, {deals} in the same seats"
     others = adjustment_text(len(paired.adjusted_p), len(paired.measures))
     return _with_p(title, others, ["measure", "difference", P], rows)
+
+
+def differences(report: Report, beside: int) -> Iterator[Grid]:
+    """Yield tables of the differences between scaffolds, with `beside` pairs per table."""
+    scale, pairs = report.scale, report.comparisons
+    name = "games won" if scale.is_win_rate else f"mean {scale.name}"
+    deals = pluralize(pairs[0].deals or 0, "deal")
+    others = adjustment_text(len(pairs) - 1, len(pairs))
+    title = f"Differences between scaffolds, {deals} in the same seats; {others}"
+    for first in range(0, len(pairs), beside):
+        some = pairs[first : first + beside]
+        p_values = (pair.adjusted_p.get("difference") for pair in some)
+        rows = [
+            [name, *(amount(pair.difference, scale, signed=True) for pair in some)],
+            [P, *("primary" if p is None else p_text(p) for p in p_values)],
+        ]
+        for measure in report.measures:
+            if any(measure.name in pair.measures for pair in some):
+                cells = (pair.measures.get(measure.name) for pair in some)
+                shown = (_cell(measure, cell, signed=True) if cell else "" for cell in cells)
+                rows.append([_heading(measure), *shown])
+        yield Grid(title, ["measure", *(" − ".join(p.scaffolds) for p in some)], rows)
 
 
 P = "p"

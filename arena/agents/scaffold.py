@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -173,22 +173,24 @@ class SeatTools:
         return "\n".join(lines)
 
     def _posterior(self) -> Iterator[str]:
-        """Yield a line for each hidden thing, under the heading of its kind."""
+        """Yield the places of all hidden things, with a line for those that are equally likely."""
         placement = self._knowledge.placement()
         yield f"What you cannot know yet: {bits_text(max(0.0, self._knowledge.entropy()))}."
-        heading = ""
+        lines: dict[tuple[str, str], list[str]] = defaultdict(list)
         for thing, kind, row in zip(
             placement.things, placement.kinds, placement.probabilities, strict=False
         ):
             # Rounded, so that a sum of floats that is certain reads so.
-            shares = [round(share, 9) for share in row]
-            if not any(shares):
-                continue
+            shares = zip(placement.places, (round(share, 9) for share in row), strict=True)
+            where = ", ".join(f"{place} {percentage(share)}" for place, share in shares if share)
+            if where:
+                lines[kind, where].append(thing)
+        heading = ""
+        for (kind, where), alike in lines.items():
             if kind != heading:
                 heading = kind
                 yield f"{kind}:"
-            places = zip(placement.places, shares, strict=True)
-            yield f"- {thing}: " + ", ".join(f"{p} {percentage(s)}" for p, s in places if s)
+            yield f"- {', '.join(alike)}: {where}"
 
     def _consequences(self, text: str, observation: Observation) -> Iterator[str]:
         actions = list(observation.legal_actions)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena.cli.flags import JsonFlag
 from arena.cli.terminal import echo
+from arena.core.spec import SCAFFOLDS
 
 if TYPE_CHECKING:
     from arena.plugins.catalog import CatalogEntry
@@ -29,6 +30,7 @@ def agents_command(as_json: JsonFlag = False) -> None:
     echo("\nModels; 'arena play --help' says how they are asked:")
     for model in models:
         echo(f"{model['spec']:<16} {model['summary']}", indent=" " * 17)
+    echo(f"\nA model may end with its scaffold: {', '.join(f'+{name}' for name in SCAFFOLDS)}")
     echo("\nBots:")
     for line in bots:
         echo(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)

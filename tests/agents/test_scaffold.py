@@ -37,6 +37,8 @@ from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
+from replays.analysis.decision import decision_json, read_attempts
+from replays.analysis.timeline import build_timeline
 
 CLUEDO = make_game("cluedo", players=3)
 Answer = Callable[[Request], str | ScriptedReply]
@@ -306,3 +308,22 @@ def test_a_scaffold_that_cannot_be_is_one_clear_line(
     with pytest.raises(UsageError, match=re.escape(message)) as raised:
         make_agent(spec, seat)
     assert "\n" not in str(raised.value)
+
+
+def test_the_posterior_names_equally_likely_things_once() -> None:
+    state = position(CLUEDO, 1, 1)
+    said = answers(CLUEDO, state, state.to_act[0])[0].splitlines()
+    assert said[0].startswith("What you cannot know yet: ") and said[0].endswith(" bits.")
+    assert [line for line in said if line.endswith(":")] == ["Suspects:", "Weapons:", "Rooms:"]
+    assert len(said) < 12
+    things = [thing for line in said if line.startswith("- ")
+              for thing in line[2:].split(": ")[0].split(", ")]  # fmt: skip
+    assert len(things) == len(set(things)) == 21
+
+
+def test_a_viewer_shows_a_call_as_one(tmp_path: Path) -> None:
+    game_of("tools", asks_first, out=tmp_path)
+    timeline = build_timeline(read_replay(tmp_path / "game.jsonl"))
+    attempts = read_attempts(timeline, 0)
+    shown = decision_json(timeline, min(attempts), attempts, None)
+    assert shown and [attempt["call"] for attempt in shown["attempts"]] == ["posterior", ""]

@@ -79,9 +79,9 @@ def report_of(scaffolds: str, deals: int) -> Report:
 
 
 def test_the_comparison_shows_what_a_model_lacks_that_deduces_nothing() -> None:
-    report = report_of("none,notes,tools", 12)
+    report = report_of("none,notes,tools", 8)
     none, notes, tools = report.players
-    assert none.wins == notes.wins == 0 and tools.wins and tools.wins >= 9
+    assert none.wins == notes.wins == 0 and tools.wins and tools.wins >= 6
     assert tools.measures["tool_calls"].value and "tool_calls" not in none.measures
     assert tools.measures["legal_rate"].value == 1.0
     assert report.comparison and report.comparison.scaffolds == ("tools", "none")
@@ -93,7 +93,7 @@ def test_the_comparison_shows_what_a_model_lacks_that_deduces_nothing() -> None:
                               "has seen.")  # fmt: skip
     table = next(grid for grid in grids(report) if grid.title.startswith("Differences between"))
     assert table.headings == ["measure", "notes − none", "tools − notes", "tools − none"]
-    assert table.rows[1][3] == "primary" and table.rows[1][2] == "<0.001"
+    assert table.rows[1][3] == "primary" and float(table.rows[1][2]) < 0.05
     assert "Primary result" in next(iter(sentences(report)))
     assert "Deduction: tools − notes" in render(report)
     assert Report.model_validate(report.to_json()) == report

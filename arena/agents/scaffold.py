@@ -31,13 +31,6 @@ from arena.core.spec import Scaffold, Spec
 from arena.core.text import bits_text, percentage, pluralize, shorten
 from arena.llm.backend import Tool
 
-TEXT_LEVELS: dict[Scaffold, TextLevel] = {
-    "none": "events",
-    "notes": "notes",
-    "deductions": "deductions",
-    "scratchpad": "events",
-    "tools": "events",
-}
 MOST_CALLS = 3
 """Calls of tools before one decision."""
 MOST_LISTED = 6
@@ -75,8 +68,13 @@ _CALL = re.compile(
 
 def text_level_of(spec: str, default: TextLevel) -> TextLevel:
     """Return the text level of a SPEC's scaffold; `default` without one."""
-    scaffold = Spec.parse(spec).scaffold
-    return TEXT_LEVELS[scaffold] if scaffold else default
+    match Spec.parse(spec).scaffold:
+        case None:
+            return default
+        case "notes" | "deductions" as level:
+            return level
+        case _:
+            return "events"
 
 
 def instruction(scaffold: Scaffold | None, answers: AnswerForm) -> str:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import JsonValue
 
 from arena.agents.chat import ChatMode
+from arena.agents.scaffold import MOST_CALLS
 from arena.cli.play_flags import ModelFlags, has_models
 from arena.cli.terminal import print_grids, progress_bar
 from arena.core.errors import UsageError
-from arena.core.spec import Spec
+from arena.core.spec import Spec, redacted, without_scaffold
 from arena.core.text import pluralize
 from arena.episodes.run_estimate import (
     SAMPLE_GAMES,
@@ -97,7 +98,12 @@ async def _estimate(
     async with llm:
         models = {spec: ModelTerms(traits_of(llm.backend(spec)), llm.price(spec)) for spec in specs}
         remote = [spec for spec, terms in models.items() if terms.traits.is_remote]
-        lacking = [line async for line in _missing_keys(remote)]
+        lacking = [line async for line in _missing_keys(map(without_scaffold, remote))]
+    lacking += [
+        f"Not counted: up to {MOST_CALLS} calls of tools before each decision of {redacted(spec)}."
+        for spec in specs
+        if Spec.parse(spec).scaffold == "tools"
+    ]
     with progress_bar(transient=True) as progress:
         for sample in progress.track(choose_samples(matches, specs), description="bots"):
             samples.append(await play_sample(sample, specs))
@@ -106,7 +112,7 @@ async def _estimate(
 
 async def _missing_keys(specs: Iterable[str]) -> AsyncIterator[str]:
     """Yield what a run with these models would refuse before its first game."""
-    for spec in specs:
+    for spec in dict.fromkeys(specs):
         parsed = Spec.parse(spec)
         try:
             backend = catalog().load("backend", parsed.prefix)(parsed.rest, Settings.load())

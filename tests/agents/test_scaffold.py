@@ -281,6 +281,7 @@ def test_consequences_are_those_of_the_exact_knowledge() -> None:
     player = state.to_act[0]
     tools, seen = SeatTools(CLUEDO, player), state.observe(player)
     listed = tools.answer(ToolCall("consequences"), seen, 2)
+    assert "right with probability 0.9 %" in listed
     assert len(re.findall("of information expected", listed)) == 6
     bits = [float(text) for text in re.findall(r"(\d\.\d\d) bits of information", listed)]
     assert bits == sorted(bits, reverse=True) and bits[0] > 0.3

@@ -166,6 +166,16 @@ def test_the_command_compares_verifies_and_resumes(
     assert [player.games for player in report.players] == [3, 3]
 
 
+def test_a_dry_run_names_the_calls_that_it_does_not_count(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--player", "openai:gpt-4o-mini", "--scaffolds", "none,tools", "--dry-run"]
+    assert run_cli(*words, "--games", "1") == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "up to 3 calls of tools before each decision of openai:gpt-4o-mini+tools" in output
+    assert output.count("openai needs a key") <= 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -72,18 +72,18 @@ class CluedoAnalysis(GameAnalysis):
         """Return the expected information of questions and the chances of accusations."""
         assert isinstance(knowledge, CluedoKnowledge)
         questions, envelopes = QuestionValues(knowledge), knowledge.envelopes()
-        bits = {each: questions.bits(each.triple) for each in actions if isinstance(each, Suggest)}
-        chances = {
-            each: round(envelopes.get(each.triple, 0.0), 9)
-            for each in actions
-            if isinstance(each, Accuse)
-        }
-        # A sort is stable, so equal actions stay in the order of the game.
-        asked = sorted(bits, key=lambda each: -round(bits[each], 9))
-        accused = sorted(chances, key=lambda each: -chances[each])
+        # Rounded, so that equal values stay in the order of the game.
+        values: dict[Action, float] = {}
+        for action in actions:
+            if isinstance(action, Suggest):
+                values[action] = round(questions.bits(action.triple), 9)
+            elif isinstance(action, Accuse):
+                values[action] = round(envelopes.get(action.triple, 0.0), 9)
         return {
-            **{each: f"right with probability {percentage(chances[each])}" for each in accused},
-            **{each: f"{bits_text(bits[each])} of information expected" for each in asked},
+            action: f"right with probability {percentage(value)}"
+            if isinstance(action, Accuse)
+            else f"{bits_text(value)} of information expected"
+            for action, value in sorted(values.items(), key=lambda item: -item[1])
         }
 
     def resample(self, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:

@@ -16,10 +16,12 @@ from arena.cli import run
 from arena.core.errors import UsageError
 from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
-from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.aggregation import stored_report
+from arena.evaluation.records import RESULTS, GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.scaffolds import ScaffoldAggregator, scaffolded
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule, play_slot
+from arena.evaluation.store import Results
 from arena.evaluation.verdict import grids, sentences
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
@@ -164,6 +166,9 @@ def test_the_command_compares_verifies_and_resumes(
     assert run_cli(*words, "--games", "3", "--resume") == 0
     report = Report.model_validate_json(capsys.readouterr().out)
     assert [player.games for player in report.players] == [3, 3]
+    with Results.read(out / RESULTS) as results:
+        stored = stored_report(results)
+    assert stored.comparisons == report.comparisons and stored.players == report.players
 
 
 def test_a_dry_run_names_the_calls_that_it_does_not_count(

@@ -25,7 +25,7 @@ import os
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -153,6 +153,11 @@ class Settings(BaseSettings):
     service: ServiceSettings = Field(
         ServiceSettings(),  # type: ignore[call-arg]
         validation_alias=AliasChoices("ARENA_SERVICE", "service"),
+    )
+    embedded_precision: Literal["float32", "bf16"] = Field(
+        "float32",
+        validation_alias=AliasChoices("ARENA_EMBEDDED_PRECISION", "embedded_precision"),
+        description="Type of the matrices of embedded models. bf16 is faster; probabilities move.",
     )
     agent: ProgramLimits = Field(
         ProgramLimits(),  # type: ignore[call-arg]

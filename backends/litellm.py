@@ -21,7 +21,7 @@ from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
-from arena.llm.settings import Limits, Settings
+from arena.llm.settings import Limits, ModelOverride, Settings
 from backends.litellm_client import (
     ROUTES_WITH_CLIENT,
     HTTPExchange,
@@ -60,7 +60,12 @@ class LiteLLMBackend:
     """One model of one provider."""
 
     def __init__(
-        self, model: str, provider: Provider, limits: Limits, key: SecretStr | None
+        self,
+        model: str,
+        provider: Provider,
+        limits: Limits,
+        key: SecretStr | None,
+        override: ModelOverride | None = None,
     ) -> None:
         self.model = model
         self._provider = provider
@@ -73,13 +78,14 @@ class LiteLLMBackend:
         if provider.route == "ollama_chat":
             # For a model without a price litellm queries the server at each call.
             prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
-        self._info = info = ModelInfo.of(model, provider.route)
-        self.context_length: int | None = info.context_length
+        self._info = info = ModelInfo.of(model, provider.route, override)
+        self.known, facts = info.known, info.known.facts
+        self.context_length: int | None = facts.max_input_tokens
         self.traits = BackendTraits(
             is_remote=True,
-            always_thinks=info.reasons and not info.is_claude,
+            always_thinks=info.reasons and facts.thinks_unasked(model),
             takes_thinking=info.takes_thinking,
-            max_reply_tokens=info.max_reply_tokens,
+            max_reply_tokens=facts.max_output_tokens,
             price=info.price,
             prompt_cache=info.prompt_cache,
             # OpenRouter states the cost of each answer; litellm computes the others from prices.
@@ -277,7 +283,8 @@ def any_provider(model: str, settings: Settings) -> LiteLLMBackend:
             names = " and ".join(missing)
             place = " or in .env" if set(missing) <= set(provider.keys) else ""
             raise UsageError(f"litellm:{model} needs {names}: set it in the environment{place}")
-    return LiteLLMBackend(model, provider, settings.service.limits("litellm"), key)
+    override = settings.models.get(f"litellm:{model}")
+    return LiteLLMBackend(model, provider, settings.service.limits("litellm"), key, override)
 
 
 def _provider_backend(prefix: str, model: str, settings: Settings) -> LiteLLMBackend:
@@ -287,7 +294,8 @@ def _provider_backend(prefix: str, model: str, settings: Settings) -> LiteLLMBac
         names = " or ".join(provider.keys)
         raise UsageError(f"{prefix} needs a key: set {names} in the environment or in .env")
     full_name = f"{provider.route}/{model or provider.default_model}"
-    return LiteLLMBackend(full_name, provider, settings.service.limits(prefix), key)
+    override = settings.models.get(f"{prefix}:{model}" if model else prefix)
+    return LiteLLMBackend(full_name, provider, settings.service.limits(prefix), key, override)
 
 
 openrouter = partial(_provider_backend, "openrouter")

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,8 @@ from pydantic import JsonValue
 
 from arena.core.text import size_text
 from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
+from arena.llm.settings import ModelOverride
+from backends.model_facts import KnownModel, ModelFacts, known_model
 from backends.openai_wire import tool_fields
 from backends.provider_errors import parse_retry_after, to_one_line
 
@@ -214,9 +217,6 @@ CACHE_MARK: JsonValue = {"type": "ephemeral"}
 """Anthropic's mark of the last message of a prefix to be cached."""
 MARKED_ROUTES = {"anthropic", "openrouter"}
 """Routes that pass Claude's cache marks on; the other providers cache without being asked."""
-LONG_PREFIXES = {"haiku-4": 4096, "opus-4-5": 4096, "opus-4-6": 4096, "haiku": 2048}
-"""Tokens of the shortest prefix that Claude caches, by the first part of its name that fits; 1,024
-for the others (Anthropic's documentation of prompt caching)."""
 EFFORTS: Sequence[tuple[int, ReasoningEffort]] = (
     (10_000, "high"),
     (5_000, "medium"),
@@ -233,20 +233,23 @@ class ModelInfo:
     name: str
     """litellm's name, with the route."""
     route: str
+    known: KnownModel
     parameters: frozenset[str]
     """OpenAI's names of the parameters that litellm passes on."""
     is_known: bool
     supports_schema: bool
     reasons: bool
-    """The model can think; Claude does it only if asked."""
-    context_length: int | None
-    max_reply_tokens: int | None
+    """The model can think."""
     price: Price | None
     prompt_cache: PromptCache | None
 
     @classmethod
-    def of(cls, name: str, route: str) -> ModelInfo:
-        """Look up a model; all of it is unknown for one that litellm does not list."""
+    def of(cls, name: str, route: str, override: ModelOverride | None = None) -> ModelInfo:
+        """Look up a model; all of it is unknown for one that no list has.
+
+        litellm is given what its own table lacks, so that it computes costs and passes parameters
+        of models that are newer than it.
+        """
         litellm = load_litellm()
         # litellm lists some models with their route and others without it, and those of Anthropic
         # under its own names, "claude-sonnet-4-5" for OpenRouter's "claude-sonnet-4.5".
@@ -254,18 +257,24 @@ class ModelInfo:
         names = (name, name.partition("/")[2], last, last.replace(".", "-"))
         prices = litellm.model_cost
         info: Mapping[str, Any] = next((prices[n] for n in names if n in prices), {})
+        known = known_model(name, override, info, version("litellm"))
+        facts = known.facts
+        values = facts.model_dump(exclude_none=True)
+        if any(info.get(field) != value for field, value in values.items()):
+            litellm.register_model({name: {**info, **values, "litellm_provider": route}})
         passed = litellm.get_supported_openai_params(names[1], custom_llm_provider=route)
         return cls(
             name,
             route,
+            known,
             frozenset(passed or ()),
-            bool(info),
+            bool(known.sources),
             any(litellm.supports_response_schema(n) for n in names),
-            any(litellm.supports_reasoning(n) for n in names),
-            info.get("max_input_tokens"),
-            info.get("max_output_tokens"),
-            _price(info),
-            _prompt_cache(info, name, route),
+            any(litellm.supports_reasoning(n) for n in names)
+            if facts.supports_reasoning is None
+            else facts.supports_reasoning,
+            facts.price(),
+            _prompt_cache(facts, name, route),
         )
 
     @property
@@ -278,27 +287,19 @@ class ModelInfo:
         return self.reasons or not self.is_known or "reasoning_effort" in self.parameters
 
 
-def _price(info: Mapping[str, Any]) -> Price | None:
-    prompt, reply = info.get("input_cost_per_token"), info.get("output_cost_per_token")
-    if prompt is None or reply is None:
+def _prompt_cache(facts: ModelFacts, name: str, route: str) -> PromptCache | None:
+    """Return the cache of a model of which the price of cached tokens is known."""
+    read, plain = facts.cache_read_input_token_cost, facts.input_cost_per_token
+    if read is None or plain is None:
         return None
-    cached = info.get("cache_read_input_token_cost")
-    return Price(float(prompt), float(reply), None if cached is None else float(cached))
-
-
-def _prompt_cache(info: Mapping[str, Any], name: str, route: str) -> PromptCache | None:
-    """Return the cache of a model for which litellm lists a price of cached tokens."""
-    read = info.get("cache_read_input_token_cost")
-    if read is None:
-        return None
+    shortest = facts.prompt_cache_min_tokens or 1024
     if "claude" not in name:
-        return PromptCache(float(read), float(info["input_cost_per_token"]))
+        return PromptCache(read, plain, shortest)
     if route not in MARKED_ROUTES:
         return None
-    plain = name.replace(".", "-")
-    shortest = next((n for part, n in LONG_PREFIXES.items() if part in plain), 1024)
-    write = info.get("cache_creation_input_token_cost", info["input_cost_per_token"])
-    return PromptCache(float(read), float(write), shortest, step=1, is_marked=True)
+    write = facts.cache_creation_input_token_cost
+    write = plain if write is None else write
+    return PromptCache(read, write, shortest, step=1, is_marked=True)
 
 
 def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:

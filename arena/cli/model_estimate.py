@@ -27,7 +27,6 @@ from arena.episodes.run_estimate import (
     play_sample,
 )
 from arena.evaluation.formatting import Grid
-from arena.llm.backend import traits_of
 from arena.llm.settings import Settings
 from arena.llm.tokens import CHARACTERS_PER_TOKEN
 from arena.plugins.loader import catalog
@@ -95,7 +94,7 @@ async def _estimate(
         return estimate_run(match, line_ups, [], {}), []
     samples: list[list[SeatSample]] = []
     async with llm:
-        models = {spec: ModelTerms(traits_of(llm.backend(spec)), llm.price(spec)) for spec in specs}
+        models = {spec: ModelTerms(llm.traits(spec), llm.price(spec)) for spec in specs}
         remote = [spec for spec, terms in models.items() if terms.traits.is_remote]
         lacking = [line async for line in _missing_keys(remote)]
     with progress_bar(transient=True) as progress:
@@ -174,7 +173,8 @@ def _cheaper(estimate: RunEstimate) -> Iterator[str]:
     if unknown:
         yield (
             f"The price of {', '.join(unknown)} is unknown: --set price_in=… --set price_out=… "
-            "(USD per million tokens) states it."
+            '(USD per million tokens) states it, or price_in and price_out below [models."SPEC"] '
+            "in arena.toml."
         )
     # Also without a word if the difference is not visible.
     if chosen is None or other is None or dollars(chosen) == dollars(other):

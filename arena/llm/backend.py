@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
-
-if TYPE_CHECKING:
-    from arena.llm.settings import Settings
 
 Role = Literal["system", "user", "assistant"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
@@ -237,16 +234,6 @@ class Backend(Protocol):
 def traits_of(backend: Backend) -> BackendTraits:
     """Return the `traits` of a backend, or the defaults for one without this attribute."""
     return getattr(backend, "traits", BackendTraits())
-
-
-class BackendFactory(Protocol):
-    """Factory of a backend: an entry of the catalog's kind "backend", under the prefix of a SPEC.
-
-    `LLMService` calls it with the part of the SPEC behind the prefix. It raises UsageError, in one
-    line, for a missing key or a model that cannot be, before anything is played.
-    """
-
-    def __call__(self, model: str, settings: Settings) -> Backend: ...
 
 
 class ModelService(Protocol):

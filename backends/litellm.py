@@ -34,6 +34,7 @@ from backends.litellm_client import (
 )
 from backends.openai_wire import longest_body, read_choice, sampling_fields, with_bill
 from backends.provider_errors import extract_message, safe_excerpt, status_error
+from backends.provider_turns import merge_choices, provider_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Provider:
     """Environment variables with another base URL, under litellm's names."""
 
 
+OPENAI_URL = "https://api.openai.com/v1"
 _FREE_MODEL: dict[str, JsonValue] = {
     "mode": "chat",
     "input_cost_per_token": 0.0,
@@ -81,6 +83,11 @@ class LiteLLMBackend:
         self._info = info = ModelInfo.of(model, provider.route, override)
         self.known, facts = info.known, info.known.facts
         self.context_length: int | None = facts.max_input_tokens
+        # A gateway with OpenAI's chat API may not have this one.
+        is_openai = self._base_url() in {None, OPENAI_URL}
+        self._uses_responses = provider.route == "openai" and (
+            facts.mode == "responses" or (is_openai and info.reasons)
+        )
         self.traits = BackendTraits(
             is_remote=True,
             always_thinks=info.reasons and facts.thinks_unasked(model),
@@ -122,10 +129,14 @@ class LiteLLMBackend:
     def _arguments(self, request: Request) -> dict[str, Any]:
         """Return the arguments of litellm's `acompletion`."""
         connections = connect(id(self))
+        uses_responses = self._uses_responses and not request.logprobs
+        if uses_responses:
+            connections.serve_responses()
         arguments: dict[str, Any] = {
             "model": self.model,
             **sampling_fields(request.sampling),
             **model_arguments(self._info, request),
+            **(self._responses_arguments(request) if uses_responses else {}),
             "api_key": self._key or None,
             "api_base": self._base_url(),
             "timeout": self._timeout,
@@ -142,6 +153,17 @@ class LiteLLMBackend:
         if request.logprobs:
             arguments["logprobs"] = True
         return arguments
+
+    def _responses_arguments(self, request: Request) -> dict[str, Any]:
+        """Return the arguments that select OpenAI's Responses API, which carries thoughts over."""
+        # Models that think take no temperature there; litellm drops what the API does not have.
+        sampling = {"temperature": request.sampling.temperature, "top_p": request.sampling.top_p}
+        return {
+            "model": f"{self._provider.route}/responses/{self.model.partition('/')[2]}",
+            "include": ["reasoning.encrypted_content"],
+            "store": False,
+            **{name: None if value == 1 else value for name, value in sampling.items()},
+        }
 
     def _base_url(self) -> str | None:
         """Return another base URL if one of the provider's variables is set."""
@@ -160,7 +182,8 @@ class LiteLLMBackend:
             getattr(details, "cached_tokens", 0) or 0,
             getattr(reply, "reasoning_tokens", 0) or 0,
         )
-        choices = tuple(_read_choice(choice) for choice in response.choices)
+        answers = merge_choices(response.choices) if request.sampling.n == 1 else response.choices
+        choices = tuple(_read_choice(choice, self.model) for choice in answers)
         if self._provider.route == "cohere_chat":
             choices = tuple(_with_length_reason(choice, usage, request) for choice in choices)
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -205,11 +228,15 @@ class LiteLLMBackend:
         return BackendError(f"{self.model}: {problem}{suffix}", cause, retryable=True)
 
 
-def _read_choice(wire_choice: Any) -> Choice:
+def _read_choice(wire_choice: Any, model: str) -> Choice:
     choice = read_choice(wire_choice)
     # litellm keeps the refusal of some providers among their own fields.
     extra = getattr(wire_choice.message, "provider_specific_fields", None) or {}
-    return replace(choice, refusal=choice.refusal or str(extra.get("refusal") or ""))
+    return replace(
+        choice,
+        refusal=choice.refusal or str(extra.get("refusal") or ""),
+        provider_turn=provider_turn(model, wire_choice.message),
+    )
 
 
 def _with_length_reason(choice: Choice, usage: Usage, request: Request) -> Choice:

@@ -27,6 +27,7 @@ from arena.llm.settings import ModelOverride
 from backends.model_facts import KnownModel, ModelFacts, known_model
 from backends.openai_wire import tool_fields
 from backends.provider_errors import parse_retry_after, to_one_line
+from backends.provider_turns import wire_messages
 
 READ_ONLY_REMARK = ".* using the `ReadOnly` qualifier"
 """Pydantic's warning about litellm's typed dictionaries."""
@@ -173,6 +174,17 @@ class Connections:
     """litellm's client for this session, for the providers that accept one."""
     users: set[int] = field(default_factory=set)
 
+    def serve_responses(self) -> None:
+        """Put these connections where litellm's Responses API looks for a client.
+
+        It accepts neither a session nor a client, and its cache forgets clients after an hour.
+        """
+        import_module("litellm.llms.custom_httpx.http_handler").get_async_httpx_client(
+            llm_provider=load_litellm().LlmProviders.OPENAI,
+            params={"ssl_verify": None},
+            shared_session=self.session,
+        )
+
 
 _connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDictionary()
 ROUTES_WITH_CLIENT = {"openrouter", "anthropic", "gemini"}
@@ -313,14 +325,13 @@ def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:
 
 
 def _messages(model: ModelInfo, request: Request) -> list[dict[str, JsonValue]]:
-    messages: list[dict[str, JsonValue]] = [
-        {"role": m.role, "content": m.content} for m in request.messages
-    ]
+    messages = [*wire_messages(model.name, request)]
     if model.is_claude and model.route in MARKED_ROUTES and request.repeated:
         # The first mark covers the functions and the rules, which all games of a run share. The
         # second one covers the chat so far. A mark is found again only a limited number of
         # messages later, so one at the end alone would lose the rules.
-        for place in (0, request.repeated - 1):
+        later = len(request.messages) - request.repeated
+        for place in (0, len(messages) - 1 - later):
             messages[place]["cache_control"] = CACHE_MARK
     return messages
 

@@ -84,6 +84,7 @@ class ModelFacts(BaseModel):
         """Return the facts in a table of arena.toml."""
         price = override.price or Price(0, 0)
         return cls(
+            mode="responses" if override.responses else None,
             input_cost_per_token=price.input if override.price else None,
             output_cost_per_token=price.output if override.price else None,
             cache_read_input_token_cost=price.cached,

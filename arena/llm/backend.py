@@ -25,6 +25,9 @@ class Message:
 
     role: Role
     content: str
+    provider_turn: dict[str, JsonValue] | None = field(default=None, compare=False)
+    """What the provider of a reply wants back with it in later requests: calls of functions,
+    thoughts, their signatures. Only its own backend reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ class Choice:
     """Why the provider or the model would not answer, where it says so in a field of its own."""
     tokens: tuple[Token, ...] = ()
     """Empty unless asked for and known."""
+    provider_turn: dict[str, JsonValue] | None = None
+    """See `Message`."""
 
 
 @dataclass(frozen=True, slots=True)

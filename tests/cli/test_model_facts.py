@@ -92,7 +92,12 @@ def test_the_newest_models_have_a_price_and_are_known_to_think(
     assert run(command.split()) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["budgets"] == [
-        {"flag": "--max-cost", "limit": 1.0, "estimate": found["cost"]["fresh"], "exceeded": False}
+        {
+            "flag": "--max-cost",
+            "limit": 1.0,
+            "estimate": found["cost"][found["chat"]],
+            "exceeded": False,
+        }
     ]
     (model,) = found["models"]
     asked_only = "haiku" in spec

@@ -32,7 +32,7 @@ from backends.litellm_client import (
     load_litellm,
     model_arguments,
 )
-from backends.openai_wire import longest_body, read_choice, sampling_fields, with_bill
+from backends.openai_wire import longest_body, read_choice, read_engine, sampling_fields, with_bill
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from backends.provider_turns import merge_choices, provider_turn
 
@@ -109,7 +109,9 @@ class LiteLLMBackend:
         try:
             async with asyncio.timeout(self._limits.call_timeout):
                 response = await self._litellm.acompletion(**self._arguments(request))
-            return self._completion(response, request, time.perf_counter() - started)
+            completion = self._completion(response, request, time.perf_counter() - started)
+            engine = read_engine(bytes(exchange.received), completion.model)
+            return replace(completion, engine=engine)
         except BackendError as error:
             failure = error
         except TimeoutError:

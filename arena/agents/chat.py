@@ -228,6 +228,9 @@ class Attempt(BaseModel):
     excerpt: str = Field(default="", description="Text that shows the failure.")
     cause: FailureCause | None = Field(default=None, description="Of a provider_error.")
     model: str = ""
+    engine: str = Field(
+        default="", description="The model with its provider and fingerprint, if they are known."
+    )
     policy_version: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -268,6 +271,7 @@ class Attempt(BaseModel):
                 "failure": reading.failure,
                 "excerpt": reading.excerpt if reading.failure else "",
                 "model": completion.model,
+                "engine": completion.engine if completion.engine != completion.model else "",
                 "policy_version": completion.policy_version,
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
@@ -319,6 +323,7 @@ class Attempt(BaseModel):
             self.seconds,
             self.seconds_to_first_token,
             self.cached,
+            engine=self.engine,
         )
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -192,8 +192,8 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
         "cached_tokens": WeightedSum(_amount(attempt.cached_tokens)),
         "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
-    if attempt.model:
-        measurements[f"{ANSWERED}{shorten(attempt.model)}"] = WeightedSum(1.0)
+    if engine := attempt.engine or attempt.model:
+        measurements[f"{ANSWERED}{shorten(engine)}"] = WeightedSum(1.0)
     if attempt.failure:
         # The total counts the failures of this class.
         measurements[f"failure:{attempt.failure}"] = WeightedSum(1.0)

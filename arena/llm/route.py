@@ -64,6 +64,7 @@ class Route:
         self._budget = budget
         self._notify = notify
         self._is_usage_estimated = False
+        self._has_warned = False
         self._shared = shared
 
     async def complete(self, request: Request, *, is_check: bool = False) -> Completion:
@@ -153,8 +154,19 @@ class Route:
                 self.tally.add_usage(used)
             raise
         self.tally.add_answer(completion, time.perf_counter() - start)
+        self._warn_of_another_engine(completion)
         self.breaker.succeeded()
         return completion
+
+    def _warn_of_another_engine(self, completion: Completion) -> None:
+        """Say once if answers of one run come from different engines. Steps of training are."""
+        engines = list(self.tally.engines)
+        if len(engines) > 1 and not self._has_warned and completion.policy_version is None:
+            self._has_warned = True
+            self._notify(
+                f"{self.name}: the engine has changed during the run: first {engines[0]}, now "
+                f"{engines[-1]}; replays and the ledger name the engine of each answer"
+            )
 
     def _used_by(self, error: BackendError) -> Completion | None:
         """Return the tokens and the cost of a failed try, if its provider states them."""

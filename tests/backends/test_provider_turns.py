@@ -16,12 +16,16 @@ from signed_thoughts import SignedThoughts
 from arena.agents.action_tools import action_tools
 from arena.agents.chat import Attempt, ChatOptions
 from arena.core.errors import BackendError
+from arena.core.event import Ply
+from arena.core.state import State
 from arena.episodes.branch import position
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode, Position
 from arena.episodes.replay import read_replay, verify
+from arena.evaluation.benchmark.verification import contradicts
 from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
@@ -178,6 +182,50 @@ def test_the_servers_of_these_tests_refuse_a_turn_without_its_thought(
             ask(spec, messages, tools)
         # litellm does not quote a status: the connection was watched.
         assert "answered 400: " in str(caught.value) and len(server.refused) > before
+
+
+@pytest.mark.parametrize(
+    ("spec", "engine"),
+    [
+        ("anthropic:claude-haiku-4-5", "claude-haiku-4-5"),
+        ("gemini:gemini-3.8-flash", "gemini-test"),
+        ("openai:gpt-5-mini", "gpt-5-mini-2026-10-01"),
+        ("openrouter:openai/gpt-5-mini", "openai/gpt-5-mini [Maker, fp_1]"),
+        ("http", "tiny [Maker, fp_1]"),
+    ],
+)
+def test_an_answer_names_its_engine(spec: str, engine: str, server: SignedThoughts) -> None:
+    spec = f"{server.openai_url}#tiny" if spec == "http" else spec
+    assert ask(spec, (QUESTION,)).engine == engine
+
+
+def test_a_change_of_the_engine_is_a_warning_and_in_replay_and_ledger(
+    server: SignedThoughts, tmp_path: Path
+) -> None:
+    spec, notices = "openrouter:openai/gpt-5-mini", list[str]()
+
+    class Changing(ReplayWriter):
+        def ply(self, ply: Ply, state: State) -> None:
+            server.fingerprint = f"fp_{1 + len(server.asked) // 3}"
+            super().ply(ply, state)
+
+    async def go() -> Ledger:
+        async with LLMService(Settings.load(), notify=notices.append) as llm:
+            match = Match(GAME, [spec, "bot:random", "bot:random"], 3, chat=options("text"))
+            await play(match, match.seat(llm), watchers=[Changing(tmp_path, "game")])
+            return llm.ledger
+
+    ledger = asyncio.run(go())
+    one, two = "openai/gpt-5-mini [Maker, fp_1]", "openai/gpt-5-mini [Maker, fp_2]"
+    assert notices == [
+        f"{spec}: the engine has changed during the run: first {one}, now {two}; replays and the "
+        "ledger name the engine of each answer"
+    ]
+    engines = [attempt.engine for attempt in attempts_of(tmp_path / "game.jsonl", 0)]
+    assert engines == [one] * 3 + [two] * 2
+    total: Any = ledger.to_json()["total"]
+    assert total["engines"] == {one: 3, two: 2}
+    assert not contradicts(spec, one) and contradicts(spec, "openai/gpt-4o [Maker, fp_1]")
 
 
 def test_another_model_gets_the_text_only(server: SignedThoughts) -> None:

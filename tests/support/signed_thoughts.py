@@ -30,6 +30,7 @@ class SignedThoughts:
 
     def __init__(self, says: str = "") -> None:
         self.says = says
+        self.fingerprint = "fp_1"
         self.asked: list[tuple[str, Any]] = []
         """Path and JSON of each request."""
         self.refused: list[str] = []
@@ -291,7 +292,7 @@ class SignedThoughts:
             "created": 1,
             "model": body["model"],
             "provider": "Maker",
-            "system_fingerprint": "fp_1",
+            "system_fingerprint": self.fingerprint,
             "choices": [
                 {
                     "index": 0,

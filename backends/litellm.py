@@ -26,6 +26,7 @@ from backends.litellm_client import (
     ROUTES_WITH_CLIENT,
     HTTPExchange,
     ModelInfo,
+    carries_reasoning_items,
     connect,
     current_exchange,
     disconnect,
@@ -83,9 +84,11 @@ class LiteLLMBackend:
         self._info = info = ModelInfo.of(model, provider.route, override)
         self.known, facts = info.known, info.known.facts
         self.context_length: int | None = facts.max_input_tokens
-        # A gateway with OpenAI's chat API may not have this one.
+        # A gateway with OpenAI's chat API may not have this one, and litellm up to 1.82 does not
+        # carry its thoughts.
+        is_offered = provider.route == "openai" and carries_reasoning_items()
         is_openai = self._base_url() in {None, OPENAI_URL}
-        self._uses_responses = provider.route == "openai" and (
+        self._uses_responses = is_offered and (
             facts.mode == "responses" or (is_openai and info.reasons)
         )
         self.traits = BackendTraits(
@@ -162,8 +165,8 @@ class LiteLLMBackend:
         sampling = {"temperature": request.sampling.temperature, "top_p": request.sampling.top_p}
         return {
             "model": f"{self._provider.route}/responses/{self.model.partition('/')[2]}",
-            "include": ["reasoning.encrypted_content"],
-            "store": False,
+            # The body, because older versions of litellm drop `store` as an argument.
+            "extra_body": {"include": ["reasoning.encrypted_content"], "store": False},
             **{name: None if value == 1 else value for name, value in sampling.items()},
         }
 

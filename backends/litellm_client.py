@@ -60,6 +60,11 @@ def load_litellm() -> Any:
     return litellm
 
 
+def carries_reasoning_items() -> bool:
+    """Return whether this version of litellm gives encrypted thoughts back to OpenAI."""
+    return "reasoning_items" in load_litellm().Message.model_fields
+
+
 def _skip_unused_callbacks(litellm: Any) -> None:
     """Run litellm's logging after a response only if a callback is registered.
 
@@ -229,6 +234,8 @@ CACHE_MARK: JsonValue = {"type": "ephemeral"}
 """Anthropic's mark of the last message of a prefix to be cached."""
 MARKED_ROUTES = {"anthropic", "openrouter"}
 """Routes that pass Claude's cache marks on; the other providers cache without being asked."""
+BARE_ROUTES = {"openai", "anthropic", "cohere_chat"}
+"""Routes whose models are in litellm's table without the route."""
 EFFORTS: Sequence[tuple[int, ReasoningEffort]] = (
     (10_000, "high"),
     (5_000, "medium"),
@@ -272,8 +279,11 @@ class ModelInfo:
         known = known_model(name, override, info, version("litellm"))
         facts = known.facts
         values = facts.model_dump(exclude_none=True)
-        if any(info.get(field) != value for field, value in values.items()):
-            litellm.register_model({name: {**info, **values, "litellm_provider": route}})
+        # What is said of OpenAI's API is not for litellm, which would take it for routers' too.
+        values["mode"] = info.get("mode", "chat") if route == "openai" else facts.mode or "chat"
+        if known.sources and any(info.get(field) != value for field, value in values.items()):
+            key = names[1] if route in BARE_ROUTES else name
+            litellm.register_model({key: {**info, **values, "litellm_provider": route}})
         passed = litellm.get_supported_openai_params(names[1], custom_llm_provider=route)
         return cls(
             name,

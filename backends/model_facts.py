@@ -11,23 +11,21 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from arena.core.errors import ArenaError, UsageError
-from arena.core.text import UNKNOWN, first_fault
+from arena.core.errors import UsageError
+from arena.core.text import first_fault
 from arena.episodes.files import user_folder, write_whole
 from arena.llm.backend import Price
-from arena.llm.settings import Limits, ModelOverride
-from backends.openai_http import HTTPBackend, check_url
+from arena.llm.settings import ModelOverride
 
 VERSION = 1
 BUNDLED = Path(__file__).with_name("model_facts.json")
@@ -37,14 +35,10 @@ MAKERS = (
 )
 """litellm's routes to the makers of models. What they state of a model is taken for the same model
 behind a router that states nothing."""
-LISTED_ROUTES = (*MAKERS, "groq", "openrouter")
-"""Routes whose models are in our lists; the others are in litellm's table only."""
 OWN_ROUTES = {"google": "gemini", "cohere": "cohere_chat", "x-ai": "xai", "z-ai": "zai"}
 """litellm's routes by OpenRouter's names of makers, where they differ."""
 Cost = Annotated[float | None, Field(ge=0)]
 Count = Annotated[int | None, Field(ge=0)]
-Raw = TypeVar("Raw")
-Made = TypeVar("Made")
 AGAIN = "run `arena models update` to write it anew"
 
 
@@ -158,50 +152,6 @@ class KnownModel:
         return cls(facts, dict.fromkeys(facts.model_dump(exclude_none=True), Source("arena.toml")))
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFact:
-    """A fact as text for people."""
-
-    name: str
-    value: str
-    source: Source = Source("")
-
-
-def shown_facts(known: KnownModel, name: str) -> list[ShownFact]:
-    """Return what `arena models show` says of a model."""
-    facts = known.facts
-    rows: list[tuple[str, str, Callable[[Any], str]]] = [
-        ("price of prompts", "input_cost_per_token", _dollars),
-        ("price of cached prompts", "cache_read_input_token_cost", _dollars),
-        ("price of cache writes", "cache_creation_input_token_cost", _dollars),
-        ("price of replies", "output_cost_per_token", _dollars),
-        ("context", "max_input_tokens", "{:,} tokens".format),
-        ("longest reply", "max_output_tokens", "{:,} tokens".format),
-        ("shortest cached prefix", "prompt_cache_min_tokens", "{:,} tokens".format),
-        ("thinks", "supports_reasoning", _yes),
-        ("thinks without being asked", "thinking_always_on", _yes),
-        ("calls functions", "supports_function_calling", _yes),
-        ("follows JSON schemas", "supports_response_schema", _yes),
-    ]
-    shown = []
-    for title, field, text in rows:
-        value, source = getattr(facts, field), known.sources.get(field)
-        if field == "thinking_always_on" and value is None and facts.supports_reasoning:
-            value, source = facts.thinks_unasked(name), known.sources["supports_reasoning"]
-        shown.append(
-            ShownFact(title, UNKNOWN if value is None else text(value), source or Source(""))
-        )
-    return shown
-
-
-def _dollars(cost: float) -> str:
-    return f"${cost * 1e6:,.4g}"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
 def facts_file() -> Path:
     """Return the path of the file that `arena models update` writes; it need not exist."""
     return user_folder() / "model_facts.json"
@@ -241,94 +191,6 @@ def known_model(
 def _version(source: str) -> tuple[int, ...]:
     """Return the version of litellm in the name of a source; the highest one for other sources."""
     return tuple(map(int, re.findall(r"\d+", source)[:3])) or (sys.maxsize,)
-
-
-def of_litellm_table(table: Mapping[str, Mapping[str, JsonValue]], version: str) -> FactList:
-    """Return the chat models of litellm's table that belong to one of our routes."""
-    models = {}
-    for key, entry in table.items():
-        route = str(entry.get("litellm_provider"))
-        if route not in LISTED_ROUTES or entry.get("mode") not in {"chat", "responses"}:
-            continue
-        name = key if key.startswith(f"{route}/") else f"{route}/{key}"
-        models[name] = _checked(ModelFacts.of_litellm, entry, f"litellm {version}, {key}")
-    return FactList(source=f"litellm {version}", date=today(), models=models)
-
-
-def _checked(make: Callable[[Raw], Made], raw: Raw, place: str) -> Made:
-    """Return what `make` makes of it. Raises ArenaError with the place of a wrong value."""
-    try:
-        return make(raw)
-    except ValidationError as error:
-        raise ArenaError(f"{place}: {first_fault(error)}") from None
-
-
-class _Pricing(BaseModel):
-    prompt: float | None = None
-    completion: float | None = None
-    input_cache_read: float | None = None
-    input_cache_write: float | None = None
-
-
-class _TopProvider(BaseModel):
-    max_completion_tokens: int | None = None
-
-
-class _RouterModel(BaseModel):
-    id: str
-    context_length: int | None = None
-    pricing: _Pricing
-    top_provider: _TopProvider = _TopProvider()
-    supported_parameters: list[str] = []
-
-    def facts(self) -> ModelFacts:
-        """Return what OpenRouter states of the model. Raises ValidationError."""
-        price, parameters = self.pricing, self.supported_parameters
-        # OpenRouter's mark of a model that stands for several ones, at the price of its choice.
-        varies = price.prompt == price.completion == -1
-        return ModelFacts.model_validate(
-            {
-                "mode": "chat",
-                "input_cost_per_token": None if varies else price.prompt,
-                "output_cost_per_token": None if varies else price.completion,
-                "cache_read_input_token_cost": price.input_cache_read,
-                "cache_creation_input_token_cost": price.input_cache_write,
-                "max_input_tokens": self.context_length or None,
-                "max_output_tokens": self.top_provider.max_completion_tokens or None,
-                **{field: name in parameters for name, field in _PARAMETERS.items()},
-            }
-        )
-
-
-_PARAMETERS = {
-    "reasoning": "supports_reasoning",
-    "tools": "supports_function_calling",
-    "structured_outputs": "supports_response_schema",
-}
-
-
-class _RouterList(BaseModel):
-    data: list[_RouterModel] = Field(min_length=1)
-
-
-def of_openrouter(body: bytes, url: str) -> FactList:
-    """Return the facts in OpenRouter's list of models. Raises ArenaError for anything else."""
-    listed = _checked(_RouterList.model_validate_json, body, url)
-    models = {
-        f"openrouter/{model.id}": _checked(_RouterModel.facts, model, f"{url}, {model.id}")
-        for model in listed.data
-    }
-    return FactList(source="OpenRouter", date=today(), models=models)
-
-
-async def fetch_openrouter(limits: Limits) -> FactList:
-    """Return the facts that OpenRouter states of its models. Raises ArenaError."""
-    url = os.environ.get("OPENROUTER_API_BASE") or "https://openrouter.ai/api/v1"
-    server = HTTPBackend(check_url(url), "", limits, None)
-    try:
-        return of_openrouter(await server.list_models(), f"{url}/models")
-    finally:
-        await server.close()
 
 
 def write_lists(path: Path, lists: Iterable[FactList]) -> None:

@@ -132,13 +132,8 @@ def update_command(as_json: JsonFlag = False) -> int:
 
     from arena.llm.settings import Settings
     from backends.litellm_client import load_litellm
-    from backends.model_facts import (
-        facts_file,
-        fetch_openrouter,
-        of_litellm_table,
-        read_lists,
-        write_lists,
-    )
+    from backends.model_facts import facts_file, read_lists, write_lists
+    from backends.model_lists import fetch_openrouter, of_litellm_table
 
     path, fault = facts_file(), ""
     lists = [of_litellm_table(load_litellm().model_cost, version("litellm"))]
@@ -173,7 +168,8 @@ def show_command(
     max_reply, thinks, tools.
     """
     from arena.llm.settings import KeylessSettings
-    from backends.model_facts import KnownModel, shown_facts, today
+    from backends.model_facts import KnownModel, today
+    from backends.model_lists import shown_facts
 
     settings = KeylessSettings.load()
     parsed = Spec.parse(spec)

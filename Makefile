@@ -27,7 +27,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -43,6 +43,8 @@ help:
 	@echo "            environment of its own (0.7 GB; ten minutes at the first time)"
 	@echo "make test-openenv  test games as environments of OpenEnv, and TRL's training in one, in an"
 	@echo "            environment of its own (2 GB; ten minutes at the first time)"
+	@echo "make test-mcp  test seats for clients of the Model Context Protocol, in an environment of its own"
+	@echo "            (0.4 GB; three minutes at the first time)"
 	@echo "make test-ray  test games on a Ray cluster, and kill workers, nodes and drivers, in an"
 	@echo "            environment of its own (2.2 GB; half an hour)"
 	@echo "make test-rllib  test the games as environments of RLlib, in an environment of its own (1.2 GB)"
@@ -186,6 +188,15 @@ build/venv-openenv/.ready: pyproject.toml constraints.txt
 	build/venv-openenv/bin/python $(INSTALL) \
 	  --editable '.[openenv,embedded]' pytest hypothesis psutil jmespath msgpack \
 	  torch==2.13.0 transformers==5.3.0 trl==1.16.0 datasets==5.2.0
+	@touch $@
+
+test-mcp: build/venv-mcp/.ready
+	build/venv-mcp/bin/python -m pytest $(TIMEOUT) -m mcp tests/envs/test_mcp.py
+
+build/venv-mcp/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-mcp
+	build/venv-mcp/bin/python $(INSTALL) \
+	  --editable '.[mcp]' pytest pytest-timeout hypothesis
 	@touch $@
 
 # Each library in its own environment. ONLY='test-sb3' limits it to some of the targets.

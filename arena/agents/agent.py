@@ -5,8 +5,9 @@ An agent plays one seat of one game.
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -25,11 +26,25 @@ class Agent(Protocol):
     """Player of one seat of one game.
 
     An agent that waits for a person has the attribute `decision_seconds`: its own limit instead of
-    that of the match, None for no limit.
+    that of the match, None for no limit. One that holds something open is a `ClosableAgent`.
     """
 
     async def act(self, observation: Observation) -> Decision:
         """Choose one of `observation.legal_actions`."""
+
+
+@runtime_checkable
+class ClosableAgent(Agent, Protocol):
+    """Agent that holds something open, such as a process, until the end of its game."""
+
+    async def close(self) -> None:
+        """Release it. Raises nothing."""
+
+
+async def close_agents(agents: Iterable[Agent]) -> None:
+    """Release what the agents of a game hold open."""
+    held = [agent.close() for agent in agents if isinstance(agent, ClosableAgent)]
+    await asyncio.gather(*held)
 
 
 @runtime_checkable
@@ -59,6 +74,8 @@ class Seat:
     models: ChatOptions = ChatOptions()
     turn_limit: int | None = None
     """Turns after which the game is cut off; None for no limit."""
+    decision_seconds: float | None = None
+    """Time for one decision in this match; None for no limit."""
 
 
 async def ask(agent: Agent, observation: Observation) -> Decision:

@@ -102,6 +102,12 @@ def rule_details(game: Game, turn_limit: int | None) -> str:
     return " ".join(filter(None, (game.text.rule_details(), limit)))
 
 
+def full_rules(game: Game, turn_limit: int | None) -> str:
+    """Return the rules, with their details as a last paragraph, like a system message."""
+    details = rule_details(game, turn_limit)
+    return f"{game.text.rules()}\n{DETAILS}{details}" if details else game.text.rules()
+
+
 def system_message(
     game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
 ) -> Message:

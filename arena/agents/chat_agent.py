@@ -280,8 +280,9 @@ class ChatAgent:
             from arena.core.analysis import PlacedKnowledge  # Only games with beliefs need it.
 
             knowledge = self._seat.game.analysis.knowledge(self._seat.player)
-            single = knowledge.placement().single if isinstance(knowledge, PlacedKnowledge) else ""
-            notebook = ModelNotebook(single)
+            if not isinstance(knowledge, PlacedKnowledge):
+                return
+            notebook = ModelNotebook(knowledge.placement())
         notebook.read(reply)
         # Other models may write notes of any form between the same marks.
         if notebook.left:

@@ -37,6 +37,7 @@ COMMANDS = {
     ),
     "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
     "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
+    "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
     "games": CommandEntry("games:games_command", "List the games and their options."),
     "agents": CommandEntry("agents:agents_command", "List bots, agents and backends."),
     "init": CommandEntry("init:init_command", "Write a commented arena.toml."),

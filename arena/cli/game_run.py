@@ -168,7 +168,7 @@ class GameRun:
         self.executor.check_executor()
         if self.executor.has_workers and (self.humans or self.watch or self.delay):
             raise UsageError("games in workers cannot be watched: --executor local, or --no-watch")
-        reserve_descriptors(min(self.max_concurrent, len(self.seeds)))
+        reserve_descriptors(min(self.max_concurrent, len(self.seeds)), self.match.specs)
         first = self.match.with_seed(self.seeds[0])
         # Each seat gets its agent once; a wrong name is reported before a model is loaded.
         others: dict[int, Agent] = {
@@ -201,7 +201,10 @@ class GameRun:
 
         Raises the error that ended the run early.
         """
-        stop = run_until_stopped(self._play_all())
+        return self.conclude(run_until_stopped(self._play_all()), as_json)
+
+    def conclude(self, stop: BaseException | None, as_json: bool) -> int:
+        """Report the finished games; return the exit code, or raise the error that ended them."""
         interrupted = isinstance(stop, KeyboardInterrupt)
         self.results.sort(key=lambda game: game.seed)
         try:

@@ -76,6 +76,10 @@ BASICS = {
         "host port lora_root context slots device",
         ("arena serve clue-tiny --port 5001", "arena serve FOLDER --lora-root adapters"),
     ),
+    "mcp": Basics(
+        "seat http host port turn_seconds players option text_level seed out",
+        ("arena mcp cluedo", "arena mcp kuhn_poker --seat 0=mcp --seat 1=mcp --http"),
+    ),
     "pretrain": Basics(
         "base_model lora_rank out games epochs bot text_level resume seed as_json",
         (

@@ -43,6 +43,12 @@ TEMPLATE = """\
 # [service.openrouter]
 # concurrency = 8
 # requests_per_minute = 20
+
+# Limits of the programs that play as agent:COMMAND.
+[agent]
+# decision_seconds = 120     # one decision
+# start_seconds = 30         # until the answer to the first message
+# memory_gb = 16             # address space of each process, on Linux
 """
 """The settings of all backends; tables with the settings of commands follow."""
 WIDTH = 96

@@ -21,7 +21,7 @@ from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.core.game import Game
-    from arena.envs.openenv.host import HostedGame, Scoring
+    from arena.envs.hosting import HostedGame, Scoring
     from arena.episodes.match import Match, Watcher
     from arena.llm.service import LLMService
 
@@ -51,7 +51,7 @@ class HostFlags(Config):
 
     def scoring(self, game: Game) -> Scoring:
         """Return the function of the reward. Raises UsageError for an unknown term."""
-        from arena.envs.openenv.host import game_return
+        from arena.envs.hosting import game_return
         from trainers.rewards import Rewards
 
         if self.reward:
@@ -103,7 +103,7 @@ def serve_command(
 ) -> int:
     """Serve a game: a client plays one seat, the opponents the others."""
     require("arena openenv", ("openenv",), "openenv")
-    from arena.envs.openenv.host import HostedGame
+    from arena.envs.hosting import HostedGame
     from arena.episodes.files import ReplayWriter, game_stem
 
     played = game_flags.make(game)
@@ -146,7 +146,7 @@ def package_command(
     The opponents are bots. Its validation holds a game of bot:oracle and one of bot:random.
     """
     require("arena openenv", ("openenv",), "openenv")
-    from arena.envs.openenv.host import HostedGame
+    from arena.envs.hosting import HostedGame
     from arena.envs.openenv.package import PackageOptions, check_bots, write_package
 
     played = game_flags.make(game)

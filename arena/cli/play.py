@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from arena.cli.completion import complete_seat
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
+    CLIENT,
     LOCAL,
     BackendFlag,
     DryRunFlag,
@@ -47,11 +48,11 @@ class BrowserFlags(Config):
     web: bool = setting(False, flag="--web")
     """Play in the browser: each seat 'human' gets a link."""
     host: str = setting("127.0.0.1")
-    """With --web: address to listen on; 0.0.0.0 lets other machines join."""
+    """With --web or a seat mcp: address to listen on; 0.0.0.0 lets other machines join."""
     port: int = setting(0, ge=0, le=65535)
-    """With --web: the port; 0 is a free one."""
+    """With --web or a seat mcp: the port; 0 is a free one."""
     clock: float | None = setting(None, flag=False, ge=1, le=86_400)
-    """With --web: seconds for a decision. Default: no limit."""
+    """With --web or a seat mcp: seconds for a decision. Default: no limit; for mcp 300."""
     assist: Literal["none", "notes", "deductions", "posterior"] = setting("posterior", flag=False)
     """With --web: the most help on the page."""
     delay: float | None = setting(None, flag=False, ge=0, le=3600)
@@ -62,7 +63,7 @@ class BrowserFlags(Config):
         usual = BrowserFlags()
         for name in ("host", "port", "clock", "assist"):
             if getattr(self, name) != getattr(usual, name):
-                raise UsageError(f"{name} needs --web")
+                raise UsageError(f"{name} needs --web or a seat mcp")
 
 
 @flag_groups
@@ -87,7 +88,10 @@ def play_command(
     backend: BackendFlag = None,
     dry_run: DryRunFlag = False,
 ) -> int:
-    """Play games and write a replay of each; with --web, people play in the browser."""
+    """Play games and write a replay of each; with --web, people play in the browser.
+
+    A seat 'mcp' waits for a client of the Model Context Protocol, for example a coding agent.
+    """
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
     from arena.cli.recordings import check_recordings
@@ -116,6 +120,12 @@ def play_command(
     check_recordings(run)
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
+    if CLIENT in specs:
+        from arena.cli.mcp import play_with_clients
+
+        if resume or dry_run:
+            raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
+        return play_with_clients(run, (browser.host, browser.port), browser.clock, as_json)
     browser.check_unused()
     run.check()
     if resume:

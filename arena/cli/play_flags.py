@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from arena.llm.service import LLMService
 
 
+CLIENT = "mcp"
+"""SPEC of a seat that a client of the Model Context Protocol takes."""
+
 ModelFlag = partial(Flag, rich_help_panel=MODELS)
 
 REPLY_TOKENS = 1024
@@ -288,12 +291,14 @@ LOCAL = ExecutorFlags(executor="local")
 
 PER_GAME = 2
 """The replay that is written, and a connection or a file that is read meanwhile."""
+PER_PROGRAM = 4
+"""The three streams of `agent:COMMAND`, and one more while it starts."""
 RESERVE = 192
 """Libraries, the terminal, the database of results, and the connections to providers."""
 
 
-def reserve_descriptors(games: int) -> None:
-    """Raise the soft limit of open files so that this number of games fits.
+def reserve_descriptors(games: int, specs: Sequence[str] = ()) -> None:
+    """Raise the soft limit of open files so that this number of games of these players fits.
 
     Raises UsageError if the hard limit is too low.
     """
@@ -301,13 +306,15 @@ def reserve_descriptors(games: int) -> None:
         import resource
     except ImportError:  # Windows has no such limit.
         return
-    needed = RESERVE + PER_GAME * games
+    programs = sum(Spec.parse(spec).prefix == "agent" for spec in specs)
+    per_game = PER_GAME + PER_PROGRAM * programs
+    needed = RESERVE + per_game * games
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     if soft == unlimited or soft >= needed:
         return
     if hard != unlimited and hard < needed:
-        most = max(1, (hard - RESERVE) // PER_GAME)
+        most = max(1, (hard - RESERVE) // per_game)
         raise UsageError(
             f"--max-concurrent {games}: this process may open {hard} files (ulimit -Hn), enough "
             f"for {most} games at once; choose {most}, or raise the limit"

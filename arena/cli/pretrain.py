@@ -48,8 +48,6 @@ class TeachFlags(Config):
     """Compute activations twice: less memory, a third more time."""
     save_every: int | None = setting(None, TEACHING, ge=1)
     """Steps between checkpoints with a held-out loss. Default: 50."""
-    device: str | None = setting(None, TEACHING)
-    """cpu, cuda or auto. Default: auto."""
     threads: int | None = setting(None, TEACHING, ge=1, le=256)
     """CPU threads. Default: 2."""
 
@@ -81,6 +79,8 @@ class PretrainFlags(Config):
     begins with small decks."""
     notebook: bool = setting(False, flag="--notebook")
     """Also learn to write what follows from the events before each action, at text level events."""
+    device: str = setting("auto")
+    """cpu, cuda or auto."""
     resume: bool = setting(False, flag="--resume")
     """Continue the interrupted run in --out."""
 
@@ -126,8 +126,11 @@ def pretrain_command(
 def _from_scratch(
     game: str, game_flags: GameOptionFlags, flags: PretrainFlags, out: Path
 ) -> dict[str, JsonValue]:
+    from trainers.hosts.selection import check_device
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
+
+    check_device(flags.device)
 
     if not flags.resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")
@@ -142,7 +145,10 @@ def _from_scratch(
         notebook=flags.notebook,
     )
     with _progress() as (notify, progress):
-        return pretrain(recipe, out, notify, progress=progress, resume=flags.resume).to_json()
+        figures = pretrain(
+            recipe, out, notify, progress=progress, resume=flags.resume, device=flags.device
+        )
+    return figures.to_json()
 
 
 def _settings(
@@ -172,6 +178,7 @@ def _settings(
             bots=dict(imitated_bots(made, [level], flags.bot)[level]),
             text_level=level,
             seed=flags.seed,
+            device=flags.device,
             **({"learning_rate": rate} | given | flags.passes),
         )
     except ValidationError as error:

@@ -50,7 +50,8 @@ class Placement:
     single: str = ""
     """The place that holds exactly one thing of each kind; empty if there is none."""
     one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Places that hold at least one of some things, where it is not certain which."""
+    """Places that were found to hold at least one of some things, in order, with those of them that
+    they may still hold, or the one that they certainly hold."""
 
 
 @runtime_checkable

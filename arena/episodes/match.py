@@ -14,7 +14,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol, get_args
 
-from arena.agents.agent import Agent, Seat, ask
+from arena.agents.agent import Agent, Seat, ask, close_agents
 from arena.agents.chat import ChatOptions
 from arena.agents.chat_agent import ChatAgent
 from arena.agents.seating import make_agent
@@ -118,6 +118,7 @@ class Match:
             llm,
             self.chat or ChatOptions(),
             self.turn_limit,
+            self.decision_seconds,
         )
 
     def header(self, agents: Sequence[Agent], start: Position | None = None) -> Header:
@@ -161,7 +162,8 @@ async def play(
     """Play one game to its end, from its beginning or from a position of another game.
 
     An agent that fails, or answers with an action that is not legal, never ends the game: one of
-    the game's `fallback_actions` is played for it, and the record names the failure.
+    the game's `fallback_actions` is played for it, and the record names the failure. Agents are
+    closed at the end.
 
     Args:
         match: The game, its players, the seed and the limits.
@@ -179,8 +181,11 @@ async def play(
         StopPlaying: An agent has ended the run, for example because the budget is spent.
     """
     agents = match.seat(llm) if agents is None else agents
-    async with llm.game(match.specs) if llm else nullcontext():
-        return await _play_watched(match, agents, watchers, delay, start)
+    try:
+        async with llm.game(match.specs) if llm else nullcontext():
+            return await _play_watched(match, agents, watchers, delay, start)
+    finally:
+        await close_agents(agents)
 
 
 async def _play_watched(

@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from pydantic import JsonValue
 
-from arena.agents.agent import Agent, Seat
+from arena.agents.agent import Agent, Seat, close_agents
 from arena.agents.chat import ChatOptions
 from arena.agents.seating import make_agent
 from arena.core.analysis import Appraiser
@@ -128,7 +128,10 @@ class PolicyAgreement:
         # A stream per ply: the answer does not depend on the order in which workers get there.
         rng = stream(self.seed, f"ask {ply}")
         agent = self._make_agent(Seat(game, observation.player, rng))
-        answer = await decide(agent, observation, stream(self.seed, f"fallback {ply}"))
+        try:
+            answer = await decide(agent, observation, stream(self.seed, f"fallback {ply}"))
+        finally:
+            await close_agents([agent])
         return answer.decision
 
     def _make_agent(self, seat: Seat) -> Agent:

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from math import ceil
@@ -181,6 +182,7 @@ async def run_server(
     max_connections: int = MAX_CONNECTIONS,
     websocket_bytes: int = 0,
     verbose: bool = False,
+    until: Awaitable[None] | None = None,
 ) -> None:
     """Serve an ASGI application on a bound socket until SIGINT or SIGTERM.
 
@@ -194,6 +196,7 @@ async def run_server(
         websocket_bytes: The longest message of a WebSocket; a longer one ends the connection. 0
             serves no WebSockets, and an application without them needs no start-up of its own.
         verbose: Log at level "info" instead of "warning".
+        until: The server drains when this ends, too.
     """
     limit, accepted_at_once = connection_limits(max_connections)
     config = uvicorn.Config(
@@ -218,4 +221,14 @@ async def run_server(
     for name in ("uvicorn.error", "asyncio"):  # Messages that clients can cause at any rate.
         logging.getLogger(name).addFilter(LogRateLimit(time.monotonic))
     server = DrainingServer(config, greeting, announce_drain=announce_drain)
-    await server.serve(sockets=[listener])
+
+    async def drain_after(end: Awaitable[None]) -> None:
+        await end
+        server.should_exit = True
+
+    ending = asyncio.ensure_future(drain_after(until)) if until is not None else None
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        if ending is not None:
+            ending.cancel()

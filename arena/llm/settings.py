@@ -14,6 +14,9 @@
     price_in = 1.25                 # US dollars per million tokens
     price_out = 10
 
+    [agent]                         # limits of programs, agent:COMMAND
+    decision_seconds = 30
+
     [train]                         # what `arena train` does unless flags say otherwise
     log_dir = "/data/runs"
 
@@ -92,6 +95,16 @@ def make_price(
         raise UsageError("price_in and price_out belong together: set both")
     cached = CACHED_SHARE * price_in if price_cached is None else price_cached
     return Price(price_in / 1e6, price_out / 1e6, cached / 1e6)
+
+
+class ProgramLimits(BaseModel):
+    """Limits of the programs of `agent:COMMAND`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    decision_seconds: float = Field(120.0, gt=0, description="One decision.")
+    start_seconds: float = Field(30.0, gt=0, description="Until the answer to the first message.")
+    memory_gb: float = Field(16.0, gt=0, description="Address space of each process, on Linux.")
 
 
 MODELS = "Models"
@@ -206,6 +219,10 @@ class Settings(BaseSettings):
         ServiceSettings(),  # type: ignore[call-arg]
         validation_alias=AliasChoices("ARENA_SERVICE", "service"),
     )
+    agent: ProgramLimits = Field(
+        ProgramLimits(),  # type: ignore[call-arg]
+        validation_alias=AliasChoices("ARENA_AGENT", "agent"),
+    )
 
     @field_validator("models", mode="before")
     @classmethod
@@ -286,5 +303,6 @@ def _first_error(error: Exception) -> str:
         return str(error).splitlines()[0]
     # The input is left out: a key in the wrong place must not reach a log.
     fault = error.errors(include_input=False)[0]
-    place = ".".join("service" if part == "ARENA_SERVICE" else str(part) for part in fault["loc"])
+    tables = {"ARENA_SERVICE": "service", "ARENA_AGENT": "agent"}
+    place = ".".join(tables.get(str(part), str(part)) for part in fault["loc"])
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

@@ -34,6 +34,15 @@ def fill(catalog: Catalog) -> Catalog:
         "agent", "bot", "arena.agents.seating:make_bot", "bot:NAME, a program that plays by rule"
     )
     catalog.add("agent", "human", "arena.agents.human:HumanAgent", "you, at this terminal")
+    catalog.add(
+        "agent",
+        "agent",
+        "arena.agents.program:ProgramAgent",
+        "agent:COMMAND, a program that exchanges JSON lines",
+    )
+    catalog.add(
+        "agent", "mcp", "arena.agents.seating:no_client", "an MCP client; arena play and arena mcp"
+    )
     for name, summary in (
         ("rules", "rules and notation"),
         ("reason", "rules, and a request to think first"),

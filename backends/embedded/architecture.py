@@ -25,9 +25,14 @@ it, and the base model that it is added to."""
 LONG_CHAT = 8_192
 """Tokens of the longest context, unless a longer one is requested: the KV cache reserves whole
 contexts."""
-KV_CACHE_BYTES = 2**30
-"""Address space of the KV cache; only the parts that are written occupy memory on a CPU. One
-context is reserved even if it needs more."""
+SLOTS, CUDA_SLOTS = 32, 64
+"""Requests that run concurrently."""
+REGIONS_PER_SLOT = 8
+"""Chats that stay in the KV cache, for each request that can run."""
+KV_CACHE_BYTES, LARGE_KV_CACHE_BYTES = 2**30, 2**32
+"""Address space of the KV cache, and of one that would hold fewer than LEAST_REGIONS chats. Only
+the parts that are written occupy memory on a CPU."""
+LEAST_REGIONS = 16
 SERVED_BYTES = 2**30
 """Weights of training steps that stay loaded for answers; the least recently used step goes first,
 and two stay whatever their size."""
@@ -151,6 +156,16 @@ class Architecture(BaseModel):
     def cache_bytes_per_token(self) -> int:
         """Return the bytes of one token's keys and values in float32."""
         return 2 * self.layers * self.kv_heads * self.head_dim * 4
+
+    def cache_regions(self, context: int, slots: int = SLOTS, cuda_memory: int = 0) -> int:
+        """Return the number of chats of `context` tokens that the KV cache holds; at least one.
+
+        On a CUDA device the cache may take a quarter of the memory.
+        """
+        region = self.cache_bytes_per_token * context
+        few = min(LEAST_REGIONS * region, LARGE_KV_CACHE_BYTES)
+        room = max(KV_CACHE_BYTES, few, cuda_memory // 4)
+        return max(1, min(slots * REGIONS_PER_SLOT, room // region))
 
     def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Raise UsageError unless tensors of these names and shapes are a whole checkpoint."""

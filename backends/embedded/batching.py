@@ -39,6 +39,7 @@ from backends.embedded.tokenizer import ChatTokenizer
 
 NewToken = tuple[SequenceState, GeneratedToken]
 """A token, with the sequence that waits for it."""
+CUDA_PREFILL_SHARES = 8
 
 
 class Batcher:
@@ -56,14 +57,18 @@ class Batcher:
         self._tokenizer = tokenizer
         self._slots = slots
         # One thread feeds a GPU; on a CPU several threads share each step.
-        self._threads = 1 if model.device.type != "cpu" else threads or min(4, os.cpu_count() or 1)
+        on_cpu, cores = model.device.type == "cpu", os.cpu_count() or 1
+        self._threads = (threads or min(4, cores)) if on_cpu else 1
+        # Where a launch costs more than its tokens, a step takes more of a prompt.
+        self._prefill_shares = self._threads if on_cpu else CUDA_PREFILL_SHARES
         self._default_torch_threads = torch.get_num_threads()
         self._cache = PrefixCache(model.regions)
         self._waiting: deque[SequenceState] = deque()
         self._running: list[SequenceState] = []
         self._wakeup = threading.Condition()
         self._closing = False
-        self._helpers = ThreadPoolExecutor(max(1, self._threads - 1), "sampler")
+        helpers = max(1, self._threads - 1) if on_cpu else min(8, cores)
+        self._helpers = ThreadPoolExecutor(helpers, "sampler")
         # A daemon, so that a forgotten sampler cannot keep the process alive.
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
@@ -154,7 +159,7 @@ class Batcher:
 
     def _step(self) -> None:
         """Compute one step on all threads and deliver the new tokens."""
-        scheduled = schedule_step(self._running, self.model.context, self._threads)
+        scheduled = schedule_step(self._running, self.model.context, self._prefill_shares)
         per_thread = balance_load(scheduled, self._threads)
         futures = [self._helpers.submit(self._compute, items) for items in per_thread[1:] if items]
         new_tokens = self._compute(per_thread[0])  # This thread takes a share too.
@@ -176,7 +181,7 @@ class Batcher:
         # More torch threads would only wait for each other: the kernels are too short. The setting
         # holds for this thread and for threads that start now; `_wait_for_work` resets it.
         torch.set_num_threads(1)
-        new_tokens = []
+        new_tokens = list[NewToken]()
         # Sequences with different weights (adapters) cannot share a matrix product.
         for weights in {item.sequence.prompt.weights for item in items}:
             group = [item for item in items if item.sequence.prompt.weights is weights]
@@ -188,14 +193,18 @@ class Batcher:
                 self.model.forward(weights, tile).cpu().numpy()
                 for tile in self.model.make_tiles(chunks)
             )
+            ends = list[tuple[SequenceState, NDArray[np.float32]]]()
             for item in group:
                 for chunk in filter(attrgetter("logit_count"), item.chunks):
                     logits = [next(rows) for _ in range(chunk.logit_count)]
                     self._score_prompt(item.sequence, chunk, logits)
                     if item.sequence.ends_with(chunk):
-                        token = self._sample(item.sequence, logits[0])
-                        new_tokens.append((item.sequence, token))
+                        ends.append((item.sequence, logits[0]))
             deque(rows, maxlen=0)  # Computes the tiles after the last one with logits.
+            # On a CPU the helpers have work of their own. numpy lets threads run side by side.
+            draw = map if self.model.device.type == "cpu" else self._helpers.map
+            tokens = draw(lambda end: self._sample(*end), ends)
+            new_tokens += zip((sequence for sequence, _ in ends), tokens, strict=True)
         return new_tokens
 
     def _score_prompt(

@@ -15,12 +15,16 @@ Batch invariance: the numbers of a token must not depend, in any bit, on what el
 - Decoding and prefill use different shapes, so the same token may differ in the last bits. Keys
   and values that decoding has written are therefore never used by a later request: the next turn
   of a chat computes the answer again, as a part of its prompt.
+
+On CUDA, launching operations costs most, and libraries choose kernels by the number of rows. There
+the chunks of a tile attend together, tiles are larger, and the last bits depend on the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -41,6 +45,9 @@ BLOCK_SIZE = 16
 """Prompt positions whose attention is computed together."""
 TILE_SIZES = tuple(range(8, 72, 8))
 """Possible numbers of rows of a tile; larger ones are not faster on a CPU."""
+CUDA_TILE_SIZES = (8, 16, 32, 64, 128, 256, 512)
+KEY_STRIDE = 64
+"""Chunks that attend together have a multiple of this many keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +67,20 @@ class Chunk:
         return range(last, last - self.logit_count, -1)
 
 
+class JoinedChunks(NamedTuple):
+    """Chunks with the same number of queries, which attend in one operation."""
+
+    rows: Tensor  # [chunks, queries]
+    cache_slots: Tensor  # [chunks, keys]
+    mask: Tensor  # bool [chunks, 1, heads / kv_heads * queries, keys]: what a query may see.
+
+
 @dataclass(frozen=True, slots=True)
 class AttentionPlan:
     """Attention of a tile: the queries of each chunk, and the rows of the results."""
 
     chunks: tuple[Chunk, ...]  # Decoding ones first.
+    joined: tuple[JoinedChunks, ...]  # The same chunks on CUDA; otherwise empty.
     block_rows: Tensor  # [prefill chunks * BLOCK_SIZE]: the row of each query of a block.
     result_rows: Tensor  # [rows]: index into (decoded tokens, then block queries) for each row.
 
@@ -120,6 +136,7 @@ class InferenceModel:
         mask[:, -BLOCK_SIZE:] = torch.full((BLOCK_SIZE, BLOCK_SIZE), float("-inf")).triu(1)
         self._mask = mask.to(device)
         self._padding_slot = regions * context
+        self.joins_attention = device.type != "cpu"
         # Without batch-invariant sizes, every matrix product has BLOCK_SIZE rows.
         self._tile_sizes = tuple(tile_sizes) or (BLOCK_SIZE,)
         self._separate_chunks = not tile_sizes
@@ -199,9 +216,35 @@ class InferenceModel:
                 after = BLOCK_SIZE - offset - length
                 block_rows.extend([row] * offset + list(range(row, row + length)) + [row] * after)
         size = self._tile_size(len(result_rows)) if rows is None else rows
+        joined = tuple(self._join(chunks, block_rows)) if self.joins_attention else ()
         return AttentionPlan(
-            tuple(chunks), self._index_tensor(block_rows), self._index_tensor(result_rows, size)
+            tuple(chunks),
+            joined,
+            self._index_tensor(block_rows),
+            self._index_tensor(result_rows, size),
         )
+
+    def _join(self, chunks: Sequence[Chunk], block_rows: Sequence[int]) -> Iterator[JoinedChunks]:
+        """Yield the decoding chunks together, and then the blocks."""
+        decoded = [chunk for chunk in chunks if chunk.is_decode]
+        blocks = [chunk for chunk in chunks if not chunk.is_decode]
+        for part, rows in ((decoded, range(len(decoded))), (blocks, block_rows)):
+            if not part:
+                continue
+            starts = np.array([chunk.start for chunk in part])
+            if part is blocks:
+                starts = starts // BLOCK_SIZE * BLOCK_SIZE
+            queries = len(rows) // len(part)
+            positions = starts[:, None] + np.arange(queries)
+            keys = np.arange(-(-int(positions.max() + 1) // KEY_STRIDE) * KEY_STRIDE)
+            offsets = np.array([chunk.cache_offset for chunk in part])
+            # Slots after the last query are masked, also where they are in the next region.
+            slots = np.minimum(offsets[:, None] + keys, self._padding_slot)
+            group = self.architecture.heads // self.architecture.kv_heads
+            mask = np.tile(keys <= positions[..., None], (1, group, 1))[:, None]
+            table = np.array(rows, dtype=np.int64).reshape(len(part), queries)
+            arrays = (torch.from_numpy(array).to(self.device) for array in (table, slots, mask))
+            yield JoinedChunks(*arrays)
 
     def _index_tensor(self, values: list[int], length: int = 0, padding: int = 0) -> Tensor:
         padded = values + [padding] * (length - len(values))
@@ -275,6 +318,9 @@ class InferenceModel:
             self.architecture.head_dim,
             self.architecture.kv_heads,
         )
+        if plan.joined:
+            together = [self._attend_together(queries, cache, part) for part in plan.joined]
+            return torch.cat(together).index_select(0, plan.result_rows)
         blocks = queries.index_select(0, plan.block_rows).view(-1, BLOCK_SIZE, heads, head_dim)
         blocks = blocks.transpose(1, 2)  # [prefill chunks, heads, BLOCK_SIZE, head_dim]
         keys, values = cache[0], cache[1]
@@ -300,6 +346,19 @@ class InferenceModel:
                 result = result.transpose(1, 2)  # [1, BLOCK_SIZE, heads, head_dim]
             results.append(result.reshape(-1, heads * head_dim))
         return torch.cat(results).index_select(0, plan.result_rows)
+
+    def _attend_together(self, queries: Tensor, cache: Tensor, part: JoinedChunks) -> Tensor:
+        """Attend from all chunks of a part: [chunks * queries, heads * head_dim]."""
+        count, length = part.rows.shape
+        kv_heads, head_dim = self.architecture.kv_heads, self.architecture.head_dim
+        # [chunks, queries, kv_heads, group, head_dim]: heads that share a key head are queries.
+        grouped = queries[part.rows].view(count, length, kv_heads, -1, head_dim)
+        query = grouped.permute(0, 2, 3, 1, 4).reshape(count, kv_heads, -1, head_dim)
+        # [chunks, kv_heads, keys, head_dim]
+        keys, values = (each[:, part.cache_slots].transpose(0, 1) for each in cache)
+        result = F.scaled_dot_product_attention(query, keys, values, part.mask)
+        result = result.view(count, kv_heads, -1, length, head_dim).permute(0, 3, 1, 2, 4)
+        return result.reshape(count * length, -1)
 
 
 def _zeros(shape: tuple[int, ...], device: torch.device) -> Tensor:

@@ -18,9 +18,9 @@ import torch
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
 from backends.embedded.architecture import (
-    KV_CACHE_BYTES,
+    CUDA_SLOTS,
     LONG_CHAT,
-    Architecture,
+    SLOTS,
     parse_architecture,
     read_model_config,
 )
@@ -34,7 +34,7 @@ from backends.embedded.layers import (
     read_state_dict,
     torch_threads,
 )
-from backends.embedded.model import InferenceModel, batch_invariant_tiles
+from backends.embedded.model import CUDA_TILE_SIZES, InferenceModel, batch_invariant_tiles
 from backends.embedded.scheduler import HashedPrompt, SamplerStats, SequenceState
 from backends.embedded.token_sampling import (
     GeneratedToken,
@@ -48,9 +48,6 @@ __all__ = [
     "GeneratedToken", "PromptLogprob", "QueueFull", "Sampler", "SamplerStats", "SamplingParams",
     "TopLogprob",
 ]  # fmt: skip
-
-REGIONS_PER_SLOT = 8
-"""Chats that stay in the KV cache, for each request that can run."""
 
 
 class QueueFull(BackendError):
@@ -71,7 +68,7 @@ class Sampler:
     Args:
         folder: The checkpoint, in the Hugging Face format.
         device: "auto", "cpu" or "cuda".
-        slots: Requests that run concurrently.
+        slots: Requests that run concurrently; by default 32, on CUDA 64.
         context_length: Tokens of prompt and answer; by default the model's, at most 8192.
         max_queue: Further requests that may wait.
         threads: Threads that compute; by default one per processor, at most four.
@@ -85,7 +82,7 @@ class Sampler:
         folder: Path,
         *,
         device: str = "auto",
-        slots: int = 32,
+        slots: int | None = None,
         context_length: int | None = None,
         max_queue: int = 1024,
         threads: int | None = None,
@@ -106,14 +103,18 @@ class Sampler:
         self._adapters: dict[str, ModelWeights] = {}
         self._adapter_folders: dict[str, Path] = {}
         self._constraints = ConstraintFactory(self.tokenizer, architecture.vocabulary, self.end_ids)
+        cuda_memory = 0
+        if torch_device.type == "cuda":
+            cuda_memory = torch.cuda.get_device_properties(torch_device).total_memory
+        slots = slots or (CUDA_SLOTS if cuda_memory else SLOTS)
         # A running request occupies a region, so there are never more slots than regions.
-        regions = _cache_regions(slots, self.context_length, architecture)
+        regions = architecture.cache_regions(self.context_length, slots, cuda_memory)
         model = InferenceModel(
             architecture,
             torch_device,
             self.context_length,
             regions,
-            batch_invariant_tiles(self._base),
+            batch_invariant_tiles(self._base) if torch_device.type == "cpu" else CUDA_TILE_SIZES,
         )
         self._batcher = Batcher(model, self.chat_tokenizer, min(slots, regions), threads)
         self._max_queue = max_queue
@@ -243,9 +244,3 @@ class Sampler:
     async def close(self) -> None:
         """Fail running requests with a BackendError and release threads and memory."""
         await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
-
-
-def _cache_regions(slots: int, context: int, architecture: Architecture) -> int:
-    """Return the number of regions of the KV cache: at least one, however large."""
-    bytes_per_region = architecture.cache_bytes_per_token * context
-    return max(1, min(slots * REGIONS_PER_SLOT, KV_CACHE_BYTES // bytes_per_region))

@@ -260,17 +260,17 @@ class ScheduledSequence:
 
 
 def schedule_step(
-    sequences: Sequence[SequenceState], context: int, threads: int
+    sequences: Sequence[SequenceState], context: int, shares: int
 ) -> list[ScheduledSequence]:
     """Return the next token of every answer, and prompt tokens up to the limit of a step.
 
     Args:
         sequences: The running requests; prompts are computed in this order.
         context: Slots of a region of the KV cache.
-        threads: Number of threads that share the step.
+        shares: Number of shares of PREFILL_TOKENS.
     """
     # Decoding has priority: it costs one row per answer. Prefill fills the rest of the step.
-    remaining = PREFILL_TOKENS * threads
+    remaining = PREFILL_TOKENS * shares
     scheduled = []
     for sequence in sequences:
         if sequence.output_ids:  # The prompt is complete: decode.

@@ -34,7 +34,6 @@ from backends.embedded import (
 )
 from backends.embedded.architecture import (
     FAMILIES,
-    KV_CACHE_BYTES,
     LONG_CHAT,
     Architecture,
     read_architecture,
@@ -66,11 +65,13 @@ class LocalModel:
         """Return the most memory that playing needs; None for a model that cannot be used."""
         if self.architecture is None:
             return None
-        # At least one region of the sampler's cache: the keys and values of one long chat.
-        chat = self.architecture.cache_bytes_per_token * min(self.architecture.context, LONG_CHAT)
+        # The sampler's keys and values.
+        tokens = min(self.architecture.context, LONG_CHAT)
+        regions = self.architecture.cache_regions(tokens)
+        cache = regions * tokens * self.architecture.cache_bytes_per_token
         # The file stays mapped, to merge adapters with its tensors.
         weights = FLOAT * self.architecture.parameters + self.file_bytes
-        return LIBRARIES_BYTES + weights + max(KV_CACHE_BYTES, chat)
+        return LIBRARIES_BYTES + weights + cache
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the fields for `--json`; unknown ones are null."""

@@ -125,6 +125,24 @@ def test_distributions_equal_those_of_transformers(tmp_path: Path, options: dict
     asyncio.run(with_sampler(folder, check))
 
 
+def test_chunks_that_attend_together_have_the_same_distributions(tmp_path: Path) -> None:
+    """The way of CUDA, on a CPU: several answers and prompts of several lengths in one step."""
+    folder = build_tiny_model(tmp_path / "tiny", width=64, heads=6, kv_heads=2, inner=160, seed=3)
+    prompts = [tokens(length, length) for length in (1, 16, 17, 90, 133)]
+    params = SamplingParams(seed=1, max_tokens=5, temperature=0.0)
+
+    async def generate(sampler: Sampler, is_joined: bool) -> list[list[float]]:
+        sampler._batcher.model.joins_attention = is_joined
+        jobs = [sample_all(sampler, prompt, params) for prompt in prompts]
+        return [[token.logprob for token in found] for found in await asyncio.gather(*jobs)]
+
+    apart, joined = (
+        asyncio.run(with_sampler(folder, lambda sampler, way=way: generate(sampler, way)))
+        for way in (False, True)
+    )
+    assert np.abs(np.array(apart) - np.array(joined)).max() < 1e-4
+
+
 def test_logprobs_are_those_of_the_plain_and_of_the_sampled_distribution(
     folder: Path, sampler: Sampler
 ) -> None:

@@ -16,8 +16,8 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.outcome import Outcome
 from arena.core.state import State
-from arena.envs.openenv import host as host_module
-from arena.envs.openenv.host import HostedGame, SeatHandle, SharedEpisode, SharedEpisodes
+from arena.envs import hosting as host_module
+from arena.envs.hosting import HostedGame, SeatHandle, SharedEpisode, SharedEpisodes
 from arena.episodes.match import Match, Watcher
 from arena.episodes.record import Header
 from arena.plugins.loader import make_game

@@ -32,9 +32,9 @@ from websockets.sync.client import connect
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.envs.hosting import HostedGame, SharedEpisodes
 from arena.envs.openenv.app import make_app
 from arena.envs.openenv.environment import GameEnvironment
-from arena.envs.openenv.host import HostedGame, SharedEpisodes
 from arena.envs.openenv.protocol import GameClient, GameObservation, call
 from arena.episodes import session as session_module
 from arena.episodes.files import ReplayWriter

@@ -16,10 +16,11 @@ import psutil
 from arena.core.errors import UsageError
 from arena.core.text import size_text
 from backends.embedded.architecture import (
-    KV_CACHE_BYTES,
+    CUDA_SLOTS,
     LONG_CHAT,
     SCORED_LOGITS,
     SERVED_BYTES,
+    SLOTS,
     Architecture,
     read_architecture,
     weight_files,
@@ -28,6 +29,7 @@ from trainers.config.config import TrainConfig
 
 LIBRARIES = 350_000_000
 """Memory of a process that has imported arena, torch and, for training, transformers."""
+THIS_MACHINE = "this machine"
 FLOAT = 4
 """Bytes of a number: sampler and learner compute in float32, whatever the file holds."""
 
@@ -67,7 +69,7 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     memory = {
         "libraries": LIBRARIES,
         "sampler": file_bytes + model * (1 + served),
-        "cache of keys and values": _cache_bytes(architecture, config.max_context_tokens),
+        "cache of keys and values": _cache_bytes(architecture, config),
         # With LoRA float32 weights are used where the file lies in memory.
         "weights": trained + (0 if file_bytes >= model else model) if rank else model,
         "gradients": trained,
@@ -94,10 +96,15 @@ def _adapter_parameters(architecture: Architecture, rank: int) -> int:
     return rank * sum(sum(shape) for name, shape in shapes if ".layers." in name and shape[1:])
 
 
-def _cache_bytes(architecture: Architecture, context: int) -> int:
+def _cache_bytes(architecture: Architecture, config: TrainConfig) -> int:
     """Return the most memory of the sampler's keys and values."""
-    tokens = min(context or LONG_CHAT, architecture.context)
-    return max(KV_CACHE_BYTES, architecture.cache_bytes_per_token * tokens)
+    tokens = min(config.max_context_tokens or LONG_CHAT, architecture.context)
+    memory, where = _memory(config.device)
+    is_cuda = where != THIS_MACHINE
+    regions = architecture.cache_regions(
+        tokens, CUDA_SLOTS if is_cuda else SLOTS, memory if is_cuda else 0
+    )
+    return regions * architecture.cache_bytes_per_token * tokens
 
 
 def _activations(architecture: Architecture, config: TrainConfig) -> int:
@@ -146,4 +153,4 @@ def _memory(device: str) -> tuple[int, str]:
     if device != "cpu" and torch.cuda.is_available():
         index = torch.device("cuda" if device == "auto" else device).index or 0
         return torch.cuda.get_device_properties(index).total_memory, f"GPU {index}"
-    return psutil.virtual_memory().total, "this machine"
+    return psutil.virtual_memory().total, THIS_MACHINE

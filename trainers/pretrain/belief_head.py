@@ -112,14 +112,14 @@ class BeliefHead(torch.nn.Module):
         """
         # The key of a name must not depend on how often it was trained, only on its direction.
         unit = F.rms_norm(embedding, embedding.shape[-1:], eps=1e-6)
-        names = torch.from_numpy(chat.names)
+        names = torch.from_numpy(chat.names).to(embedding.device)
         is_token = (names >= 0)[..., None]
         mean = (unit[names.clamp(min=0)] * is_token).sum(1) / is_token.sum(1)
         keys = self.key(mean)  # [things, size]
         queries = self.query(states).view(len(states), len(self.places), KEY_SIZE)
         # [beliefs, things, P]; scaled as in attention.
         logits = torch.einsum("bps,ts->btp", queries, keys) / math.sqrt(KEY_SIZE)
-        logits = logits.masked_fill(~torch.from_numpy(chat.is_place), -math.inf)
+        logits = logits.masked_fill(~torch.from_numpy(chat.is_place).to(logits.device), -math.inf)
         return F.log_softmax(logits, -1)
 
     def save(self, folder: Path) -> None:
@@ -140,7 +140,7 @@ class BeliefHead(torch.nn.Module):
 
 def cross_entropy(log_probabilities: Tensor, chat: ChatBeliefs) -> tuple[Tensor, int]:
     """Return the sum of -sum_place t log p over the rows of a chat, in nats, and their number."""
-    targets = torch.from_numpy(chat.targets)
+    targets = torch.from_numpy(chat.targets).to(log_probabilities.device)
     # 0 * -inf is NaN: places that do not exist are left out.
     products = torch.where(targets > 0, targets * log_probabilities, 0.0)
     return -products.sum(), int((chat.targets.sum(-1) > 0).sum())

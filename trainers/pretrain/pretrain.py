@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
-from arena.agents.notebook import split_entry
+from arena.agents.notebook import row_ends, split_entry
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
-from trainers.pretrain.beliefs import places_of
+from trainers.pretrain.beliefs import placed_knowledge, places_of
 from trainers.pretrain.corpus import (
     NAME_PREFIXES,
     Demonstration,
@@ -75,6 +75,7 @@ def pretrain(
     finish: Sequence[Demonstration] = (),
     progress: Callable[[CurvePoint], None] = lambda _: None,
     resume: bool = False,
+    device: str = "auto",
 ) -> PretrainingFigures:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
@@ -86,6 +87,7 @@ def pretrain(
         finish: chats that are read once, after all others.
         progress: called after each step.
         resume: continue the run in `out` after its last measured step.
+        device: "auto", "cpu" or "cuda".
 
     A model with a hidden size of at most 64 is trained in one thread: the same recipe gives the
     same weights to the bit. With the two threads of larger ones the last bits may differ.
@@ -105,7 +107,10 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    student = NewModel.of(new_model(recipe, tokenizer), recipe)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = new_model(recipe, tokenizer)
+    student = NewModel.of(model.to(device), recipe)
     parameters = sum(p.numel() for p in student.model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     student.load(saved)
@@ -187,7 +192,7 @@ class SavedRun:
         import torch
 
         try:
-            found = torch.load(out / STATE, weights_only=True)
+            found = torch.load(out / STATE, map_location="cpu", weights_only=True)
         except FileNotFoundError:
             raise UsageError(
                 f"--resume: {out} holds no interrupted run; leave --resume out to start one"
@@ -254,8 +259,13 @@ def largest_games(recipe: Recipe) -> list[Game]:
 def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrainedTokenizerFast:
     """Return a tokenizer for the recipe's game and the texts of the corpus."""
     texts = [message.content for chat in corpus[:2000] for message in chat.messages]
-    prefixes = ("",) if recipe.beliefs else NAME_PREFIXES
-    return make_tokenizer(texts, names_of(largest_games(recipe)), prefixes=prefixes)
+    # A model finds a name wherever it is if it has one token.
+    prefixes = ("",) if recipe.deduces else NAME_PREFIXES
+    names = names_of(largest_games(recipe))
+    if recipe.notebook:
+        tables = [placed_knowledge(game, 0).placement() for game in largest_games(recipe)]
+        names += dict.fromkeys(end for table in tables for end in row_ends(table.places))
+    return make_tokenizer(texts, names, prefixes=prefixes)
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -300,6 +310,7 @@ class NewModel:
             from trainers.pretrain.belief_head import BeliefHead
 
             head = BeliefHead(recipe.hidden_size, places_of(largest_games(recipe)))
+            head.to(model.device)
         return NewModel(model, head, _optimizers(model, head, recipe), [])
 
     def fit(
@@ -354,6 +365,7 @@ class NewModel:
             group["lr"] = group["peak"] * factor
         # Weighted mean over predicted tokens: sum(w * cross-entropy) / sum(w). The first token of
         # a chat is not predicted.
+        batch = batch.on(self.model.device)
         weights = batch.weights[:, 1:]
         states = _states(self.model, batch)
         losses = _cross_entropies(self.model.lm_head(states[:, :-1]), batch)
@@ -382,20 +394,21 @@ class NewModel:
         total, count, sums = 0.0, 0, ScoreSums()
         entries = list[bool]()
         with torch.inference_mode():
-            for batch in self.validation:
+            for held_out in self.validation:
+                batch = held_out.on(self.model.device)
                 # Without the first token, which is not predicted. Sums and not means are added up,
                 # so each token has the same weight, whatever its batch.
                 targets, states = batch.is_target[:, 1:], _states(self.model, batch)
                 logits = self.model.lm_head(states[:, :-1])
                 total += float(_cross_entropies(logits, batch)[targets].sum())
                 count += int(targets.sum())
-                right = logits.argmax(-1) == batch.ids[:, 1:]
+                right = (logits.argmax(-1) == batch.ids[:, 1:]).cpu()
                 # Position t predicts token t + 1.
                 entries += (
                     bool(right[row, first - 1 : end - 1].all()) for row, first, end in batch.entries
                 )
                 for log_probabilities, chat in self._beliefs(states, batch):
-                    sums.add(log_probabilities, chat)
+                    sums.add(log_probabilities.cpu(), chat)
         notebook = round(sum(entries) / len(entries), 4) if entries else None
         return HeldOut(total / count, sums.scores() if self.head else None, notebook)
 
@@ -541,6 +554,11 @@ class PaddedBatch:
     """Of each chat."""
     entries: Sequence[tuple[int, int, int]] = ()
     """Notebook entries: the chat, the first token, and the one behind the last."""
+
+    def on(self, device: torch.device) -> PaddedBatch:
+        """Return the batch with its tensors on a device."""
+        tensors = {name: getattr(self, name).to(device) for name in ("ids", "weights", "is_target")}
+        return replace(self, **tensors)
 
 
 def batches(

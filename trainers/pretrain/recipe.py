@@ -111,12 +111,12 @@ CLUEDO_STAGES = (
 )
 """Curriculum of decks for beliefs."""
 NOTEBOOK_STAGES = (
-    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 1200),
-    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 1500, 1.0, "names_seed"),
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000),
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000, 1.0, "names_seed"),
     CurriculumStage(
-        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1500, 1.0, "names_seed"
+        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, 1.0, "names_seed"
     ),
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1400, 1.0, "names_seed"),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, 1.0, "names_seed"),
 )
 """Curriculum of decks for a notebook."""
 

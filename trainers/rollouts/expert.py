@@ -38,7 +38,7 @@ class Label:
 
     action: Action
     notes: str | None = None
-    """The right notebook entry, empty if nothing is new; None: the learner keeps no notebook."""
+    """The right notebook entry, empty if none is due; None: the learner keeps no notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,9 @@ class Expert:
             if request and notebook:
                 if request.kept < 2:  # A chat that goes on shares more than the system message.
                     notebook.forget()
+                entry = notebook.entry(state.observe(seat))
                 if ply.number in found:
-                    found[ply.number] = Label(advised, notebook.entry(state.observe(seat)))
+                    found[ply.number] = Label(advised, entry)
                 notebook.read(request.reply)
             history.append(Step(ply.player, action))
             state.apply(ply.player, action)

@@ -12,8 +12,8 @@ from openenv.core.env_server.mcp_types import CallToolAction, JsonRpcErrorCode
 from openenv.core.env_server.types import ConcurrencyConfig, WSErrorCode
 
 from arena.core.errors import ArenaError, UsageError
+from arena.envs.hosting import HostedGame, SharedEpisodes
 from arena.envs.openenv.environment import GameEnvironment
-from arena.envs.openenv.host import HostedGame, SharedEpisodes
 from arena.envs.openenv.protocol import (
     EpisodeRequest,
     GameObservation,

@@ -17,10 +17,10 @@ from openenv.core.env_server.mcp_types import (
 )
 from openenv.core.env_server.types import EnvironmentMetadata
 
-from arena.agents.chat import DETAILS, rule_details
+from arena.agents.chat import full_rules
 from arena.core.errors import ActionError, InvalidAction, UsageError
 from arena.core.version import __version__
-from arena.envs.openenv.host import HostedGame, SeatHandle, SharedEpisodes
+from arena.envs.hosting import HostedGame, SeatHandle, SharedEpisodes
 from arena.envs.openenv.protocol import (
     EpisodeRubric,
     GameObservation,
@@ -100,7 +100,9 @@ class GameEnvironment(Environment):
                 self._leave()
             self._check_open()
             self._reset_rubric()
-            return self._observe(handle, CallToolAction(tool_name=""), rules=self._rules())
+            game = self._host.game
+            rules = full_rules(game, game.turn_limit(self._host.max_turns))
+            return self._observe(handle, CallToolAction(tool_name=""), rules)
 
     async def step_async(
         self, action: Any, timeout_s: float | None = None, **unknown: Any
@@ -253,12 +255,6 @@ class GameEnvironment(Environment):
             legal_actions=list(handle.turn.observation.legal_actions.notations()),
             **fields,
         )
-
-    def _rules(self) -> str:
-        """Return the rules, and their details as a last paragraph, like a system message."""
-        game = self._host.game
-        details = rule_details(game, game.turn_limit(self._host.max_turns))
-        return f"{game.text.rules()}\n{DETAILS}{details}" if details else game.text.rules()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._own_loop is None:

@@ -26,7 +26,7 @@ from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.spec import Spec, redacted
 from arena.core.version import __version__
-from arena.envs.openenv.host import HostedGame
+from arena.envs.hosting import HostedGame
 from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import GameSession
 from arena.llm.backend import Tool

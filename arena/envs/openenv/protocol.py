@@ -24,7 +24,7 @@ from arena.agents.action_tools import action_tools, called_action
 from arena.core.action import Action
 from arena.core.errors import InvalidAction, UsageError
 from arena.core.game import Game
-from arena.envs.openenv.host import Scoring
+from arena.envs.hosting import Scoring
 from arena.episodes.measurement import SeatEpisode
 
 

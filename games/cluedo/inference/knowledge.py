@@ -94,6 +94,8 @@ class CluedoKnowledge:
         holders = [Holder(size, all_cards) for size in sizes]
         self.constraints = Constraints(len(deck.cards), categories, holders)
         self._suggestion: Triple | None = None
+        self._refutations: list[tuple[int, int]] = []
+        """Other seats that have shown a card, with the cards that were named."""
         self._count: DealCount | None = None
         self._marginals: NDArray[np.float64] | None = None
         self._envelope_cards: frozenset[str] | None = None
@@ -130,6 +132,7 @@ class CluedoKnowledge:
                     self._may_not(player, named)
             # The own refutation adds nothing: the own hand is known.
             case Refuted(player) if player != self.player:
+                self._refutations.append((player, self._named))
                 self._clause(player, self._named)
             case CardShown(player, suggester, card) if suggester == self.player:
                 self._must(player, self._bit[card])
@@ -271,15 +274,18 @@ class CluedoKnowledge:
             places=(*self.game.seat_names, "Envelope"),
             probabilities=tuple(map(tuple, self.marginals().tolist())),
             single="Envelope",
-            one_of=tuple(self._open_clauses()),
+            one_of=tuple(self._shown()),
         )
 
-    def _open_clauses(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _shown(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the seats that have shown a card, with the cards that it may have been."""
-        for name, holder in zip(self.game.seat_names, self.constraints.holders, strict=False):
-            for clause in dict.fromkeys(clause & holder.may for clause in holder.clauses):
-                if not clause & holder.must:
-                    yield name, tuple(self.game.deck.cards[n] for n in card_numbers(clause))
+        cards, possible = self.game.deck.cards, self.possible()
+        for seat, named in self._refutations:
+            numbers = [number for number in card_numbers(named) if possible[number, seat]]
+            certain = [number for number in numbers if possible[number].sum() == 1]
+            # One that the seat certainly holds says all that there is to say.
+            shown = certain[:1] or numbers
+            yield self.game.seat_names[seat], tuple(cards[number] for number in shown)
 
     def possible(self) -> NDArray[np.bool_]:
         """Return whether each holder can have each card, shape as `marginals`.

@@ -77,6 +77,8 @@ class HostedGame:
     """Time for one decision of a session, after which a fallback move is played."""
     join_seconds: float = 30.0
     """Time for all sessions of an episode to join it, from its opening."""
+    session_spec: str = EXTERNAL
+    """Name of the seats of sessions in the record."""
     specs: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class HostedGame:
 
     def match(self, seed: int, seats: Collection[int]) -> Match:
         """Return the match of one episode; sessions have these seats, opponents the others."""
-        specs, free = [EXTERNAL] * self.game.num_players, 0
+        specs, free = [self.session_spec] * self.game.num_players, 0
         for seat in range(self.game.num_players):
             if seat not in seats:
                 specs[seat] = self.specs[free % len(self.specs)]

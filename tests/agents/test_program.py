@@ -1,0 +1,300 @@
+"""Programs at the table: `agent:COMMAND` with real processes, also with broken ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from command_line import arena as arena_run
+from other_worlds import world_pairs
+
+import arena
+from arena.agents.agent import Seat
+from arena.agents.program import MAX_LISTED, MAX_STDERR, ProgramAgent
+from arena.core.errors import UsageError
+from arena.episodes.record import Episode
+
+EXAMPLES = Path("docs/examples").absolute()
+PYTHON = f"agent:{sys.executable} {EXAMPLES / 'agent.py'}"
+READY = "import json, sys, time, os\ninput(); print('{}', flush=True)\n"
+"""A program that has answered the first message."""
+
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Write:
+    """Return a function that writes a program and returns its SPEC."""
+
+    def write(source: str) -> str:
+        path = tmp_path / f"program{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(source)
+        return f"agent:{sys.executable} {path}"
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    names = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
+    assert not [name for name in names if str(tmp_path) in name or str(EXAMPLES) in name]
+
+
+def play(spec: str, game: str = "kuhn_poker", seed: int = 3, seconds: float = 3600.0) -> Episode:
+    made = arena.make_game(game)
+    specs = [spec, *["bot:random"] * (made.num_players - 1)]
+    return asyncio.run(arena.play(arena.Match(made, specs, seed, decision_seconds=seconds)))
+
+
+def failures(episode: Episode) -> list[str]:
+    return [ply.decision.failure or "" for ply in episode.plies if ply.player == 0]
+
+
+def two_decisions(spec: str, seconds: float = 3600.0) -> list[str]:
+    """Return the failures of a game in which seat 0 decides several times."""
+    episode = play(spec, "goofspiel", seconds=seconds)
+    *texts, forced = failures(episode)
+    assert len(texts) > 1 and not forced
+    return texts
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "cluedo", "negotiation"])
+def test_example_plays_every_game(game: str) -> None:
+    episode = play(PYTHON, game)
+    details = [ply.decision.details for ply in episode.plies if ply.player == 0]
+    assert not any(failures(episode))
+    first = next(each for each in details if each)
+    assert first["program"] == "random.py"
+    assert first["comment"] == "drawn at random"
+    assert str(first["stderr"]).startswith("I am ")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_javascript_example_plays() -> None:
+    episode = play(f"agent:node {EXAMPLES / 'agent.mjs'}", "cluedo")
+    assert not any(failures(episode))
+
+
+def test_messages(program: Write, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    spec = program(
+        "import json, sys\n"
+        f"log = open({str(log)!r}, 'w')\n"
+        "for line in sys.stdin:\n"
+        "    print(line, end='', file=log, flush=True)\n"
+        "    message = json.loads(line)\n"
+        "    print(json.dumps({'action': message.get('legal_actions', [''])[0]}), flush=True)\n"
+    )
+    episode = play(spec, "leduc_poker")
+    assert not any(failures(episode))
+    start, *turns = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (start["type"], start["protocol"], start["game"]) == ("start", 1, "leduc_poker")
+    assert start["seat"] == 0 and "Jack" in start["rules"]
+    assert [turn["turn"] for turn in turns] == [*range(len(turns))]
+    assert all(turn["legal_actions"] and not turn["left_out"] for turn in turns)
+    # The events of all messages are those that the seat has witnessed, each once.
+    sent = [event for turn in turns for event in turn["events"]]
+    seen = [e.to_json() for p in episode.plies for e in p.events if e.seen_by(0)]
+    assert sent == json.loads(json.dumps(seen))[: len(sent)]
+    assert turns[0]["text"].startswith("You are")
+
+
+def test_long_lists_are_cut(program: Write) -> None:
+    game = arena.make_game("negotiation")
+    spec = program(
+        READY + "m = json.loads(input()); print(len(m['legal_actions']), m['left_out'], "
+        "file=sys.stderr); print(json.dumps({'action': m['legal_actions'][0]}), flush=True)\n"
+    )
+    ply = next(ply for ply in play(spec, "negotiation").plies if ply.player == 0)
+    listed, left_out = map(int, str(ply.decision.details["stderr"]).split())
+    assert listed <= MAX_LISTED
+    assert listed + left_out <= len(game.actions)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise SystemExit(3)", "exit code 3"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("print('hello')", "wrote 'hello' instead of a line with a JSON object"),
+        ("print('[1]')", "wrote '[1]'"),
+        ("print('[' * 60000)", "instead of a line with a JSON object"),
+        ("print('x' * 10**8)", "a line of more than 65,536 bytes"),
+        ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 10**5)", "wrote"),
+        (READY + "input(); os.kill(os.getpid(), 9)", "ended by signal 9 (Killed)"),
+        (READY + "input(); os.close(1); sys.stdin.read()", "has closed its standard output"),
+        (READY + "input(); time.sleep(60)", "gave no answer within 1 seconds"),
+        (READY + "input()\nwhile True: pass", "gave no answer within 1 seconds"),
+        (
+            READY + "input()\nif os.fork(): os._exit(0)\ntime.sleep(60)",
+            "the program has ended with exit code 0",
+        ),
+        (
+            READY + "input()\nfor _ in range(20):\n    os.fork() or time.sleep(60)\ntime.sleep(60)",
+            "gave no answer within 1 seconds",
+        ),
+    ],
+)
+def test_broken_program_costs_its_seat_only(program: Write, source: str, reason: str) -> None:
+    started = time.perf_counter()
+    texts = two_decisions(program(source), seconds=1.0)
+    # It is stopped at once: the later decisions are fallback moves without a wait.
+    assert all(reason in text for text in texts)
+    assert all("\n" not in text and len(text) <= 500 for text in texts)
+    assert time.perf_counter() - started < 20
+
+
+def test_start_limit(program: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARENA_AGENT", '{"start_seconds": 0.5}')
+    texts = two_decisions(program("import time; time.sleep(60)"))
+    assert "did not answer the first message within 0.5 seconds" in texts[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS of another process: Linux")
+def test_memory_limit(program: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARENA_AGENT", '{"memory_gb": 0.5}')
+    texts = two_decisions(program(READY + "input(); 'x' * 10**9"))
+    assert "MemoryError" in texts[0]
+
+
+@pytest.mark.parametrize("answer", ['{"action": "fly away"}', '{"action": 7}', "{}"])
+def test_illegal_action_costs_one_move(program: Write, answer: str) -> None:
+    spec = program(
+        READY + f"input(); print({answer!r}, flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'action': json.loads(line)['legal_actions'][0]}), flush=True)\n"
+    )
+    first, *later = two_decisions(spec)
+    assert first and not any(later)
+
+
+def test_standard_error_is_kept_and_bounded(program: Write) -> None:
+    spec = program(READY + "print('x' * 10**7 + 'end', file=sys.stderr); input(); sys.exit(1)")
+    ply = next(ply for ply in play(spec).plies if ply.player == 0)
+    kept = str(ply.decision.details["stderr"])
+    assert len(kept) <= MAX_STDERR and kept.strip().endswith("end")
+    assert ply.decision.failure and len(ply.decision.failure) <= 500
+
+
+def test_children_end_with_the_game(program: Write, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    spec = program(
+        READY + "import subprocess\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(pid)!r}, 'w').write(str(child.pid))\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'action': json.loads(line)['legal_actions'][0]}), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    assert not any(failures(play(spec)))
+    child = int(pid.read_text())
+    for _ in range(100):
+        if not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie":
+            return
+        time.sleep(0.05)
+    pytest.fail("the child goes on")
+
+
+def test_stopped_game_ends_its_programs(program: Write) -> None:
+    async def stop() -> None:
+        game = arena.make_game("kuhn_poker")
+        match = arena.Match(game, [program(READY + "time.sleep(60)"), "bot:random"], 3)
+        task = asyncio.ensure_future(arena.play(match))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stop())
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("agent", "name a program"),
+        ("agent:", "name a program"),
+        ("agent:'", "No closing quotation"),
+        ("agent:no-such-program --fast", "there is no program 'no-such-program'"),
+    ],
+)
+def test_wrong_command(spec: str, reason: str) -> None:
+    seat = Seat(arena.make_game("kuhn_poker"), 0, random.Random(0))
+    from arena.agents.seating import make_agent
+
+    with pytest.raises(UsageError, match=reason):
+        make_agent(spec, seat)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "cluedo", "leduc_poker"])
+def test_messages_do_not_depend_on_hidden_information(
+    name: str, program: Write, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    spec = program(
+        "import sys\n"
+        f"log = open({str(log)!r}, 'a')\n"
+        "for line in sys.stdin:\n"
+        "    print(line, end='', file=log, flush=True); print('{}', flush=True)\n"
+    )
+    game, differ = arena.make_game(name), False
+
+    async def messages(world: list[arena.Observation]) -> str:
+        log.write_text("")
+        agent = ProgramAgent(spec.partition(":")[2], Seat(game, 1, random.Random(0)))
+        for observation in world:
+            await agent.act(observation)
+        await agent.close()
+        return log.read_text()
+
+    for mine, theirs in world_pairs(game, 1, games=4):
+        sent = asyncio.run(messages(mine))
+        assert sent == asyncio.run(messages(theirs))
+        differ |= bool(sent)
+    assert differ
+
+
+def test_commands_play_programs(program: Write, tmp_path: Path) -> None:
+    played = arena_run("play kuhn_poker --games 12 --seat", f"0={PYTHON}", cwd=tmp_path)
+    assert played.returncode == 0, played.stderr
+    assert "warning" not in played.stderr
+    broken = program("print('hello')")
+    found = arena_run("play kuhn_poker --no-watch --seat", f"0={broken}", cwd=tmp_path)
+    assert found.returncode == 0
+    assert found.stderr.count("\n") == 1 and "wrote 'hello'" in found.stderr
+    few = ("--games", "4", "--json")
+    rated = arena_run("eval kuhn_poker --baseline bot:random --player", PYTHON, *few, cwd=tmp_path)
+    assert rated.returncode == 0, rated.stderr
+    both = ("--player", PYTHON, "--player", "bot:random", *few)
+    table = arena_run("tournament kuhn_poker", *both, cwd=tmp_path)
+    assert table.returncode == 0, table.stderr
+
+
+def test_replay_starts_no_program(tmp_path: Path) -> None:
+    """A replay comes from others: the command in it must not run."""
+    arena_run("play kuhn_poker --no-watch --seed 3 --seat", f"0={PYTHON}", cwd=tmp_path)
+    (replay,) = (tmp_path / "runs" / "play").glob("*.jsonl")
+    marker = tmp_path / "marker"
+    replay.write_text(replay.read_text().replace(PYTHON, f"agent:touch {marker}"))
+    assert f"agent:touch {marker}" in replay.read_text()
+    verified = arena_run("replay --verify", str(replay), cwd=tmp_path)
+    assert verified.returncode == 0, verified.stderr
+    branched = arena_run("replay --branch 1", str(replay), cwd=tmp_path)
+    assert branched.returncode == 2 and "--seat" in branched.stderr
+    assert not marker.exists()
+
+
+def test_a_page_starts_no_program() -> None:
+    from replays.web.play.new_game import NewGames, WebGameForm
+
+    form = WebGameForm(game="kuhn_poker", seats=["human", PYTHON])
+    with pytest.raises(UsageError, match="may not play here"):
+        NewGames().setup(form)

@@ -1,0 +1,372 @@
+"""Seats for MCP clients: the SDK's own client over standard streams and over HTTP on loopback."""
+
+# ruff: noqa: E402 - the imports below need the SDK.
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp.server.mcpserver", reason="the MCP SDK is not installed: make test-mcp")
+pytestmark = pytest.mark.mcp
+
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+from other_worlds import decisions
+
+from arena.core.action import Step
+from arena.episodes.record import DecisionLine
+from arena.episodes.replay import Replay, read_replay
+
+ARENA = [sys.executable, "-m", "arena"]
+Choose = Callable[[list[str]], str]
+
+
+def first(actions: list[str]) -> str:
+    return actions[0]
+
+
+@contextmanager
+def serving(
+    *arguments: str, cwd: Path, command: str = "mcp", **variables: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `arena mcp … --http` until the end of the block; yield its URL and its process."""
+    words = [*ARENA, command, *arguments, "--port", "0"]
+    process = subprocess.Popen(
+        words + (["--http"] if command == "mcp" else ["--no-watch"]),
+        cwd=cwd,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+/mcp", line)
+        assert found, f"{line}{process.communicate()}"
+        yield found[0], process
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def stdio(*arguments: str, cwd: Path) -> Any:
+    """Return the transport of a client that starts `arena mcp`."""
+    words = [*ARENA, "mcp", *arguments]
+    return stdio_client(StdioServerParameters(command=words[0], args=words[1:], cwd=cwd))
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return the structured result of a tool. Raises ValueError with the text of a refusal."""
+    result = await client.call_tool(tool, arguments)
+    if result.is_error:
+        raise ValueError(result.content[0].text)
+    return dict(result.structured_content or {"text": result.content[0].text})
+
+
+async def play(client: Client, choose: Choose = first, **join: Any) -> list[dict[str, Any]]:
+    """Play a game to its end; return what `view` and `act` have answered, with legal actions."""
+    seat = await call(client, "join", **join)
+    handle, heard = seat["handle"], [seat]
+    news = await call(client, "view", handle=handle)
+    while news["status"] != "over":
+        if news["status"] == "act":
+            legal = await call(client, "legal_actions", handle=handle)
+            heard.append(news | legal)
+            action = choose(legal["actions"])
+            news = await call(client, "act", handle=handle, action=action, turn=news["turn"])
+        else:
+            news = await call(client, "view", handle=handle)
+    return [*heard, news]
+
+
+def post(url: str, body: bytes, **headers: str) -> int:
+    """Return the status of a raw request; 0 if the server closes the connection."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def finished(folder: Path, count: int) -> list[Path]:
+    """Wait for this number of replays."""
+    for _ in range(200):
+        if len(found := sorted(folder.rglob("*.jsonl"))) >= count:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{len(found)} of {count} replays")
+
+
+def failures(replay: Replay, seat: int) -> list[str]:
+    lines = [line for line in replay.moves if isinstance(line, DecisionLine)]
+    return [line.failure for line in lines if line.player == seat and line.failure]
+
+
+def steps(replay: Replay) -> list[Step]:
+    return [Step(walked.ply.player, walked.ply.decision.action) for walked in replay.walk()]
+
+
+def check_nothing_hidden(replay: Replay, heard: list[dict[str, Any]], rng: random.Random) -> bool:
+    """Compare what a client has read with what it would read in another world.
+
+    Returns whether the worlds differ.
+    """
+    game, played = replay.make_game(), steps(replay)
+    joined, *asked, _end = heard
+    seat = joined["seat"]
+    last = max((n for n, step in enumerate(played) if step.player == seat), default=0)
+    other = game.analysis.resample(played[:last], seat, rng)
+    assert other is not None
+    read = 0
+    expected = []
+    # The last decision was forced, and not asked for, if there is one less.
+    for observation in decisions(game, other, seat)[: len(asked)]:
+        expected.append((observation.text("notes", read), [*map(str, observation.legal_actions)]))
+        read = observation.num_events
+    assert [(news["text"], news["actions"]) for news in asked] == expected
+    return other != played[:last]
+
+
+@pytest.mark.parametrize(
+    ("name", "games"), [("kuhn_poker", 40), ("leduc_poker", 40), ("cluedo", 20)]
+)
+def test_a_hundred_games_tell_a_seat_nothing_hidden(name: str, games: int, tmp_path: Path) -> None:
+    rng = random.Random(1)
+
+    async def all_games(url: str) -> list[list[dict[str, Any]]]:
+        async with Client(url) as client:
+            return [await play(client, rng.choice) for _ in range(games)]
+
+    with serving(name, "--seed", "1", "--text-level", "notes", cwd=tmp_path) as (url, _):
+        heard = asyncio.run(all_games(url))
+        replays = {r.header.seed: r for r in map(read_replay, finished(tmp_path, games))}
+    differ = [check_nothing_hidden(replays[n + 1], each, rng) for n, each in enumerate(heard)]
+    assert sum(differ) > games / 4
+    assert all(replay.outcome is not None for replay in replays.values())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_standard_streams(mode: str, tmp_path: Path) -> None:
+    async def one_game() -> tuple[list[dict[str, Any]], str, str, set[str]]:
+        server = stdio("cluedo", "--players", "3", "--seat", "1=mcp", cwd=tmp_path)
+        async with Client(server, mode=mode) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            rules = await call(client, "rules")
+            assert rules["text"].startswith("Cluedo")
+            heard = await play(client)
+            handle = heard[0]["handle"]
+            notes = await call(client, "notes", handle=handle)
+            log = await client.read_resource(f"arena://seats/{handle}/log")
+            whole = await call(client, "view", handle=handle, whole=True)
+            assert whole["text"].startswith("You are Player 1.")
+            with pytest.raises(MCPError, match="no seat has this handle"):
+                await client.read_resource("arena://seats/unknown/log")
+            return heard, notes["text"], log.contents[0].text, names
+
+    heard, notes, log, names = asyncio.run(one_game())
+    assert names == {"join", "rules", "view", "legal_actions", "act", "notes"}
+    assert heard[-1]["status"] == "over"
+    assert "own cards" in notes
+    (path,) = finished(tmp_path / "runs" / "mcp", 1)
+    replay = read_replay(path)
+    game = replay.make_game()
+    events = [e for walked in replay.walk() for e in walked.ply.events if e.seen_by(1)]
+    assert log.split("\n") == [game.text.narrate(event) for event in events]
+    assert replay.header.players[1] == "mcp"
+
+
+def test_twenty_seats_at_once(tmp_path: Path) -> None:
+    async def one(url: str) -> list[dict[str, Any]]:
+        async with Client(url) as client:
+            return await play(client)
+
+    async def all_seats(url: str) -> list[list[dict[str, Any]]]:
+        return await asyncio.gather(*(one(url) for _ in range(20)))
+
+    seats = ("--seat", "0=mcp", "--seat", "1=mcp")
+    with serving("leduc_poker", *seats, cwd=tmp_path) as (url, _):
+        heard = asyncio.run(all_seats(url))
+        replays = [read_replay(path) for path in finished(tmp_path, 10)]
+    assert sorted(each[0]["seat"] for each in heard) == [0] * 10 + [1] * 10
+    assert all(each[-1]["status"] == "over" for each in heard)
+    assert not [text for replay in replays for seat in (0, 1) for text in failures(replay, seat)]
+
+
+def test_a_client_that_dies_costs_the_others_two_decisions(tmp_path: Path) -> None:
+    async def two_clients(url: str) -> tuple[list[dict[str, Any]], float]:
+        async with Client(url) as lost, Client(url) as client:
+            handle = (await call(lost, "join", seat=0))["handle"]
+            started = time.monotonic()
+            heard = await play(client, seat=1)
+            with pytest.raises(ValueError, match="game is over"):
+                await call(lost, "act", handle=handle, action="bid 1")
+            return heard, time.monotonic() - started
+
+    seats = ("--seat", "0=mcp", "--seat", "1=mcp", "--turn-seconds", "0.5")
+    with serving("goofspiel", *seats, cwd=tmp_path) as (url, _):
+        heard, seconds = asyncio.run(two_clients(url))
+        (path,) = finished(tmp_path, 1)
+    assert heard[-1]["status"] == "over"
+    assert seconds < 10
+    texts = failures(read_replay(path), 0)
+    assert "no decision within 0.5 seconds" in texts[0]
+    assert "no decision within 0.5 seconds" in texts[1]
+    assert texts[2:] and all("the player has left" in text for text in texts[2:])
+
+
+def test_wrong_calls_are_refused_in_one_line(tmp_path: Path) -> None:
+    async def refusals(url: str) -> list[str]:
+        texts = []
+        async with Client(url) as client, Client(url) as thief:
+            mine = await call(client, "join", seat=0)
+            handle = mine["handle"]
+            waiting = [
+                ("join", {"seat": 0}),
+                ("join", {"seat": 7}),
+                ("act", {"handle": handle, "action": "call"}),
+                ("legal_actions", {"handle": handle}),
+                ("view", {"handle": ""}),
+                ("view", {"handle": handle[:-1]}),
+                ("act", {"handle": "a" * 10_000, "action": "call"}),
+                ("view", {}),
+                ("act", {"handle": handle, "action": 5}),
+            ]
+            for tool, arguments in waiting:
+                with pytest.raises(ValueError) as refusal:
+                    await call(client, tool, **arguments)
+                texts.append(str(refusal.value))
+            other = (await call(thief, "join"))["handle"]
+            news = await call(client, "view", handle=handle)
+            assert (news["status"], news["turn"]) == ("act", 0)
+            playing = [
+                ("act", {"handle": other, "action": "call"}),  # Out of turn.
+                ("act", {"handle": handle, "action": "fly away"}),
+                ("act", {"handle": handle, "action": "call", "turn": 4}),
+                ("act", {"handle": handle, "action": "x" * 3000}),
+            ]
+            for tool, arguments in playing:
+                with pytest.raises(ValueError) as refusal:
+                    await call(client, tool, **arguments)
+                texts.append(str(refusal.value))
+
+            # Two clients for one seat: one of their answers counts.
+            async def reply() -> None:
+                await call(thief, "view", handle=other)
+                await call(thief, "act", handle=other, action="fold")
+
+            same = {"handle": handle, "action": "raise", "turn": 0}
+            one, two, _ = await asyncio.gather(
+                client.call_tool("act", same), thief.call_tool("act", same), reply()
+            )
+            assert [one.is_error, two.is_error].count(True) == 1
+        return texts
+
+    seats = ("--seat", "0=mcp", "--seat", "1=mcp")
+    with serving("leduc_poker", *seats, cwd=tmp_path) as (url, process):
+        texts = asyncio.run(refusals(url))
+        assert process.poll() is None
+    assert all("Traceback" not in text for text in texts)
+    assert "seat 0 is taken by another client; free: 1" in texts[0]
+    assert "seat 7 is not a client's; seats of clients: 0, 1" in texts[1]
+    assert all("not your turn yet" in text for text in texts[2:4])
+    assert all("no seat has this handle" in text for text in texts[4:7])
+    assert "not your turn yet" in texts[9]
+    assert "turn 4 of seat 0 is to come" in texts[11]
+    assert "3,000 characters, at most 2,000" in texts[12]
+
+
+def test_a_message_of_100_megabytes(tmp_path: Path) -> None:
+    large = "x" * 100_000_000
+
+    async def over_http(url: str) -> None:
+        async with Client(url) as client:
+            handle = (await call(client, "join"))["handle"]
+            assert await asyncio.to_thread(post, url, large.encode()) in (0, 413)
+            news = await call(client, "view", handle=handle)
+            assert news["status"] == "act"
+
+    with serving("kuhn_poker", cwd=tmp_path) as (url, _):
+        asyncio.run(over_http(url))
+
+    async def over_stdio() -> None:
+        async with Client(stdio("kuhn_poker", cwd=tmp_path)) as client:
+            handle = (await call(client, "join"))["handle"]
+            with pytest.raises(ValueError, match="100,000,000 characters, at most 2,000"):
+                await call(client, "act", handle=handle, action=large)
+            assert (await call(client, "view", handle=handle))["status"] == "act"
+
+    asyncio.run(over_stdio())
+
+
+def test_a_signal_ends_the_server_on_standard_streams(tmp_path: Path) -> None:
+    command = [*ARENA, "mcp", "kuhn_poker"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(b"no JSON\n[1]\n\xff\n")
+        process.stdin.flush()
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        process.wait(10)  # Its standard input is still open.
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_key(tmp_path: Path) -> None:
+    with serving("kuhn_poker", cwd=tmp_path, ARENA_API_KEY="secret") as (url, _):
+        assert post(url, b"{}") == 401
+        foreign = {"Origin": "http://example.com", "Authorization": "Bearer secret"}
+        assert post(url, b"{}", **foreign) == 403
+
+
+def test_play_waits_for_a_client(tmp_path: Path) -> None:
+    async def one(url: str) -> list[dict[str, Any]]:
+        async with Client(url) as client:
+            heard = await play(client)
+            with pytest.raises(ValueError, match="no further game"):
+                await call(client, "join")
+            return heard
+
+    arguments = ("cluedo", "--players", "3", "--seat", "1=mcp", "--json")
+    with serving(*arguments, cwd=tmp_path, command="play") as (url, process):
+        heard = asyncio.run(one(url))
+        out, err = process.communicate(timeout=30)
+    assert heard[-1]["status"] == "over"
+    assert process.returncode == 0, err
+    assert '"players": ["bot:' in out and '"mcp"' in out
+    finished(tmp_path / "runs" / "play", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["mcp", "kuhn_poker", "--seat", "0=bot:random"], "add --seat 0=mcp"),
+        (["eval", "kuhn_poker", "--player", "mcp"], "arena play and arena mcp only"),
+        (["play", "kuhn_poker", "--seat", "0=mcp", "--workers", "2"], "without --executor"),
+        (["mcp", "kuhn_poker", "--http", "--host", "0.0.0.0"], "a key is required"),
+    ],
+)
+def test_wrong_flags(arguments: list[str], reason: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*ARENA, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert reason in done.stderr and done.stderr.count("\n") == 1

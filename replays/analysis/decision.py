@@ -192,7 +192,7 @@ def _attempt_json(
         "failure": attempt.failure,
         "excerpt": excerpt,
         "cause": attempt.cause,
-        "model": budget.text(attempt.model),
+        "model": budget.text(attempt.engine or attempt.model),
         "policy_version": attempt.policy_version,
         "prompt_tokens": attempt.prompt_tokens,
         "completion_tokens": attempt.completion_tokens,

@@ -27,12 +27,14 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
 	@echo "make test-art  only the tests that need OpenPipe's ART, in an environment of its own"
+	@echo "make test-models  test hosted models with the newest litellm and openai, and with ART's, each in an"
+	@echo "            environment of its own (0.4 GB)"
 	@echo "make test-atropos  test the trajectory API also with the stock server and trainer of atroposlib"
 	@echo "            0.4.0, in an environment of its own (1.4 GB; ten minutes at the first time)"
 	@echo "make test-adapters  test the games of OpenSpiel, PettingZoo and TextArena, in an environment of its"
@@ -106,6 +108,24 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 	  constraints-art.txt constraints.txt > $(ART)/constraints.txt
 	$(ART)/bin/python $(INSTALL) \
 	  --constraint $(ART)/constraints.txt --editable '.[art]' pytest pytest-timeout hypothesis
+	@touch $@
+
+# The side of hosted models, without torch.
+MODEL_TESTS := tests/llm tests/backends/test_litellm_backend.py tests/backends/test_provider_turns.py \
+  tests/backends/test_thinking_models.py tests/cli/test_cli_dry_run.py tests/cli/test_model_facts.py
+NEWEST_MODELS := 'litellm==1.109.1' 'openai>=3,<4'
+ART_MODELS := 'litellm==1.82.0' 'openai>=2.14,<3'
+
+test-models: build/venv-models-newest/.ready build/venv-models-art/.ready
+	build/venv-models-newest/bin/python -m pytest $(TIMEOUT) $(MODEL_TESTS)
+	build/venv-models-art/bin/python -m pytest $(TIMEOUT) $(MODEL_TESTS)
+
+build/venv-models-newest/.ready: VERSIONS = $(NEWEST_MODELS)
+build/venv-models-art/.ready: VERSIONS = $(ART_MODELS)
+build/venv-models-newest/.ready build/venv-models-art/.ready: build/venv-%/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-$*
+	build/venv-$*/bin/python $(INSTALL) \
+	  --editable '.[models]' $(VERSIONS) hypothesis pytest pytest-timeout
 	@touch $@
 
 test-atropos: $(VENV)/.test build/venv-atropos/.ready

@@ -21,19 +21,21 @@ from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
-from arena.llm.settings import Limits, Settings
+from arena.llm.settings import Limits, ModelOverride, Settings
 from backends.litellm_client import (
     ROUTES_WITH_CLIENT,
     HTTPExchange,
     ModelInfo,
+    carries_reasoning_items,
     connect,
     current_exchange,
     disconnect,
     load_litellm,
     model_arguments,
 )
-from backends.openai_wire import longest_body, read_choice, sampling_fields, with_bill
+from backends.openai_wire import longest_body, read_choice, read_engine, sampling_fields, with_bill
 from backends.provider_errors import extract_message, safe_excerpt, status_error
+from backends.provider_turns import merge_choices, provider_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Provider:
     """Environment variables with another base URL, under litellm's names."""
 
 
+OPENAI_URL = "https://api.openai.com/v1"
 _FREE_MODEL: dict[str, JsonValue] = {
     "mode": "chat",
     "input_cost_per_token": 0.0,
@@ -60,7 +63,12 @@ class LiteLLMBackend:
     """One model of one provider."""
 
     def __init__(
-        self, model: str, provider: Provider, limits: Limits, key: SecretStr | None
+        self,
+        model: str,
+        provider: Provider,
+        limits: Limits,
+        key: SecretStr | None,
+        override: ModelOverride | None = None,
     ) -> None:
         self.model = model
         self._provider = provider
@@ -73,13 +81,21 @@ class LiteLLMBackend:
         if provider.route == "ollama_chat":
             # For a model without a price litellm queries the server at each call.
             prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
-        self._info = info = ModelInfo.of(model, provider.route)
-        self.context_length: int | None = info.context_length
+        self._info = info = ModelInfo.of(model, provider.route, override)
+        self.known, facts = info.known, info.known.facts
+        self.context_length: int | None = facts.max_input_tokens
+        # A gateway with OpenAI's chat API may not have this one, and litellm up to 1.82 does not
+        # carry its thoughts.
+        is_offered = provider.route == "openai" and carries_reasoning_items()
+        is_openai = self._base_url() in {None, OPENAI_URL}
+        self._uses_responses = is_offered and (
+            facts.mode == "responses" or (is_openai and info.reasons)
+        )
         self.traits = BackendTraits(
             is_remote=True,
-            always_thinks=info.reasons and not info.is_claude,
+            always_thinks=info.reasons and facts.thinks_unasked(model),
             takes_thinking=info.takes_thinking,
-            max_reply_tokens=info.max_reply_tokens,
+            max_reply_tokens=facts.max_output_tokens,
             price=info.price,
             prompt_cache=info.prompt_cache,
             # OpenRouter states the cost of each answer; litellm computes the others from prices.
@@ -96,7 +112,9 @@ class LiteLLMBackend:
         try:
             async with asyncio.timeout(self._limits.call_timeout):
                 response = await self._litellm.acompletion(**self._arguments(request))
-            return self._completion(response, request, time.perf_counter() - started)
+            completion = self._completion(response, request, time.perf_counter() - started)
+            engine = read_engine(bytes(exchange.received), completion.model)
+            return replace(completion, engine=engine)
         except BackendError as error:
             failure = error
         except TimeoutError:
@@ -116,10 +134,14 @@ class LiteLLMBackend:
     def _arguments(self, request: Request) -> dict[str, Any]:
         """Return the arguments of litellm's `acompletion`."""
         connections = connect(id(self))
+        uses_responses = self._uses_responses and not request.logprobs
+        if uses_responses:
+            connections.serve_responses()
         arguments: dict[str, Any] = {
             "model": self.model,
             **sampling_fields(request.sampling),
             **model_arguments(self._info, request),
+            **(self._responses_arguments(request) if uses_responses else {}),
             "api_key": self._key or None,
             "api_base": self._base_url(),
             "timeout": self._timeout,
@@ -136,6 +158,17 @@ class LiteLLMBackend:
         if request.logprobs:
             arguments["logprobs"] = True
         return arguments
+
+    def _responses_arguments(self, request: Request) -> dict[str, Any]:
+        """Return the arguments that select OpenAI's Responses API, which carries thoughts over."""
+        # Models that think take no temperature there; litellm drops what the API does not have.
+        sampling = {"temperature": request.sampling.temperature, "top_p": request.sampling.top_p}
+        return {
+            "model": f"{self._provider.route}/responses/{self.model.partition('/')[2]}",
+            # The body, because older versions of litellm drop `store` as an argument.
+            "extra_body": {"include": ["reasoning.encrypted_content"], "store": False},
+            **{name: None if value == 1 else value for name, value in sampling.items()},
+        }
 
     def _base_url(self) -> str | None:
         """Return another base URL if one of the provider's variables is set."""
@@ -154,7 +187,8 @@ class LiteLLMBackend:
             getattr(details, "cached_tokens", 0) or 0,
             getattr(reply, "reasoning_tokens", 0) or 0,
         )
-        choices = tuple(_read_choice(choice) for choice in response.choices)
+        answers = merge_choices(response.choices) if request.sampling.n == 1 else response.choices
+        choices = tuple(_read_choice(choice, self.model) for choice in answers)
         if self._provider.route == "cohere_chat":
             choices = tuple(_with_length_reason(choice, usage, request) for choice in choices)
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -199,11 +233,15 @@ class LiteLLMBackend:
         return BackendError(f"{self.model}: {problem}{suffix}", cause, retryable=True)
 
 
-def _read_choice(wire_choice: Any) -> Choice:
+def _read_choice(wire_choice: Any, model: str) -> Choice:
     choice = read_choice(wire_choice)
     # litellm keeps the refusal of some providers among their own fields.
     extra = getattr(wire_choice.message, "provider_specific_fields", None) or {}
-    return replace(choice, refusal=choice.refusal or str(extra.get("refusal") or ""))
+    return replace(
+        choice,
+        refusal=choice.refusal or str(extra.get("refusal") or ""),
+        provider_turn=provider_turn(model, wire_choice.message),
+    )
 
 
 def _with_length_reason(choice: Choice, usage: Usage, request: Request) -> Choice:
@@ -277,7 +315,8 @@ def any_provider(model: str, settings: Settings) -> LiteLLMBackend:
             names = " and ".join(missing)
             place = " or in .env" if set(missing) <= set(provider.keys) else ""
             raise UsageError(f"litellm:{model} needs {names}: set it in the environment{place}")
-    return LiteLLMBackend(model, provider, settings.service.limits("litellm"), key)
+    override = settings.models.get(f"litellm:{model}")
+    return LiteLLMBackend(model, provider, settings.service.limits("litellm"), key, override)
 
 
 def _provider_backend(prefix: str, model: str, settings: Settings) -> LiteLLMBackend:
@@ -287,7 +326,8 @@ def _provider_backend(prefix: str, model: str, settings: Settings) -> LiteLLMBac
         names = " or ".join(provider.keys)
         raise UsageError(f"{prefix} needs a key: set {names} in the environment or in .env")
     full_name = f"{provider.route}/{model or provider.default_model}"
-    return LiteLLMBackend(full_name, provider, settings.service.limits(prefix), key)
+    override = settings.models.get(f"{prefix}:{model}" if model else prefix)
+    return LiteLLMBackend(full_name, provider, settings.service.limits(prefix), key, override)
 
 
 openrouter = partial(_provider_backend, "openrouter")

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,8 +23,11 @@ from pydantic import JsonValue
 
 from arena.core.text import size_text
 from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
+from arena.llm.settings import ModelOverride
+from backends.model_facts import KnownModel, ModelFacts, known_model
 from backends.openai_wire import tool_fields
 from backends.provider_errors import parse_retry_after, to_one_line
+from backends.provider_turns import wire_messages
 
 READ_ONLY_REMARK = ".* using the `ReadOnly` qualifier"
 """Pydantic's warning about litellm's typed dictionaries."""
@@ -54,6 +58,11 @@ def load_litellm() -> Any:
         # Its log contains requests with their headers; our errors report the problems.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return litellm
+
+
+def carries_reasoning_items() -> bool:
+    """Return whether this version of litellm gives encrypted thoughts back to OpenAI."""
+    return "reasoning_items" in load_litellm().Message.model_fields
 
 
 def _skip_unused_callbacks(litellm: Any) -> None:
@@ -170,6 +179,17 @@ class Connections:
     """litellm's client for this session, for the providers that accept one."""
     users: set[int] = field(default_factory=set)
 
+    def serve_responses(self) -> None:
+        """Put these connections where litellm's Responses API looks for a client.
+
+        It accepts neither a session nor a client, and its cache forgets clients after an hour.
+        """
+        import_module("litellm.llms.custom_httpx.http_handler").get_async_httpx_client(
+            llm_provider=load_litellm().LlmProviders.OPENAI,
+            params={"ssl_verify": None},
+            shared_session=self.session,
+        )
+
 
 _connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = WeakKeyDictionary()
 ROUTES_WITH_CLIENT = {"openrouter", "anthropic", "gemini"}
@@ -214,9 +234,8 @@ CACHE_MARK: JsonValue = {"type": "ephemeral"}
 """Anthropic's mark of the last message of a prefix to be cached."""
 MARKED_ROUTES = {"anthropic", "openrouter"}
 """Routes that pass Claude's cache marks on; the other providers cache without being asked."""
-LONG_PREFIXES = {"haiku-4": 4096, "opus-4-5": 4096, "opus-4-6": 4096, "haiku": 2048}
-"""Tokens of the shortest prefix that Claude caches, by the first part of its name that fits; 1,024
-for the others (Anthropic's documentation of prompt caching)."""
+BARE_ROUTES = {"openai", "anthropic", "cohere_chat"}
+"""Routes whose models are in litellm's table without the route."""
 EFFORTS: Sequence[tuple[int, ReasoningEffort]] = (
     (10_000, "high"),
     (5_000, "medium"),
@@ -233,20 +252,23 @@ class ModelInfo:
     name: str
     """litellm's name, with the route."""
     route: str
+    known: KnownModel
     parameters: frozenset[str]
     """OpenAI's names of the parameters that litellm passes on."""
     is_known: bool
     supports_schema: bool
     reasons: bool
-    """The model can think; Claude does it only if asked."""
-    context_length: int | None
-    max_reply_tokens: int | None
+    """The model can think."""
     price: Price | None
     prompt_cache: PromptCache | None
 
     @classmethod
-    def of(cls, name: str, route: str) -> ModelInfo:
-        """Look up a model; all of it is unknown for one that litellm does not list."""
+    def of(cls, name: str, route: str, override: ModelOverride | None = None) -> ModelInfo:
+        """Look up a model; all of it is unknown for one that no list has.
+
+        litellm is given what its own table lacks, so that it computes costs and passes parameters
+        of models that are newer than it.
+        """
         litellm = load_litellm()
         # litellm lists some models with their route and others without it, and those of Anthropic
         # under its own names, "claude-sonnet-4-5" for OpenRouter's "claude-sonnet-4.5".
@@ -254,18 +276,27 @@ class ModelInfo:
         names = (name, name.partition("/")[2], last, last.replace(".", "-"))
         prices = litellm.model_cost
         info: Mapping[str, Any] = next((prices[n] for n in names if n in prices), {})
+        known = known_model(name, override, info, version("litellm"))
+        facts = known.facts
+        values = facts.model_dump(exclude_none=True)
+        # What is said of OpenAI's API is not for litellm, which would take it for routers' too.
+        values["mode"] = info.get("mode", "chat") if route == "openai" else facts.mode or "chat"
+        if known.sources and any(info.get(field) != value for field, value in values.items()):
+            key = names[1] if route in BARE_ROUTES else name
+            litellm.register_model({key: {**info, **values, "litellm_provider": route}})
         passed = litellm.get_supported_openai_params(names[1], custom_llm_provider=route)
         return cls(
             name,
             route,
+            known,
             frozenset(passed or ()),
-            bool(info),
+            bool(known.sources),
             any(litellm.supports_response_schema(n) for n in names),
-            any(litellm.supports_reasoning(n) for n in names),
-            info.get("max_input_tokens"),
-            info.get("max_output_tokens"),
-            _price(info),
-            _prompt_cache(info, name, route),
+            any(litellm.supports_reasoning(n) for n in names)
+            if facts.supports_reasoning is None
+            else facts.supports_reasoning,
+            facts.price(),
+            _prompt_cache(facts, name, route),
         )
 
     @property
@@ -278,27 +309,19 @@ class ModelInfo:
         return self.reasons or not self.is_known or "reasoning_effort" in self.parameters
 
 
-def _price(info: Mapping[str, Any]) -> Price | None:
-    prompt, reply = info.get("input_cost_per_token"), info.get("output_cost_per_token")
-    if prompt is None or reply is None:
+def _prompt_cache(facts: ModelFacts, name: str, route: str) -> PromptCache | None:
+    """Return the cache of a model of which the price of cached tokens is known."""
+    read, plain = facts.cache_read_input_token_cost, facts.input_cost_per_token
+    if read is None or plain is None:
         return None
-    cached = info.get("cache_read_input_token_cost")
-    return Price(float(prompt), float(reply), None if cached is None else float(cached))
-
-
-def _prompt_cache(info: Mapping[str, Any], name: str, route: str) -> PromptCache | None:
-    """Return the cache of a model for which litellm lists a price of cached tokens."""
-    read = info.get("cache_read_input_token_cost")
-    if read is None:
-        return None
+    shortest = facts.prompt_cache_min_tokens or 1024
     if "claude" not in name:
-        return PromptCache(float(read), float(info["input_cost_per_token"]))
+        return PromptCache(read, plain, shortest)
     if route not in MARKED_ROUTES:
         return None
-    plain = name.replace(".", "-")
-    shortest = next((n for part, n in LONG_PREFIXES.items() if part in plain), 1024)
-    write = info.get("cache_creation_input_token_cost", info["input_cost_per_token"])
-    return PromptCache(float(read), float(write), shortest, step=1, is_marked=True)
+    write = facts.cache_creation_input_token_cost
+    write = plain if write is None else write
+    return PromptCache(read, write, shortest, step=1, is_marked=True)
 
 
 def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:
@@ -312,14 +335,13 @@ def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:
 
 
 def _messages(model: ModelInfo, request: Request) -> list[dict[str, JsonValue]]:
-    messages: list[dict[str, JsonValue]] = [
-        {"role": m.role, "content": m.content} for m in request.messages
-    ]
+    messages = [*wire_messages(model.name, request)]
     if model.is_claude and model.route in MARKED_ROUTES and request.repeated:
         # The first mark covers the functions and the rules, which all games of a run share. The
         # second one covers the chat so far. A mark is found again only a limited number of
         # messages later, so one at the end alone would lose the rules.
-        for place in (0, request.repeated - 1):
+        later = len(request.messages) - request.repeated
+        for place in (0, len(messages) - 1 - later):
             messages[place]["cache_control"] = CACHE_MARK
     return messages
 

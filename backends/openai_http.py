@@ -188,12 +188,15 @@ class HTTPBackend:
 
     async def models(self) -> list[ModelCard]:
         """Return the models that the server lists, at least one. Raises BackendError."""
-        raw = await self._fetch("GET", "/models", MAX_LIST_BYTES)
         try:
-            return ModelList.model_validate_json(raw).data
+            return ModelList.model_validate_json(await self.list_models()).data
         except ValidationError:
             message = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
         raise BackendError(message, "bad_response", retryable=True)
+
+    async def list_models(self) -> bytes:
+        """Return the body of GET /models. Raises BackendError."""
+        return await self._fetch("GET", "/models", MAX_LIST_BYTES)
 
     async def _choose_model(self) -> str:
         """Return the first model that the server lists; concurrent calls share one query."""

@@ -11,7 +11,16 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, JsonValue, StrictStr, ValidationError
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictStr,
+    ValidationError,
+)
 from pydantic_core import from_json
 
 from arena.core.errors import BackendError
@@ -181,9 +190,36 @@ class _Usage(_Wire):
     cost: float | None = None
 
 
-class _ChatCompletion(_Wire):
+LONGEST_ENGINE = 200
+"""Characters. A longer name of an engine is cut."""
+
+
+class _Engine(_Wire):
+    # The second name is Gemini's.
+    model: str | None = Field(None, validation_alias=AliasChoices("model", "modelVersion"))
+    # A server may use these names for something else, which is no reason to refuse its answers.
+    provider: JsonValue = None
+    system_fingerprint: JsonValue = None
+
+
+def read_engine(body: bytes, requested_model: str) -> str:
+    """Return what a response says of the engine that gave it, see `Completion`."""
+    try:
+        engine = _Engine.model_validate_json(body)
+    except ValidationError:
+        return ""
+    return _engine_text(engine, requested_model)
+
+
+def _engine_text(engine: _Engine, requested_model: str) -> str:
+    parts = (engine.provider, engine.system_fingerprint)
+    details = ", ".join(part for part in parts if part and isinstance(part, str))
+    name = engine.model or requested_model
+    return to_one_line(f"{name} [{details}]" if details else name)[:LONGEST_ENGINE]
+
+
+class _ChatCompletion(_Engine):
     id: JsonValue = None  # Some gateways count their responses.
-    model: str | None = None
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
     prompt_token_ids: list[int] | None = None
@@ -247,6 +283,7 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
         prompt_token_ids=tuple(response.prompt_token_ids or ()),
         seconds=seconds,
         id="" if response.id is None else str(response.id),
+        engine=_engine_text(response, requested_model),
     )
 
 

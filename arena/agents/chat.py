@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -170,9 +170,10 @@ class Chat:
             self._add(observation.text(self.level, self._read))
         self._read = observation.num_events
 
-    def add_reply(self, reply: str) -> None:
+    def add_reply(self, reply: str, provider_turn: dict[str, JsonValue] | None = None) -> None:
         """Record the reply of the model, which may repeat a control token that it was asked to."""
-        self.messages.append(Message("assistant", neutralise(reply, is_answer=True)))
+        text = neutralise(reply, is_answer=True)
+        self.messages.append(Message("assistant", text, provider_turn))
 
     def correct(self, text: str) -> None:
         """Answer a reply with a correction, which may quote it."""
@@ -230,12 +231,18 @@ class Attempt(BaseModel):
     reply: str = ""
     reasoning: str = ""
     refusal: str = ""
+    provider_turn: dict[str, JsonValue] | None = Field(
+        default=None, description="Of the reply: calls and signed thoughts, for later requests."
+    )
     finish_reason: FinishReason = "stop"
     failure: AttemptFailure | None = None
     call: str = Field(default="", description="The tool that the reply calls instead of acting.")
     excerpt: str = Field(default="", description="Text that shows the failure.")
     cause: FailureCause | None = Field(default=None, description="Of a provider_error.")
     model: str = ""
+    engine: str = Field(
+        default="", description="The model with its provider and fingerprint, if they are known."
+    )
     policy_version: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -255,7 +262,8 @@ class Attempt(BaseModel):
     def of_request(cls, request: Request, before: Sequence[Message]) -> Self:
         """Return an attempt without an answer; `before` are the messages of the last request."""
         kept = common_prefix_length(before, request.messages)
-        new = request.messages[kept:]
+        # A turn is stored once, with the attempt that it answers.
+        new = tuple(replace(message, provider_turn=None) for message in request.messages[kept:])
         return cls(
             kept=kept,
             messages=new,
@@ -270,10 +278,12 @@ class Attempt(BaseModel):
                 "reply": choice.text,
                 "reasoning": choice.reasoning,
                 "refusal": choice.refusal,
+                "provider_turn": choice.provider_turn,
                 "finish_reason": choice.finish_reason,
                 "failure": reading.failure,
                 "excerpt": reading.excerpt if reading.failure else "",
                 "model": completion.model,
+                "engine": completion.engine if completion.engine != completion.model else "",
                 "policy_version": completion.policy_version,
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
@@ -305,7 +315,13 @@ class Attempt(BaseModel):
         # A record has ids and probabilities of tokens, but not their text.
         tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in self.tokens)
         return Completion(
-            (Choice(self.reply, self.finish_reason, self.reasoning, self.refusal, tokens),),
+            (
+                Choice(
+                    *(self.reply, self.finish_reason, self.reasoning, self.refusal),
+                    tokens,
+                    self.provider_turn,
+                ),
+            ),
             self.model,
             Usage(
                 self.prompt_tokens,
@@ -319,6 +335,7 @@ class Attempt(BaseModel):
             self.seconds,
             self.seconds_to_first_token,
             self.cached,
+            engine=self.engine,
         )
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -219,7 +219,8 @@ class ChatAgent:
         choice = completion.choices[0]
         reply = choice.text or choice.refusal or NO_ANSWER
         # The end is kept, because the action is usually last.
-        self._chat.add_reply(reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :])
+        kept = reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :]
+        self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
         if self._options.beliefs:
             self._note(reply)
         if self._scaffold == "scratchpad" and (notes := own_notes(reply)) is not None:

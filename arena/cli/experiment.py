@@ -167,9 +167,10 @@ def match_of(
     if any(Spec.parse(spec).is_human for spec in specs):
         raise UsageError("people are not measured; use 'human' in arena play")
     turns, with_models = game_flags.max_turns, has_models(specs)
-    chat = model_flags.options(game, specs, turns) if with_models else None
+    llm = model_flags.service(dry_run) if with_models else None
+    chat = model_flags.options(game, specs, turns, llm) if with_models else None
     match = Match(game, text_level=game_flags.text_level, chat=chat, max_turns=turns)
-    return match, model_flags.service(dry_run) if with_models else None
+    return match, llm
 
 
 def check_agent(match: Match, spec: str, llm: LLMService | None = None) -> None:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from arena.agents.chat import ChatMode
 from arena.agents.scaffold import MOST_CALLS
-from arena.cli.play_flags import ModelFlags, has_models
+from arena.cli.play_flags import ModelFlags, default_chat, has_models
 from arena.cli.terminal import print_grids, progress_bar
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted, without_scaffold
@@ -28,7 +28,6 @@ from arena.episodes.run_estimate import (
     play_sample,
 )
 from arena.evaluation.formatting import Grid
-from arena.llm.backend import traits_of
 from arena.llm.settings import Settings
 from arena.llm.tokens import CHARACTERS_PER_TOKEN
 from arena.plugins.loader import catalog
@@ -70,7 +69,7 @@ def print_estimate(
         until_ci: Half-width at which the run ends, so that the estimate is a maximum.
     """
     specs = dict.fromkeys(spec for specs in line_ups for spec in specs if has_models([spec]))
-    estimate, lacking = asyncio.run(_estimate(match, line_ups, matches, llm, list(specs)))
+    estimate, lacking, reason = asyncio.run(_estimate(match, line_ups, matches, llm, list(specs)))
     if as_json:
         print(json.dumps(_as_json(estimate, flags, lacking), allow_nan=False))
         return
@@ -80,7 +79,9 @@ def print_estimate(
     console = Console()
     if estimate.models:
         print_grids([_grid(estimate)], console)
-    for line in [*_sentences(estimate, flags, until_ci), *lacking]:
+    reason = f"--chat {estimate.chat} is the default here: {reason}." if reason else ""
+    chosen = [reason] if reason and flags.chat is None else []
+    for line in [*_sentences(estimate, flags, until_ci), *chosen, *lacking]:
         console.print(Text(line))
 
 
@@ -90,15 +91,16 @@ async def _estimate(
     matches: Iterable[Match],
     llm: LLMService | None,
     specs: list[str],
-) -> tuple[RunEstimate, list[str]]:
-    """Return the estimate, and what is missing for a real run."""
+) -> tuple[RunEstimate, list[str], str]:
+    """Return the estimate, what is missing for a real run, and the reason of the default chat."""
     if llm is None or not specs:
-        return estimate_run(match, line_ups, [], {}), []
+        return estimate_run(match, line_ups, [], {}), [], ""
     samples: list[list[SeatSample]] = []
     async with llm:
-        models = {spec: ModelTerms(traits_of(llm.backend(spec)), llm.price(spec)) for spec in specs}
+        models = {spec: ModelTerms(llm.traits(spec), llm.price(spec)) for spec in specs}
         remote = [spec for spec, terms in models.items() if terms.traits.is_remote]
         lacking = [line async for line in _missing_keys(map(without_scaffold, remote))]
+        reason = default_chat(specs, llm)[1]
     lacking += [
         f"Not counted: up to {MOST_CALLS} calls of tools before each decision of {redacted(spec)}."
         for spec in specs
@@ -107,7 +109,7 @@ async def _estimate(
     with progress_bar(transient=True) as progress:
         for sample in progress.track(choose_samples(matches, specs), description="bots"):
             samples.append(await play_sample(sample, specs))
-    return estimate_run(match, line_ups, samples, models), lacking
+    return estimate_run(match, line_ups, samples, models), lacking, reason
 
 
 async def _missing_keys(specs: Iterable[str]) -> AsyncIterator[str]:
@@ -180,7 +182,8 @@ def _cheaper(estimate: RunEstimate) -> Iterator[str]:
     if unknown:
         yield (
             f"The price of {', '.join(unknown)} is unknown: --set price_in=… --set price_out=… "
-            "(USD per million tokens) states it."
+            '(USD per million tokens) states it, or price_in and price_out below [models."SPEC"] '
+            "in arena.toml."
         )
     # Also without a word if the difference is not visible.
     if chosen is None or other is None or dollars(chosen) == dollars(other):

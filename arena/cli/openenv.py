@@ -118,7 +118,7 @@ def serve_command(
         specs,
         game_flags.text_level,
         game_flags.max_turns,
-        model_flags.options(played, specs, game_flags.max_turns) if llm else None,
+        model_flags.options(played, specs, game_flags.max_turns, llm) if llm else None,
         llm,
         hosting.scoring(played),
         watchers,

@@ -101,7 +101,8 @@ def play_command(
     specs = seat_specs(played, seat, backend)
     first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
     with_models = has_models(specs)
-    chat = model_flags.options(played, specs, game_flags.max_turns)
+    llm = model_flags.service(dry_run) if with_models else None
+    chat = model_flags.options(played, specs, game_flags.max_turns, llm)
     match = Match(played, specs, text_level=game_flags.text_level, max_turns=game_flags.max_turns)
     if with_models or browser.web:  # In the browser, models may join later games.
         match = replace(match, chat=chat)
@@ -112,7 +113,7 @@ def play_command(
         delay=browser.delay or 0.0,
         watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
         max_concurrent=max_concurrent,
-        llm=model_flags.service(dry_run) if with_models else None,
+        llm=llm,
         executor=LOCAL if executor == ExecutorFlags() else executor,
         probe=model_flags.probe,
     )

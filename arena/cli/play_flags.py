@@ -15,7 +15,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, without_scaffold
 from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
-from arena.llm.backend import ReasoningEffort, Sampling
+from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings
 from arena.plugins.catalog import require
@@ -57,7 +57,7 @@ class ModelFlags(RunLimits):
 
     chat: ChatMode | None = setting(None, MODELS)
     """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
-    if all models are hosted."""
+    for hosted models, unless their cached prompts are cheap."""
     prompt: str = setting("rules", MODELS)
     """System message: rules, reason, brief, one of a plugin, or a file.txt."""
     system: str | None = setting(None, MODELS, flag=False)
@@ -96,16 +96,21 @@ class ModelFlags(RunLimits):
     """SQLite file of replies; an equal request is answered from it."""
 
     def options(
-        self, game: Game | None = None, specs: Iterable[str] = (), max_turns: int | None = None
+        self,
+        game: Game | None = None,
+        specs: Iterable[str] = (),
+        max_turns: int | None = None,
+        llm: LLMService | None = None,
     ) -> ChatOptions:
         """Return the chat options for these players of a game.
 
-        The game is needed for a system message other than the usual one. Raises UsageError for an
+        The game is needed for a system message other than the usual one, the service for the form
+        of the chat. Raises UsageError for an
         unknown word or flags that contradict each other.
         """
         has_own_limit = self.max_tokens is not None
         return ChatOptions(
-            self.chat or default_chat(specs),
+            self.chat or default_chat(specs, llm)[0],
             self.answers,
             self.guided,
             self.max_attempts,
@@ -162,18 +167,37 @@ async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
             await llm.probe(spec)
 
 
-def default_chat(specs: Iterable[str]) -> ChatMode:
-    """Return the chat mode that costs least in the worst case: "fresh" if all models are hosted.
+CHEAP_CACHE = 0.15
+"""Share of the price of a prompt's token up to which a growing chat costs less than a fresh one: in
+Cluedo with replies of 100 tokens, 45,000 cached and 8,000 other tokens against 15,000."""
+SHORT_PREFIX = 2048
+"""Tokens. Chats of a game are hardly longer than prefixes that a cache takes from here on."""
 
-    A growing chat costs up to six times as many prompt tokens. Only the providers that bill a
-    cached prompt at a tenth make up for it, and only if replies are short. Local servers keep the
-    chat in memory, and models that were trained here know only a growing chat.
+
+def default_chat(specs: Iterable[str], llm: LLMService | None) -> tuple[ChatMode, str]:
+    """Return the form of the chat that should cost least, and the reason.
+
+    Local servers keep a growing chat in memory, and models that were trained here know only such a
+    chat. A hosted model is billed for all of it, so that its cache has to be cheap.
     """
     from backends import BACKENDS
 
     hosted = {n for n, (target, _) in BACKENDS.items() if target.startswith("litellm:")}
-    prefixes = {Spec.parse(spec).prefix for spec in specs if has_models([spec])}
-    return "fresh" if prefixes and prefixes <= hosted - {"ollama"} else "append"
+    models = [spec for spec in dict.fromkeys(specs) if has_models([spec])]
+    local = [spec for spec in models if Spec.parse(spec).prefix not in hosted - {"ollama"}]
+    if local or not models:
+        return "append", "local models keep the chat in memory"
+    for spec in models:
+        traits = llm.traits(spec) if llm else BackendTraits()
+        price, cache = traits.price, traits.prompt_cache
+        if price is None or cache is None or not price.input:
+            return "fresh", f"no price of cached prompts is known for {redacted(spec)}"
+        share = cache.read / price.input
+        if share > CHEAP_CACHE:
+            return "fresh", f"{redacted(spec)} bills cached prompts at {share:.0%}"
+        if cache.shortest > SHORT_PREFIX:
+            return "fresh", f"{redacted(spec)} caches prompts from {cache.shortest:,} tokens on"
+    return "append", f"cached prompts are billed at {CHEAP_CACHE:.0%} of their price or less"
 
 
 def has_models(specs: Iterable[str]) -> bool:

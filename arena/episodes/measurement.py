@@ -85,8 +85,8 @@ def ratio(weighted: WeightedSum) -> float:
 
 
 RESERVED = frozenset(
-    {"legal_rate", "prompt_tokens", "completion_tokens", "cost", "tool_calls", "latency"}
-    | {"win_rate", "mean_return"}
+    {"legal_rate", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "tool_calls"}
+    | {"latency", "win_rate", "mean_return"}
 )
 """Names of measures that evaluation takes in every game."""
 

@@ -30,7 +30,7 @@ LUCK = ("luck:own", "luck:others")
 AS_ROLE = "as "
 """Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
 ANSWERED = "answered:"
-"""Beginning of the measures that count the replies by the name of the model that gave them."""
+"""Beginning of the measures that count the replies by the engine that gave them."""
 TEAM = "team:number"
 """Name of the measure that keeps the number of a seat's team; it is in no table either."""
 

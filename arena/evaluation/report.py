@@ -62,6 +62,8 @@ class ModelUsage(ReportPart):
 
     prompt_tokens: Number = None
     """Per game."""
+    cached_tokens: Number = None
+    """Of the prompts' tokens, those that the provider read from its cache, per game."""
     completion_tokens: Number = None
     """Per game."""
     cost: Number = None

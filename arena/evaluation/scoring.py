@@ -59,6 +59,7 @@ from arena.evaluation.records import (
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
     Measure("prompt_tokens", "prompt tokens", "per game", None, "As the provider counts them."),
+    Measure("cached_tokens", "cached prompt tokens", "per game", None, "Read from its cache."),
     Measure("completion_tokens", "completion tokens", "per game", None, "Including reasoning."),
     Measure("cost", "cost", "US dollars per game", "lower", "If the provider's price is known."),
     Measure("tool_calls", "calls of tools", "per game", None, "Of the scaffold `tools`."),
@@ -146,7 +147,7 @@ def check_returns(game: Game, returns: Iterable[float], place: str) -> None:
 
 MAX_AMOUNT = 1e12
 """No game uses more tokens, dollars or seconds; larger numbers are forged."""
-PER_GAME = frozenset({"prompt_tokens", "completion_tokens", "cost", "tool_calls"})
+PER_GAME = frozenset({"prompt_tokens", "cached_tokens", "completion_tokens", "cost", "tool_calls"})
 """Measures whose unit is one game, although they are summed over replies."""
 
 
@@ -189,12 +190,13 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
         # Weight 1 per reply: the measure is the share of legal replies.
         LEGAL_RATE: WeightedSum(float(attempt.failure is None)),
         "prompt_tokens": WeightedSum(_amount(attempt.prompt_tokens)),
+        "cached_tokens": WeightedSum(_amount(attempt.cached_tokens)),
         "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
     if attempt.call:  # No attempt to act.
         measurements |= {LEGAL_RATE: WeightedSum(0.0, 0.0), "tool_calls": WeightedSum(1.0)}
-    if attempt.model:
-        measurements[f"{ANSWERED}{shorten(attempt.model)}"] = WeightedSum(1.0)
+    if engine := attempt.engine or attempt.model:
+        measurements[f"{ANSWERED}{shorten(engine)}"] = WeightedSum(1.0)
     if attempt.failure:
         # The total counts the failures of this class.
         measurements[f"failure:{attempt.failure}"] = WeightedSum(1.0)

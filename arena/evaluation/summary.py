@@ -324,6 +324,7 @@ def _model_usage(sample: Sample) -> ModelUsage:
     games = max(1, len(sample))
     return ModelUsage(
         prompt_tokens=sample.total("prompt_tokens") / games,
+        cached_tokens=sample.total("cached_tokens") / games,
         completion_tokens=sample.total("completion_tokens") / games,
         cost=sample.total("cost") / games if "cost" in sample.names else None,
         seconds_per_reply=sample.total("latency") / max(1.0, sample.weight("latency")),

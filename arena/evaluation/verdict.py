@@ -457,15 +457,16 @@ def seats(report: Report) -> Grid:
 
 def replies(report: Report) -> Grid:
     """Return the replies of models, their failures and their cost."""
-    headings = ["player", "replies", "legal", "fallbacks", "failures", "cost per game"]
+    headings = ["player", "replies", "legal", "fallbacks", "failures", "cached", "cost per game"]
     rows = []
     for player in report.players:
-        counts, cost = player.replies, player.usage.cost
+        counts, usage, cost = player.replies, player.usage, player.usage.cost
         if not counts.attempts:
             continue
         failures = ", ".join(f"{count} {name}" for name, count in counts.failures.items())
         legal = percentage(counts.legal / counts.attempts)
         price = "unknown" if cost is None else f"${cost:.4f}"
-        row = (player.label, str(counts.attempts), legal, str(counts.fallbacks), failures, price)
-        rows.append(row)
+        cached = percentage((usage.cached_tokens or 0) / max(usage.prompt_tokens or 0, 1))
+        counted = (str(counts.attempts), legal, str(counts.fallbacks), failures)
+        rows.append((player.label, *counted, cached, price))
     return Grid("Replies of models", headings, rows)

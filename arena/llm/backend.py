@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
-
-if TYPE_CHECKING:
-    from arena.llm.settings import Settings
 
 Role = Literal["system", "user", "assistant"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
@@ -28,6 +25,9 @@ class Message:
 
     role: Role
     content: str
+    provider_turn: dict[str, JsonValue] | None = field(default=None, compare=False)
+    """What the provider of a reply wants back with it in later requests: calls of functions,
+    thoughts, their signatures. Only its own backend reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,8 @@ class Choice:
     """Why the provider or the model would not answer, where it says so in a field of its own."""
     tokens: tuple[Token, ...] = ()
     """Empty unless asked for and known."""
+    provider_turn: dict[str, JsonValue] | None = None
+    """See `Message`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,9 @@ class Completion:
     """Answered from the response cache."""
     id: str = field(default="", compare=False)
     """Name of the response, where the provider gives one."""
+    engine: str = field(default="", compare=False)
+    """The model with the provider behind a router and the system fingerprint, where the response
+    states them: `gpt-5 [Azure, fp_44]`."""
 
     @property
     def text(self) -> str:
@@ -237,16 +242,6 @@ class Backend(Protocol):
 def traits_of(backend: Backend) -> BackendTraits:
     """Return the `traits` of a backend, or the defaults for one without this attribute."""
     return getattr(backend, "traits", BackendTraits())
-
-
-class BackendFactory(Protocol):
-    """Factory of a backend: an entry of the catalog's kind "backend", under the prefix of a SPEC.
-
-    `LLMService` calls it with the part of the SPEC behind the prefix. It raises UsageError, in one
-    line, for a missing key or a model that cannot be, before anything is played.
-    """
-
-    def __call__(self, model: str, settings: Settings) -> Backend: ...
 
 
 class ModelService(Protocol):

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from arena.core.errors import BudgetSpent, UsageError
 from arena.llm.backend import Completion, Price, Request
 from arena.llm.limits import Signal
-from arena.llm.settings import RunLimits
 from arena.llm.tokens import estimate_prompt, longest_replies
 
 Amounts = tuple[float, float]
@@ -33,21 +32,6 @@ ROUNDING = 1e-9
 """Relative tolerance: sums of prices are not exact in their last digit."""
 OUTPUT_TO_INPUT = (1.0, 10.0)
 """Least and highest ratio of the price of a reply's token to that of a prompt's."""
-CACHED_SHARE = 0.1
-"""Share of the price of a prompt's token that most providers charge for one from their cache."""
-
-
-def stated_price(limits: RunLimits) -> Price | None:
-    """Return the price per token that the settings state. Raises UsageError for half of one."""
-    stated = (limits.price_in, limits.price_out, limits.price_cached)
-    if stated == (None, None, None):
-        return None
-    if limits.price_in is None or limits.price_out is None:
-        raise UsageError("price_in and price_out belong together: set both")
-    cached = limits.price_cached
-    if cached is None:
-        cached = CACHED_SHARE * limits.price_in
-    return Price(limits.price_in / 1e6, limits.price_out / 1e6, cached / 1e6)
 
 
 @dataclass(slots=True)

@@ -61,6 +61,8 @@ class Tally:
     """US dollars, of the answers whose cost is known."""
     unknown_cost: int = 0
     """Answers of unknown cost."""
+    engines: Counter[str] = field(default_factory=Counter)
+    """Answers by the engine that gave them, see `Completion`."""
     seconds: list[float] = field(default_factory=list)
     """Of each successful try."""
     seconds_to_first_token: list[float] = field(default_factory=list)
@@ -74,6 +76,7 @@ class Tally:
     def add_answer(self, completion: Completion, seconds: float) -> None:
         self.answered += 1
         self.add_usage(completion)
+        self.engines[completion.engine or completion.model] += 1
         self.seconds.append(seconds)
         if completion.seconds_to_first_token is not None:
             self.seconds_to_first_token.append(completion.seconds_to_first_token)

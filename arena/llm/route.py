@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from arena.core.errors import BackendError, FailureCause
-from arena.llm.backend import Backend, Completion, Price, Request, Usage, traits_of
+from arena.llm.backend import Backend, BackendTraits, Completion, Request, Usage, traits_of
 from arena.llm.budget import Budget
 from arena.llm.ledger import FallbackGuard, Tally, failure_word
 from arena.llm.limits import DOWN, SharedLimits
@@ -24,10 +24,14 @@ REMEDIES: dict[FailureCause, str] = {
 """Causes for which no call to a backend can ever succeed, and the remedy. All but a wrong key count
 only as long as the backend has never answered: a provider may lose a model for a moment."""
 
-UNKNOWN_PRICE = (
-    "its price is unknown, so --max-cost cannot limit it; give price_in and price_out (US "
-    "dollars per million tokens)"
-)
+
+def unknown_price(spec: str) -> str:
+    """Return the error about a model without a price, and the lines of arena.toml that mend it."""
+    return (
+        f"{spec}: its price is unknown, so --max-cost cannot limit it; add to arena.toml the table "
+        f'[models."{spec}"] with two lines, price_in = … and price_out = … (US dollars per million '
+        "tokens)"
+    )
 
 
 class Route:
@@ -45,7 +49,7 @@ class Route:
         tally: Tally,
         budget: Budget | None,
         notify: Callable[[str], None],
-        price: Price | None = None,
+        traits: BackendTraits | None = None,
         max_fallbacks: int = 0,
     ) -> None:
         self.name = name
@@ -54,12 +58,13 @@ class Route:
         self.tally = tally
         self.breaker = shared.breaker
         self.guard = FallbackGuard(name, tally, max_fallbacks)
-        self.price: Price | None = traits_of(backend).price or price
+        self.traits = traits or traits_of(backend)
         if budget is not None:
-            budget.set_price(name, self.price)
+            budget.set_price(name, self.traits.price)
         self._budget = budget
         self._notify = notify
         self._is_usage_estimated = False
+        self._has_warned = False
         self._shared = shared
 
     async def complete(self, request: Request, *, is_check: bool = False) -> Completion:
@@ -131,7 +136,7 @@ class Route:
             self._budget.settle(reservation, used)
         if completion.cost is None and self._budget.max_cost is not None:
             # This call is answered, and counted so; the next one is refused.
-            self.breaker.stop(f"{self.name}: {UNKNOWN_PRICE}")
+            self.breaker.stop(unknown_price(self.name))
         return completion
 
     async def _counted(self, request: Request, retries: Retries) -> Completion:
@@ -149,21 +154,31 @@ class Route:
                 self.tally.add_usage(used)
             raise
         self.tally.add_answer(completion, time.perf_counter() - start)
+        self._warn_of_another_engine(completion)
         self.breaker.succeeded()
         return completion
+
+    def _warn_of_another_engine(self, completion: Completion) -> None:
+        """Say once if answers of one run come from different engines. Steps of training are."""
+        engines = list(self.tally.engines)
+        if len(engines) > 1 and not self._has_warned and completion.policy_version is None:
+            self._has_warned = True
+            self._notify(
+                f"{self.name}: the engine has changed during the run: first {engines[0]}, now "
+                f"{engines[-1]}; replays and the ledger name the engine of each answer"
+            )
 
     def _used_by(self, error: BackendError) -> Completion | None:
         """Return the tokens and the cost of a failed try, if its provider states them."""
         usage, cost = Usage(error.prompt_tokens, error.completion_tokens), error.cost
-        if cost is None and self.price is not None:
-            cost = self.price.cost_of(usage)
+        if cost is None and self.traits.price is not None:
+            cost = self.traits.price.cost_of(usage)
         return Completion((), self.name, usage, cost) if cost else None
 
     def _accounted(self, request: Request, completion: Completion) -> Completion:
         """Return the completion with estimates of tokens and cost that its provider omits."""
         usage, cost = completion.usage, completion.cost
-        is_remote = traits_of(self.backend).is_remote
-        if is_remote and not (usage.prompt_tokens or usage.completion_tokens):
+        if self.traits.is_remote and not (usage.prompt_tokens or usage.completion_tokens):
             # A cost of 0 was computed from those tokens.
             usage, cost = estimate_usage(request, completion), cost or None
             if not self._is_usage_estimated:
@@ -172,8 +187,8 @@ class Route:
                     f"{self.name}: its answers state no usage; tokens are estimated, one for "
                     f"{CHARACTERS_PER_TOKEN} characters"
                 )
-        if cost is None and self.price is not None:
-            cost = self.price.cost_of(usage)
+        if cost is None and self.traits.price is not None:
+            cost = self.traits.price.cost_of(usage)
         return replace(completion, usage=usage, cost=cost)
 
     async def _before_deadline(self, request: Request) -> Completion:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -15,7 +16,6 @@ from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.spec import Spec, redacted, without_scaffold
 from arena.llm.backend import (
     Backend,
-    BackendFactory,
     BackendTraits,
     Completion,
     Message,
@@ -24,12 +24,12 @@ from arena.llm.backend import (
     Sampling,
     traits_of,
 )
-from arena.llm.budget import Budget, stated_price
+from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import SharedLimits, provider_name
 from arena.llm.response_cache import ResponseCache
-from arena.llm.route import UNKNOWN_PRICE, Route
-from arena.llm.settings import RunLimits, Settings
+from arena.llm.route import Route, unknown_price
+from arena.llm.settings import BackendFactory, RunLimits, Settings
 from arena.plugins.loader import catalog
 
 PROBE_TOKENS = 64
@@ -70,10 +70,12 @@ class LLMService:
         self.settings = settings if settings is not None else Settings.load()
         self.ledger = Ledger()
         known = catalog().names("backend")
-        for name in self.settings.service.tables:
+        tables = {name: f"[service.{name}]" for name in self.settings.service.tables}
+        specs = {Spec.parse(spec).prefix: f'[models."{spec}"]' for spec in self.settings.models}
+        for name, table in {**specs, **tables}.items():
             if name not in known:
                 names = ", ".join(known)
-                raise UsageError(f"settings: [service.{name}] is not a backend; known: {names}")
+                raise UsageError(f"settings: {table} is not a backend; known: {names}")
         self._notify = notify
         is_limited = max_cost is not None or token_limit is not None
         self._budget = Budget(max_cost, token_limit) if is_limited else None
@@ -99,7 +101,7 @@ class LLMService:
             settings,
             max_cost=limits.max_cost,
             token_limit=limits.token_limit,
-            price=stated_price(limits),
+            price=limits.price,
             cache=cache,
             max_fallbacks=limits.max_fallbacks,
             notify=notify,
@@ -115,7 +117,7 @@ class LLMService:
 
     def traits(self, spec: str) -> BackendTraits:
         """Return the properties of a SPEC's model; raises UsageError as `backend` does."""
-        return traits_of(self.backend(spec))
+        return self._route(spec).traits
 
     def models(self, specs: Iterable[str]) -> list[str]:
         """Return the SPECs that name a model, in order and as often as they occur."""
@@ -132,9 +134,13 @@ class LLMService:
         if is_trained:
             self._trained.add(spec)
         budget = None if is_trained else self._budget
-        is_priced = self._price is not None or traits_of(backend).has_known_price
+        traits = traits_of(backend)
+        if stated := self.settings.models.get(spec):
+            traits = stated.applied(traits)
+        traits = replace(traits, price=traits.price or self._price)
+        is_priced = traits.price is not None or traits.has_known_price
         if budget is not None and budget.max_cost is not None and not is_priced:
-            raise UsageError(f"{redacted(spec)}: {UNKNOWN_PRICE}")
+            raise UsageError(f"{unknown_price(redacted(spec))}, or try `arena models update`")
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
@@ -146,13 +152,13 @@ class LLMService:
             Tally() if is_trained else self.ledger.tally(redacted(spec)),
             budget,
             self._notify,
-            self._price,
+            traits,
             0 if is_trained else self._max_fallbacks,
         )
 
     def price(self, spec: str) -> Price | None:
         """Return the price of this SPEC: its provider's or the stated one; None if unknown."""
-        return self._route(spec).price
+        return self._route(spec).traits.price
 
     async def complete(self, spec: str, request: Request) -> Completion:
         """Answer a request.
@@ -194,7 +200,7 @@ class LLMService:
         for. Raises ArenaError with the reason and the remedy. The reply is counted in the ledger.
         """
         route = self._route(spec)
-        traits = traits_of(route.backend)
+        traits = route.traits
         # With a cache the run may need no server at all.
         if self._cache is not None or not traits.is_remote:
             return
@@ -202,12 +208,19 @@ class LLMService:
         sampling = Sampling(max_tokens=room)
         request = Request((Message("user", "Reply with: ok"),), sampling)
         try:
-            await route.complete(request, is_check=True)
+            completion = await route.complete(request, is_check=True)
         except BackendError as error:
             raise StopPlaying(
                 f"{route.name}: the check before the games failed: {error}; --set probe=false "
                 "starts the games without it"
             ) from error
+        thought = completion.usage.reasoning_tokens or completion.choices[0].reasoning
+        if thought and not traits.always_thinks:
+            # Not done here: a limit above that of a server would be an error.
+            self._notify(
+                f"{route.name} thinks before it answers; thinks = true below "
+                f'[models."{route.name}"] in arena.toml gives its replies room for that'
+            )
 
     def count_decision(self, spec: str, failure: str | None) -> None:
         """Count a decision of a player; `failure` is the reason of a fallback move.

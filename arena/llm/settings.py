@@ -10,6 +10,10 @@
     [service.openrouter]            # and for one
     requests_per_minute = 20
 
+    [models."openai:gpt-9"]         # what arena does not know of a model
+    price_in = 1.25                 # US dollars per million tokens
+    price_out = 10
+
     [agent]                         # limits of programs, agent:COMMAND
     decision_seconds = 30
 
@@ -23,17 +27,20 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import (
     AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from pydantic_settings import (
@@ -46,6 +53,7 @@ from pydantic_settings import (
 )
 
 from arena.core.errors import UsageError
+from arena.llm.backend import Backend, BackendTraits, Price
 from arena.llm.config import CONFIG_FILE, Config, setting
 
 DOTENV_FILE = ".env"
@@ -71,6 +79,22 @@ class Limits(BaseModel):
     patience: float = Field(
         60.0, ge=0, description="How long to wait for a backend that is down before giving up."
     )
+
+
+CACHED_SHARE = 0.1
+"""Share of the price of a prompt's token that most providers charge for one from their cache."""
+
+
+def make_price(
+    price_in: float | None, price_out: float | None, price_cached: float | None
+) -> Price | None:
+    """Return a price from US dollars per million tokens. Raises UsageError for half of one."""
+    if (price_in, price_out, price_cached) == (None, None, None):
+        return None
+    if price_in is None or price_out is None:
+        raise UsageError("price_in and price_out belong together: set both")
+    cached = CACHED_SHARE * price_in if price_cached is None else price_cached
+    return Price(price_in / 1e6, price_out / 1e6, cached / 1e6)
 
 
 class ProgramLimits(BaseModel):
@@ -104,6 +128,45 @@ class RunLimits(Config):
     max_fallbacks: int = setting(10, MODELS, flag=False, changeable=True, ge=0)
     """Stop the run after this number of fallback moves of a model in a row, or if most of its first
     decisions (four times as many) are fallback moves. 0: never."""
+
+    @property
+    def price(self) -> Price | None:
+        """Return the price per token for models without one. Raises UsageError for half of one."""
+        return make_price(self.price_in, self.price_out, self.price_cached)
+
+
+class ModelOverride(BaseModel):
+    """Facts about one model that arena.toml states: `[models."SPEC"]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    price_in: float | None = Field(None, ge=0, description="USD per million prompt tokens.")
+    price_out: float | None = Field(None, ge=0, description="The same of replies.")
+    price_cached: float | None = Field(None, ge=0, description="The same of cached prompts.")
+    context: int | None = Field(None, ge=1, description="Longest prompt in tokens.")
+    max_reply: int | None = Field(None, ge=1, description="Longest reply in tokens.")
+    thinks: bool | None = Field(None, description="It thinks before each answer.")
+    tools: bool | None = Field(None, description="It can call functions.")
+    responses: bool | None = Field(None, description="Use OpenAI's Responses API.")
+
+    @model_validator(mode="after")
+    def _has_whole_price(self) -> Self:
+        _ = self.price
+        return self
+
+    @property
+    def price(self) -> Price | None:
+        """Return the price per token. Raises UsageError for half of one."""
+        return make_price(self.price_in, self.price_out, self.price_cached)
+
+    def applied(self, traits: BackendTraits) -> BackendTraits:
+        """Return the traits of a backend with these facts."""
+        return replace(
+            traits,
+            price=self.price or traits.price,
+            always_thinks=traits.always_thinks if self.thinks is None else self.thinks,
+            max_reply_tokens=self.max_reply or traits.max_reply_tokens,
+        )
 
 
 class ServiceSettings(Limits):
@@ -150,14 +213,29 @@ class Settings(BaseSettings):
     art_wrapper_url: str = Field(
         "http://localhost:5001", validation_alias=AliasChoices("ART_WRAPPER_URL", "art_wrapper_url")
     )
+    models: dict[str, ModelOverride] = Field({}, validation_alias="models")
+    """Facts about models by SPEC."""
     service: ServiceSettings = Field(
         ServiceSettings(),  # type: ignore[call-arg]
         validation_alias=AliasChoices("ARENA_SERVICE", "service"),
+    )
+    embedded_precision: Literal["float32", "bf16"] = Field(
+        "float32",
+        validation_alias=AliasChoices("ARENA_EMBEDDED_PRECISION", "embedded_precision"),
+        description="Type of the matrices of embedded models. bf16 is faster; probabilities move.",
     )
     agent: ProgramLimits = Field(
         ProgramLimits(),  # type: ignore[call-arg]
         validation_alias=AliasChoices("ARENA_AGENT", "agent"),
     )
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _only_tables(cls, table: JsonValue) -> JsonValue:
+        if not isinstance(table, dict):
+            return table
+        # The values of other keys are settings of commands.
+        return {name: value for name, value in table.items() if isinstance(value, dict)}
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -207,6 +285,16 @@ class Settings(BaseSettings):
         return None
 
 
+class BackendFactory(Protocol):
+    """Factory of a backend: an entry of the catalog's kind "backend", under the prefix of a SPEC.
+
+    `LLMService` calls it with the part of the SPEC behind the prefix. It raises UsageError, in one
+    line, for a missing key or a model that cannot be, before anything is played.
+    """
+
+    def __call__(self, model: str, settings: Settings) -> Backend: ...
+
+
 class KeylessSettings(Settings):
     """Settings for backends that are only looked at: a key that is missing is made up."""
 
@@ -222,4 +310,4 @@ def _first_error(error: Exception) -> str:
     fault = error.errors(include_input=False)[0]
     tables = {"ARENA_SERVICE": "service", "ARENA_AGENT": "agent"}
     place = ".".join(tables.get(str(part), str(part)) for part in fault["loc"])
-    return f"{place}: {fault['msg']}"
+    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

@@ -20,7 +20,12 @@ from arena.plugins.catalog import require
 if TYPE_CHECKING:
     from arena.llm.backend import Backend
     from arena.llm.settings import Settings
-    from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
+    from backends.embedded.sampler import (
+        GeneratedToken,
+        Sampler,
+        SamplingParams,
+        SamplingPrecision,
+    )
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 DEFAULT_CHECKPOINT = "clue-tiny"
@@ -67,7 +72,7 @@ def embedded(model: str, settings: Settings) -> Backend:
     """
     folder = find_checkpoint(model)
     require("an embedded model", ("torch", "tokenizers", "safetensors"), "embedded")
-    return SharedSamplerBackend(folder)
+    return SharedSamplerBackend(folder, settings.embedded_precision)
 
 
 def models_folder() -> Path:
@@ -181,13 +186,13 @@ class SamplerBackend:
 class SharedSamplerBackend(SamplerBackend):
     """Backend for a checkpoint folder. All backends of one folder share its sampler."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, precision: SamplingPrecision = "float32") -> None:
         self._folder = folder
         # Loading costs seconds and memory, and one sampler batches the requests of all seats.
         if folder not in _shared_samplers:
             from backends.embedded.sampler import Sampler
 
-            _shared_samplers[folder] = Sampler(folder)
+            _shared_samplers[folder] = Sampler(folder, precision=precision)
         _users[folder] += 1
         self._closed = False
         super().__init__(_shared_samplers[folder])

@@ -106,10 +106,14 @@ MAX_LORA_RANK = 4096
 
 
 class Projection(NamedTuple):
-    """A linear layer, x W^T + b; the fields are the arguments of `F.linear`."""
+    """A linear layer, x W^T + b."""
 
     weight: Tensor  # [outputs, inputs]
     bias: Tensor | None  # [outputs]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the result in the type of x; the products have the type of the weights."""
+        return F.linear(x.to(self.weight.dtype), self.weight, self.bias).to(x.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class ModelWeights:
     """Weights of a whole model. They are never changed: a request keeps those it started with."""
 
     embedding: Tensor  # [vocabulary, width]
-    head: Tensor  # [vocabulary, width]; the embedding itself if tied
+    head: Projection  # [vocabulary, width]; the embedding itself if tied
     norm: Tensor  # [width]
     layers: tuple[LayerWeights, ...]
 
@@ -177,12 +181,16 @@ class ConvertedWeights(Mapping[str, Tensor]):
 
 
 def fuse_weights(
-    state: StateDict, architecture: Architecture, device: torch.device
+    state: StateDict,
+    architecture: Architecture,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
 ) -> ModelWeights:
-    """Copy weights to a device in float32 and concatenate them for the forward pass.
+    """Copy weights to a device and concatenate them for the forward pass.
 
-    Names are those of transformers. Raises UsageError for a missing or unknown tensor, and for one
-    whose shape differs from config.json.
+    Matrices get the type `dtype`; norms and the embedding are float32. Names are those of
+    transformers. Raises UsageError for a missing or unknown tensor, and for one whose shape differs
+    from config.json.
     """
     architecture.check_shapes({name: tuple(tensor.shape) for name, tensor in state.items()})
 
@@ -190,16 +198,18 @@ def fuse_weights(
         return state[name].detach().to(device, torch.float32, copy=True).contiguous()
 
     layers = tuple(
-        _fuse_layer(get, f"model.layers.{number}", architecture)
+        _fuse_layer(get, f"model.layers.{number}", architecture, dtype)
         for number in range(architecture.layers)
     )
     embedding = get("model.embed_tokens.weight")
     head = embedding if architecture.tied else get("lm_head.weight")
-    return ModelWeights(embedding, head, get("model.norm.weight"), layers)
+    return ModelWeights(
+        embedding, Projection(head.to(dtype), None), get("model.norm.weight"), layers
+    )
 
 
 def _fuse_layer(
-    get: Callable[[str], Tensor], layer: str, architecture: Architecture
+    get: Callable[[str], Tensor], layer: str, architecture: Architecture, dtype: torch.dtype
 ) -> LayerWeights:
     attention, mlp = f"{layer}.self_attn", f"{layer}.mlp"
     rotated_heads = {"q": architecture.heads, "k": architecture.kv_heads}
@@ -216,7 +226,7 @@ def _fuse_layer(
         return torch.cat([get(f"{mlp}.gate_proj.{kind}"), get(f"{mlp}.up_proj.{kind}")])
 
     def projection(read: Callable[[str], Tensor], has_bias: bool) -> Projection:
-        return Projection(read("weight"), read("bias") if has_bias else None)
+        return Projection(read("weight").to(dtype), read("bias").to(dtype) if has_bias else None)
 
     norms = [
         _interleave_halves(get(f"{attention}.{part}_norm.weight"), 1).expand(heads, -1)

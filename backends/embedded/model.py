@@ -35,7 +35,6 @@ from backends.embedded.architecture import Architecture
 from backends.embedded.layers import (
     LayerWeights,
     ModelWeights,
-    Projection,
     rms_norm,
     rope_angles,
     torch_threads,
@@ -266,9 +265,8 @@ class InferenceModel:
             return x.new_empty(0, self.architecture.vocabulary)
         attended = self._attend(queries, cache, tile.last_attention)
         x = self._output_and_mlp(x.index_select(0, tile.logit_rows), layer, attended)
-        logits = F.linear(
-            rms_norm(x, weights.norm, self.architecture), weights.head
-        )  # [padded, vocabulary]
+        # [padded, vocabulary]
+        logits = weights.head(rms_norm(x, weights.norm, self.architecture))
         return logits[: tile.logit_count]
 
     def _project_qkv(
@@ -276,7 +274,7 @@ class InferenceModel:
     ) -> Tensor:
         """Write the keys and values of the rows; return the queries [rows, heads, head_dim]."""
         architecture, head_dim = self.architecture, self.architecture.head_dim
-        qkv = F.linear(rms_norm(x, layer.attention_norm, self.architecture), *layer.qkv)
+        qkv = layer.qkv(rms_norm(x, layer.attention_norm, self.architecture))
         heads = qkv.view(len(x), -1, head_dim)  # [rows, heads + 2 kv_heads, head_dim]
         qk = heads[:, : architecture.heads + architecture.kv_heads]
         rotated = qk
@@ -296,11 +294,10 @@ class InferenceModel:
     def _output_and_mlp(self, x: Tensor, layer: LayerWeights, attended: Tensor) -> Tensor:
         """Compute the rest of a layer: output projection and SwiGLU MLP, both residual."""
         # x + W_o a;  then x + W_down (silu(W_gate n) * (W_up n)) with n = RMSNorm(x).
-        x = x + F.linear(attended, *layer.attention_out)
-        gate, up = F.linear(rms_norm(x, layer.mlp_norm, self.architecture), *layer.gate_up).chunk(
-            2, dim=-1
-        )
-        return x + F.linear(F.silu(gate).mul_(up), *layer.down)
+        x = x + layer.attention_out(attended)
+        normed = rms_norm(x, layer.mlp_norm, self.architecture)
+        gate, up = layer.gate_up(normed).chunk(2, dim=-1)
+        return x + layer.down(F.silu(gate).mul_(up))
 
     def _attend(self, queries: Tensor, cache: Tensor, plan: AttentionPlan) -> Tensor:
         """Attend from each chunk to its own keys.
@@ -384,13 +381,13 @@ def batch_invariant_tiles(
     generator = torch.Generator().manual_seed(0)
     invariant = set(sizes)
     layer = weights.layers[0]
-    head = Projection(weights.head, None)
-    for matrix, bias in (layer.qkv, layer.attention_out, layer.gate_up, layer.down, head):
-        rows = torch.randn(max(sizes), matrix.shape[1], generator=generator).to(matrix.device)
-        expected = F.linear(rows, matrix, bias)
+    for matrix in (layer.qkv, layer.attention_out, layer.gate_up, layer.down, weights.head):
+        rows = torch.randn(max(sizes), matrix.weight.shape[1], generator=generator)
+        rows = rows.to(matrix.weight.device)
+        expected = matrix(rows)
         for size in sizes:
-            order = torch.randperm(max(sizes), generator=generator)[:size].to(matrix.device)
+            order = torch.randperm(max(sizes), generator=generator)[:size].to(rows.device)
             # Equal in every bit, not approximately.
-            if not torch.equal(F.linear(rows[order], matrix, bias), expected[order]):
+            if not torch.equal(matrix(rows[order]), expected[order]):
                 invariant.discard(size)
     return tuple(sorted(invariant))

@@ -193,7 +193,7 @@ def _attempt_json(
         "call": budget.text(attempt.call),
         "excerpt": excerpt,
         "cause": attempt.cause,
-        "model": budget.text(attempt.model),
+        "model": budget.text(attempt.engine or attempt.model),
         "policy_version": attempt.policy_version,
         "prompt_tokens": attempt.prompt_tokens,
         "completion_tokens": attempt.completion_tokens,

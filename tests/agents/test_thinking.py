@@ -19,7 +19,7 @@ from arena.agents.action_tools import action_tools
 from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
 from arena.agents.system_prompts import system_prompt
 from arena.cli import run
-from arena.cli.play_flags import REPLY_TOKENS, ModelFlags
+from arena.cli.play_flags import REPLY_TOKENS, ModelFlags, default_chat
 from arena.core.errors import UsageError
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
@@ -29,6 +29,7 @@ from arena.llm.backend import Request
 from arena.llm.config import SettingsLayer, validated
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
+from arena.llm.settings import KeylessSettings
 from arena.plugins.loader import catalog, make_game
 from backends.recorded import recorded
 from backends.scripted import ScriptedBackend, ScriptedReply
@@ -259,6 +260,26 @@ def test_hosted_models_get_a_fresh_chat(specs: list[str], mode: str) -> None:
     assert ModelFlags(chat="append").options(specs=specs).chat == "append"
 
 
+@pytest.mark.parametrize(
+    ("specs", "mode", "reason"),
+    [
+        (["openai:gpt-4o-mini"], "fresh", "openai:gpt-4o-mini bills cached prompts at 50%"),
+        (["openai:gpt-6.1-sol"], "append", "cached prompts are billed at 15% of their price"),
+        (["openai:gpt-6.1-sol", "openai:gpt-4o-mini"], "fresh", "gpt-4o-mini bills"),
+        (["gemini:gemini-3.8-flash"], "fresh", "caches prompts from 4,096 tokens on"),
+        (["openai:unheard"], "fresh", "no price of cached prompts is known for openai:unheard"),
+        (["openai:gpt-6.1-sol", "http://127.0.0.1:9/v1"], "append", "local models keep the chat"),
+    ],
+)
+def test_the_form_of_the_chat_follows_from_the_price_of_cached_prompts(
+    specs: list[str], mode: str, reason: str
+) -> None:
+    llm = LLMService(KeylessSettings.load())
+    chosen, why = default_chat(specs, llm)
+    assert chosen == mode and reason in why
+    assert ModelFlags().options(specs=specs, llm=llm).chat == mode
+
+
 @pytest.mark.parametrize("command", ["play", "eval"])
 def test_play_and_eval_take_the_flags(
     server: Misbehaving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -273,7 +294,7 @@ def test_play_and_eval_take_the_flags(
     assert run([command, "cluedo", *player, *flags.split(), *system]) == 0
     body = server.asked[-1].body
     assert body["messages"][0]["content"].startswith("Be bold.\nCluedo, 3 players")
-    assert len(body["messages"]) == 2, "a fresh chat"
+    assert len(body["messages"]) > 2, "a growing chat: its cached prompts are cheap"
     assert (body["reasoning_effort"], body["tool_choice"]) == ("low", "required")
     (replay,) = Path("out").glob("**/*.jsonl")
     models = read_replay(replay).header.models

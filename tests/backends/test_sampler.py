@@ -143,6 +143,23 @@ def test_chunks_that_attend_together_have_the_same_distributions(tmp_path: Path)
     assert np.abs(np.array(apart) - np.array(joined)).max() < 1e-4
 
 
+def test_matrices_in_bfloat16_move_probabilities_by_little(tmp_path: Path) -> None:
+    folder = build_tiny_model(tmp_path / "tiny", width=64, heads=6, kv_heads=2, inner=160, seed=3)
+    params = SamplingParams(seed=1, max_tokens=4, prompt_logprobs=0)
+
+    async def generate(sampler: Sampler) -> list[float]:
+        first, *_ = await sample_all(sampler, tokens(5, 90), params)
+        return [entry.logprob for entry in first.prompt_logprobs]
+
+    exact, rounded = (
+        asyncio.run(with_sampler(folder, generate, precision=precision))
+        for precision in ("float32", "bf16")
+    )
+    distances = np.abs(np.array(exact) - np.array(rounded))
+    # bfloat16 has 8 bits: 0.4 % of numbers of about 1.
+    assert 0 < distances.mean() < 0.05
+
+
 def test_logprobs_are_those_of_the_plain_and_of_the_sampled_distribution(
     folder: Path, sampler: Sampler
 ) -> None:

@@ -80,6 +80,9 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(
     assert shown[-2:] == [dollars(chat["cost"]), dollars(model["chats"]["append"]["cost"])]
     assert max(map(len, text.splitlines())) <= 80
     assert "8 games of bot:detective (" in text and "--chat fresh is cheaper" in text
+    assert f"--chat fresh is the default here: {MODEL} bills cached prompts at 50%." in " ".join(
+        text.split()
+    )
 
 
 @pytest.mark.parametrize("chat", ["append", "fresh"])

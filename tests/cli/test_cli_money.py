@@ -111,7 +111,11 @@ def test_resume_refuses_another_setup_and_an_empty_folder(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("flags", "code", "word"),
     [
-        ("--max-cost 1", 1, "its price is unknown, so --max-cost cannot limit it; give price_in"),
+        (
+            "--max-cost 1",
+            1,
+            "its price is unknown, so --max-cost cannot limit it; add to arena.toml",
+        ),
         ("--max-cost 1 --set price_in=1", 2, "price_in and price_out belong together"),
         (
             "--max-cost 1 --set price_in=1 --set price_out=2",

@@ -14,7 +14,6 @@ from scripted_table import ASK, SPEC, Busy, Table, check_sums, quick, settle, ta
 
 from arena.core.errors import BackendError, BudgetSpent, UsageError
 from arena.llm.backend import Completion, Price, traits_of
-from arena.llm.budget import stated_price
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
@@ -73,8 +72,9 @@ def test_a_model_without_a_price_is_refused_after_one_answer() -> None:
     assert first == "yes"
     check_sums(play.tally)
     assert {str(error) for error in refused} == {
-        "scripted: its price is unknown, so --max-cost cannot limit it; give price_in and "
-        "price_out (US dollars per million tokens); finished games are kept"
+        "scripted: its price is unknown, so --max-cost cannot limit it; add to arena.toml the "
+        'table [models."scripted"] with two lines, price_in = … and price_out = … (US dollars per '
+        "million tokens); finished games are kept"
     }
     assert len(play.backend.requests) == 1
     assert asyncio.run(table(lambda _: "yes", token_limit=1000).ask_many(2)) == ["yes"] * 2
@@ -108,7 +108,7 @@ def test_cached_tokens_of_a_prompt_have_a_price_of_their_own() -> None:
     stated = RunLimits(price_in=10, price_out=100, price_cached=5)
     assert asyncio.run(cost(stated)) == pytest.approx((200 * 10 + 800 * 5 + 10 * 100) / 1e6)
     with pytest.raises(UsageError, match="belong together"):
-        stated_price(RunLimits(price_cached=5))
+        _ = RunLimits(price_cached=5).price
 
 
 def test_without_money_no_paid_call_is_made_and_free_ones_are() -> None:

@@ -15,6 +15,7 @@ from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.limits import ANSWERED
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
+from backends.litellm_client import READ_ONLY_REMARK
 from backends.scripted import ScriptedReply
 
 pytestmark = pytest.mark.timed
@@ -257,6 +258,7 @@ def test_two_models_of_a_server_share_its_slots() -> None:
     assert seconds >= 4 * LATENCY
 
 
+@pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 def test_a_refused_key_stops_all_models_of_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     async def go() -> None:
         async with LLMService(settings()) as llm:

@@ -259,6 +259,18 @@ def test_a_question_that_checks_a_model_leaves_room_for_its_thoughts() -> None:
     assert thinker.requests[0].sampling.max_tokens >= 200
 
 
+def test_a_check_that_meets_thoughts_names_the_setting_that_gives_them_room() -> None:
+    hints: list[str] = []
+    for known in (False, True):
+        backend = Remote([ScriptedReply("ok", reasoning="hm")])
+        backend.traits = BackendTraits(is_remote=True, always_thinks=known)
+        llm = LLMService(quick(), notify=hints.append)
+        llm.add(SPEC, backend)
+        asyncio.run(llm.probe(SPEC))
+    (hint,) = hints
+    assert hint.startswith("scripted thinks") and '[models."scripted"]' in hint
+
+
 def test_who_needs_no_provider_is_not_checked(tmp_path: Path) -> None:
     """A model in this process, and a run whose answers may all be in its cache."""
     here, cached = ScriptedBackend([]), Remote([])

@@ -13,6 +13,7 @@ from arena.agents.notebook import (
     UNKNOWN,
     ModelNotebook,
     place_labels,
+    split_entry,
 )
 from arena.core.analysis import Placement
 from arena.core.game import Game
@@ -37,10 +38,10 @@ class ExactNotebook(ModelNotebook):
 
     def forget(self) -> None:
         super().forget()
-        self._listed = 0
-        """Number of alternatives that entries of this chat have named."""
-        self._open = frozenset[int]()
-        """Numbers of those that the latest entry left open."""
+        self._lines: dict[int, str] = {}
+        """Those that the latest entry should have named, by number."""
+        self._settled: set[int] = set()
+        """Numbers of those that an entry has named as one thing."""
 
     def entry(self, observation: Observation) -> str:
         """Return the right entry now, with its marks.
@@ -62,15 +63,19 @@ class ExactNotebook(ModelNotebook):
 
     def _alternatives(self, now: Placement) -> Iterator[str]:
         """Yield of which things a place holds one: what is new, and what was open before."""
-        lines = dict[str, None]()
-        still_open = set[int]()
-        for number, (place, things) in enumerate(now.one_of):
-            if number >= self._listed or number in self._open:
-                lines[f"{place}{HAS}{OR.join(things)}"] = None
-                if len(things) > 1:
-                    still_open.add(number)
-        self._listed, self._open = len(now.one_of), frozenset(still_open)
-        return iter(lines)
+        self._lines = {
+            number: f"{place}{HAS}{OR.join(things)}"
+            for number, (place, things) in enumerate(now.one_of)
+            if number not in self._settled
+        }
+        return iter(dict.fromkeys(self._lines.values()))
+
+    def read(self, reply: str) -> None:
+        super().read(reply)
+        written = split_entry(reply)[0].splitlines()
+        self._settled |= {
+            n for n, line in self._lines.items() if OR not in line and line in written
+        }
 
     def _rows(self, now: Placement) -> Iterator[str]:
         """Yield where each thing may be that is not in the own hand, which is in the chat."""

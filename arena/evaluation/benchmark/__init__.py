@@ -308,7 +308,8 @@ class CardUsage(FrozenModel):
     fallback_games: int = Field(ge=0)
     """Games in which a move of any player was a fallback."""
     answered: tuple[Line, ...] = ()
-    """Names of the models in the replies."""
+    """Engines that gave the replies: the names of models, with provider and fingerprint where the
+    replies have them."""
 
     @property
     def tokens(self) -> int:

@@ -126,12 +126,14 @@ def _card_faults(submission: Submission) -> Iterator[str]:
 
 
 def contradicts(spec: str, answered: str) -> bool:
-    """Return whether a model's name in its replies cannot be that of the model in the SPEC.
+    """Return whether the engine of replies cannot be that of the model in the SPEC.
 
     A provider may add words to a name (a date, a size), but not replace one. The owner of an
     address or of a deployment on Azure gives any name to any model.
     """
     parsed = Spec.parse(spec)
+    # Behind the name follow the provider and the fingerprint.
+    answered = answered.partition(" [")[0]
     if parsed.rest.startswith("//") or parsed.prefix.startswith("azure") or spec == answered:
         return False
     asked, named = (

@@ -1,0 +1,317 @@
+"""A loopback server of providers that sign their thoughts and refuse a turn without the signature.
+
+    with SignedThoughts() as server:
+        ...  # play Goofspiel at server.url (Anthropic, Gemini) or server.openai_url (the others)
+        assert not server.refused and server.checked
+
+It speaks Anthropic's messages, Gemini's generateContent, OpenAI's responses, and chat completions
+as DeepSeek (`reasoning_content`) and OpenRouter (`reasoning_details`) extend them. Each answer has
+a thought with a signature. A later request that holds an answer of the server has to give back what
+was signed, unchanged and at its place; if not, the answer is the provider's error 400.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Self
+
+
+class Refused(Exception):
+    """The error of a provider for a turn that lacks what it has signed."""
+
+
+class SignedThoughts:
+    """The server, as a context manager. `says` is written before each call of a function."""
+
+    def __init__(self, says: str = "") -> None:
+        self.says = says
+        self.fingerprint = "fp_1"
+        self.asked: list[tuple[str, Any]] = []
+        """Path and JSON of each request."""
+        self.refused: list[str] = []
+        self.checked = 0
+        """Signed turns that came back as they were."""
+        self._number = 0
+        self._lock = threading.Lock()
+        owner = self
+
+        class Answer(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                status, answer = owner.answer(self.path, body)
+                content = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.url}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+    def answer(self, path: str, body: Any) -> tuple[int, Any]:
+        with self._lock:
+            self.asked.append((path, body))
+            self._number += 1
+            formats = {
+                "/v1/messages": self._anthropic,
+                ":generateContent": self._gemini,
+                "/responses": self._responses,
+                "/chat/completions": self._chat,
+            }
+            (speak,) = (speak for end, speak in formats.items() if path.endswith(end))
+            try:
+                return 200, speak(body)
+            except Refused as error:
+                self.refused.append(str(error))
+                return 400, {"error": {"message": str(error), "type": "invalid_request_error"}}
+
+    def _expect(self, condition: bool, error: str) -> None:
+        if not condition:
+            raise Refused(error)
+        self.checked += 1
+
+    def _action(self, last: Any) -> str:
+        """The first legal bid."""
+        bids: list[str] = re.findall(r"Your actions: bid (\w+)", json.dumps(last))
+        return bids[-1] if bids else ""
+
+    def _text(self, body: Any, bid: str) -> str:
+        """What is written: all of the answer, or what precedes the call."""
+        if not bid:
+            return "ok"
+        return self.says if body.get("tools") else f"Action: bid {bid}"
+
+    def _anthropic(self, body: Any) -> Any:
+        for turn, following in pairwise(body["messages"]):
+            if turn["role"] != "assistant":
+                continue
+            first, uses = (
+                turn["content"][0],
+                [b for b in turn["content"] if b["type"] == "tool_use"],
+            )
+            if uses:
+                self._expect(
+                    first["type"] == "thinking",
+                    "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but "
+                    "found `tool_use`. When `thinking` is enabled, a final `assistant` message "
+                    "must start with a thinking block",
+                )
+                results = [b["tool_use_id"] for b in following["content"] if "tool_use_id" in b]
+                self._expect(
+                    [use["id"] for use in uses] == results,
+                    "messages.2: `tool_use` ids were found without `tool_result` blocks",
+                )
+            if first["type"] == "thinking":
+                self._expect(
+                    first["signature"] == f"signed {first['thinking']}",
+                    "messages.1.content.0: Invalid `signature` in `thinking` block",
+                )
+        bid = self._action(body["messages"][-1])
+        thought = f"secret thought {self._number}"
+        content: list[Any] = []
+        if "thinking" in body:
+            content.append(
+                {"type": "thinking", "thinking": thought, "signature": f"signed {thought}"}
+            )
+        if text := self._text(body, bid):
+            content.append({"type": "text", "text": text})
+        if body.get("tools") and bid:
+            arguments = {"thoughts": "", "card": bid}
+            use = {"type": "tool_use", "id": f"toolu_{self._number}", "name": "Bid"}
+            content.append({**use, "input": arguments})
+        return {
+            "id": f"msg_{self._number}",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": content,
+            "stop_reason": "tool_use" if body.get("tools") and bid else "end_turn",
+            "usage": {"input_tokens": 100, "output_tokens": 20},
+        }
+
+    def _gemini(self, body: Any) -> Any:
+        for turn, following in pairwise(body["contents"]):
+            calls = [part for part in turn["parts"] if part_named(part, "function_call")]
+            if calls:
+                for part in calls:
+                    name = part_named(part, "function_call")["args"]["card"]
+                    signature = part_named(part, "thought_signature") or ""
+                    self._expect(
+                        signature.startswith("signed ") and signature.endswith(f" bid {name}"),
+                        "Function call is missing a thought_signature in functionCall parts. This "
+                        "is required for tools to work correctly",
+                    )
+                answers = [p for p in following["parts"] if part_named(p, "function_response")]
+                self._expect(
+                    len(answers) == len(calls),
+                    "Please ensure that the number of function response parts is equal to the "
+                    "number of function call parts of the function call turn.",
+                )
+        bid = self._action(body["contents"][-1])
+        signature = f"signed {self._number} bid {bid}"
+        parts: list[Any] = [{"text": f"secret thought {self._number}", "thought": True}]
+        if text := self._text(body, bid):
+            parts.append(
+                {"text": text} | ({} if body.get("tools") else {"thoughtSignature": signature})
+            )
+        if body.get("tools") and bid:
+            call = {"name": "Bid", "args": {"thoughts": "", "card": bid}}
+            parts.append({"functionCall": call, "thoughtSignature": signature})
+        usage = {"promptTokenCount": 100, "candidatesTokenCount": 5, "thoughtsTokenCount": 15}
+        return {
+            "candidates": [
+                {"content": {"role": "model", "parts": parts}, "index": 0, "finishReason": "STOP"}
+            ],
+            "usageMetadata": {**usage, "totalTokenCount": 120},
+            "modelVersion": "gemini-test",
+        }
+
+    def _responses(self, body: Any) -> Any:
+        if body.get("store") is not False:
+            raise Refused("the organization enforces zero data retention: set `store` to false")
+        signed = ""
+        for item in body["input"]:
+            if item.get("type") == "reasoning":
+                signed = item.get("encrypted_content") or ""
+            elif item.get("type") == "function_call":
+                self._expect(
+                    signed.rpartition("_")[2] == item["call_id"].rpartition("_")[2],
+                    f"Item '{item['call_id']}' of type 'function_call' was provided without its "
+                    "required 'reasoning' item",
+                )
+                signed = ""
+        calls = [i["call_id"] for i in body["input"] if i.get("type") == "function_call"]
+        outputs = [i["call_id"] for i in body["input"] if i.get("type") == "function_call_output"]
+        self._expect(calls == outputs, "No tool output found for function call")
+        bid = self._action(body["input"][-1])
+        number, output = self._number, list[Any]()
+        reasoning: dict[str, Any] = {"type": "reasoning", "id": f"rs_{number}"}
+        reasoning["summary"] = [{"type": "summary_text", "text": f"secret thought {number}"}]
+        if "reasoning.encrypted_content" in (body.get("include") or ()):
+            reasoning["encrypted_content"] = f"encrypted for call_{number}"
+        output.append(reasoning)
+        if text := self._text(body, bid):
+            written = {"type": "output_text", "text": text, "annotations": []}
+            output.append(
+                {
+                    "type": "message",
+                    "id": f"msg_{number}",
+                    "role": "assistant",
+                    "status": "completed",
+                    "content": [written],
+                }
+            )
+        if body.get("tools") and bid:
+            call = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
+            arguments = json.dumps({"thoughts": "", "card": bid})
+            output.append({**call, "name": "Bid", "arguments": arguments, "status": "completed"})
+        return {
+            "id": f"resp_{number}",
+            "object": "response",
+            "created_at": 1,
+            "status": "completed",
+            "model": f"{body['model']}-2026-10-01",
+            "output": output,
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": {
+                "input_tokens": 100,
+                "input_tokens_details": {"cached_tokens": 40},
+                "output_tokens": 20,
+                "output_tokens_details": {"reasoning_tokens": 15},
+                "total_tokens": 120,
+            },
+        }
+
+    def _chat(self, body: Any) -> Any:
+        for index, (turn, following) in enumerate(pairwise(body["messages"])):
+            if turn["role"] == "assistant" and turn.get("tool_calls"):
+                (call,) = turn["tool_calls"]
+                thought = f"secret thought {call['id'].removeprefix('call_')}"
+                details = [{"type": "reasoning.text", "text": thought, "signature": f"s {thought}"}]
+                given = turn.get(
+                    "reasoning_details" if "reasoning" in body else "reasoning_content"
+                )
+                self._expect(
+                    given == (details if "reasoning" in body else thought),
+                    "Missing `reasoning_content` field in the assistant message at message index "
+                    f"{index}",
+                )
+                self._expect(
+                    following.get("tool_call_id") == call["id"], "a tool call has no reply"
+                )
+        bid = self._action(body["messages"][-1])
+        thought = f"secret thought {self._number}"
+        message: dict[str, Any] = {"role": "assistant", "content": self._text(body, bid) or None}
+        details = [{"type": "reasoning.text", "text": thought, "signature": f"s {thought}"}]
+        if "reasoning" in body:  # OpenRouter
+            message |= {"reasoning": thought, "reasoning_details": details}
+        else:
+            message["reasoning_content"] = thought
+        if body.get("tools") and bid:
+            function = {"name": "Bid", "arguments": json.dumps({"thoughts": "", "card": bid})}
+            call = {"id": f"call_{self._number}", "type": "function", "function": function}
+            message["tool_calls"] = [call]
+        return {
+            "id": f"gen-{self._number}",
+            "object": "chat.completion",
+            "created": 1,
+            "model": body["model"],
+            "provider": "Maker",
+            "system_fingerprint": self.fingerprint,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message,
+                    "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+                }
+            ],
+            "usage": {
+                "prompt_tokens": 100,
+                "completion_tokens": 20,
+                "total_tokens": 120,
+                "cost": 0.001,
+                "prompt_tokens_details": {"cached_tokens": 40},
+                "completion_tokens_details": {"reasoning_tokens": 15},
+            },
+        }
+
+
+def part_named(part: Any, name: str) -> Any:
+    """A field of one of Gemini's parts, whose names come in two spellings."""
+    camel = re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+    return part.get(name) or part.get(camel)

@@ -1,10 +1,11 @@
 """Notebook of a model: what it has deduced, in its own words, before its actions.
 
-An entry is at the beginning of a reply and holds the whole table of a Cluedo player: of which
-things a player has shown one, where each thing may be, and what the place that holds one thing of
-each kind holds with certainty:
+An entry is at the beginning of a reply and holds the whole table of a Cluedo player: which things
+players newly turned out to lack, of which they have shown one, where each thing may be, and what
+the place that holds one thing of each kind holds with certainty:
 
     <notes>
+    Player 1, Player 3 lacks Mrs White, Rope, Study
     Player 2 has Rope or Study
     Player 1 has Hall
     Mrs White 2E
@@ -29,7 +30,7 @@ from arena.core.analysis import Placement
 NOTES, NOTES_END = "<notes>\n", "</notes>\n"
 """Marks around an entry."""
 UNKNOWN = "?"
-HAS, OR = " has ", " or "
+LACKS, HAS, OR = " lacks ", " has ", " or "
 MOST_PLACES = 7
 """In a game with more, the labels of a row have no common token."""
 

@@ -52,6 +52,8 @@ class Placement:
     one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Places that were found to hold at least one of some things, in order, with those of them that
     they may still hold, or the one that they certainly hold."""
+    none_of: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    """Places that were found to hold none of some things, in order."""
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import re
@@ -91,7 +92,11 @@ def test_an_entry_has_the_exact_places_of_all_cards_that_are_not_in_the_own_hand
         if CLUEDO.text.belief_question(observation) is None:
             assert entry == "", "nothing is written before a card is shown"
             continue
-        rows = dict(line.rsplit(" ", 1) for line in lines_of(entry) if "has" not in line)
+        rows = dict(
+            line.rsplit(" ", 1)
+            for line in lines_of(entry)
+            if " has " not in line and " lacks " not in line
+        )
         for thing, row in zip(now.things, now.probabilities, strict=True):
             possible = "".join(c for c, p in zip("012E", row, strict=True) if p > 0)
             assert rows.get(thing) == (None if possible == "0" else possible)
@@ -103,6 +108,23 @@ def test_an_entry_has_the_exact_places_of_all_cards_that_are_not_in_the_own_hand
         notebook.read(entry)
         assert all(len(places) for places in notebook.possible.values())
     assert certain > 3
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4, 6])
+def test_who_could_not_show_a_card_is_noted_once(seed: int) -> None:
+    notebook, events, noted = ExactNotebook(CLUEDO, 0), list[str](), list[str]()
+    for observation in observations(seed):
+        events = observation.text("events").splitlines()
+        noted += [line for line in lines_of(notebook.entry(observation)) if " lacks " in line]
+    expected = []
+    for suggestion, line in itertools.pairwise(events):
+        seats, mark, _ = line.partition(" cannot refute.")
+        others = [seat for seat in seats.split(", ") if mark and seat != "Player 0"]
+        if others:
+            cards = suggestion.partition(" suggests ")[2].removesuffix(".")
+            expected.append(f"{', '.join(others)} lacks {cards}")
+    # The last events may be newer than the last entry.
+    assert noted and noted == expected[: len(noted)]
 
 
 def test_each_card_that_a_rival_has_shown_is_listed_until_it_is_known() -> None:

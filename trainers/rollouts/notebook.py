@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from arena.agents.notebook import (
     HAS,
+    LACKS,
     NOTES,
     NOTES_END,
     OR,
@@ -24,8 +25,8 @@ from trainers.pretrain.beliefs import placed_knowledge
 class ExactNotebook(ModelNotebook):
     """Notebook of one seat beside what the seat could know.
 
-    An entry is the whole table, in the order of the deck, so that it does not depend on what was
-    written before: a false line is corrected by the next entry.
+    An entry has the whole table, in the order of the deck, whatever was written before: the next
+    entry corrects a false row.
     """
 
     def __init__(self, game: Game, player: int) -> None:
@@ -38,8 +39,10 @@ class ExactNotebook(ModelNotebook):
 
     def forget(self) -> None:
         super().forget()
+        self._listed = 0
+        """Number of lines about what is lacking that entries of this chat should have had."""
         self._lines: dict[int, str] = {}
-        """Those that the latest entry should have named, by number."""
+        """Alternatives that the latest entry should have named, by number."""
         self._settled: set[int] = set()
         """Numbers of those that an entry has named as one thing."""
 
@@ -56,10 +59,17 @@ class ExactNotebook(ModelNotebook):
         if asks and text.belief_question(observation) is None:
             return ""
         now = self._knowledge.placement()
-        lines = [*self._alternatives(now), *self._rows(now)]
+        lines = [*self._lacking(now), *self._alternatives(now), *self._rows(now)]
         if now.single:
             lines.append(f"{now.single}: {'; '.join(_contents(now))}")
         return _marked(lines)
+
+    def _lacking(self, now: Placement) -> Iterator[str]:
+        """Yield what other places newly turned out to lack."""
+        for places, things in now.none_of[self._listed :]:
+            if others := [place for place in places if place != self._own]:
+                yield f"{', '.join(others)}{LACKS}{', '.join(things)}"
+        self._listed = len(now.none_of)
 
     def _alternatives(self, now: Placement) -> Iterator[str]:
         """Yield of which things a place holds one: what is new, and what was open before."""

@@ -96,6 +96,8 @@ class CluedoKnowledge:
         self._suggestion: Triple | None = None
         self._refutations: list[tuple[int, int]] = []
         """Other seats that have shown a card, with the cards that were named."""
+        self._unable: list[tuple[tuple[int, ...], int]] = []
+        """Seats that had no card to show, with the cards that were named."""
         self._count: DealCount | None = None
         self._marginals: NDArray[np.float64] | None = None
         self._envelope_cards: frozenset[str] | None = None
@@ -128,6 +130,7 @@ class CluedoKnowledge:
                 holders[player].may = self._set(cards)
             case Unable(players):
                 named = self._named
+                self._unable.append((players, named))
                 for player in players:
                     self._may_not(player, named)
             # The own refutation adds nothing: the own hand is known.
@@ -173,6 +176,10 @@ class CluedoKnowledge:
     def _set(self, cards: tuple[str, ...]) -> int:
         """Return the bits of these cards."""
         return sum(self._bit[card] for card in cards)
+
+    def _cards(self, numbers: int) -> tuple[str, ...]:
+        """Return the names of the cards in a set."""
+        return tuple(self.game.deck.cards[number] for number in card_numbers(numbers))
 
     @property
     def _named(self) -> int:
@@ -275,17 +282,20 @@ class CluedoKnowledge:
             probabilities=tuple(map(tuple, self.marginals().tolist())),
             single="Envelope",
             one_of=tuple(self._shown()),
+            none_of=tuple(
+                (tuple(self.game.seat_names[seat] for seat in seats), self._cards(named))
+                for seats, named in self._unable
+            ),
         )
 
     def _shown(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the seats that have shown a card, with the cards that it may have been."""
-        cards, possible = self.game.deck.cards, self.possible()
+        possible, index = self.possible(), self.game.deck.index
         for seat, named in self._refutations:
-            numbers = [number for number in card_numbers(named) if possible[number, seat]]
-            certain = [number for number in numbers if possible[number].sum() == 1]
+            cards = [card for card in self._cards(named) if possible[index[card], seat]]
+            certain = [card for card in cards if possible[index[card]].sum() == 1]
             # One that the seat certainly holds says all that there is to say.
-            shown = certain[:1] or numbers
-            yield self.game.seat_names[seat], tuple(cards[number] for number in shown)
+            yield self.game.seat_names[seat], tuple(certain[:1] or cards)
 
     def possible(self) -> NDArray[np.bool_]:
         """Return whether each holder can have each card, shape as `marginals`.

@@ -13,10 +13,12 @@ from arena.core.text import size_text
 from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
+from trainers.config.config import NOTEBOOK
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.footprint import Footprint
 from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
+from trainers.pretrain.recipe import make_recipe
 from trainers.rewards import TermSummary
 from trainers.runs.records import as_json
 from trainers.runs.run_files import free_name
@@ -137,10 +139,15 @@ class Workload:
     read_tokens: int
     """In training. Each text counts once, since a growing chat is read incrementally."""
     sampled_tokens: int
+    imitated_games: int = 0
+    """Games of bots that a new model with a notebook learns from first."""
 
     def __str__(self) -> str:
+        first = ""
+        if self.imitated_games:
+            first = f"a new model learns from {self.imitated_games:,} games of bots; then "
         return (
-            f"{self.steps} steps, {self.games:,} training games and at most "
+            f"{first}{self.steps} steps, {self.games:,} training games and at most "
             f"{self.evaluation_games:,} evaluation games; if games are as long as those of bots, "
             f"about {_rounded(self.decisions)} decisions, {_rounded(self.read_tokens)} tokens read "
             f"and {_rounded(self.sampled_tokens)} sampled in training"
@@ -166,7 +173,11 @@ def estimate(config: TrainConfig) -> Workload:
         round(games * learners * sum(figures) / len(samples))
         for figures in zip(*samples, strict=True)
     )
-    return Workload(steps, games, evaluation_games, decisions, read, sampled)
+    imitated = 0
+    if config.base_model == NOTEBOOK:
+        recipe = make_recipe(config.game, options=config.options, notebook=True)
+        imitated = sum(part.games for part in recipe.parts)
+    return Workload(steps, games, evaluation_games, decisions, read, sampled, imitated)
 
 
 async def _play_sample(config: TrainConfig, seed: int) -> tuple[int, int, int]:

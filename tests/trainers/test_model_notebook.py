@@ -287,8 +287,14 @@ def test_a_run_makes_its_notebook_model_and_continues_it(
 def test_the_preset_is_a_new_model_at_the_level_events() -> None:
     values = read_preset("deduce", "cluedo").values
     assert (values["base_model"], values["text_level"]) == ("notebook", "events")
-    recipe = make_recipe("cluedo", options=dict(values["options"]), notebook=True)  # type: ignore[arg-type]
-    assert len(recipe.stages) > 2 and recipe.notebook
+    options = values["options"]
+    assert isinstance(options, dict)
+    # A run names all options of the game.
+    every = make_game("cluedo", **options).options.model_dump(mode="json")
+    for named in (options, every):
+        recipe = make_recipe("cluedo", options=named, notebook=True)
+        assert len(recipe.stages) > 2 and recipe.notebook
+    assert not make_recipe("cluedo", options=every | {"rooms": 8}, notebook=True).stages
 
 
 FALSE_LINES = "Rope 1\nMrs White E\nDagger 12E\nSpanner E2"

@@ -161,8 +161,10 @@ def make_recipe(
         levels = default.levels if level is None else {level: 1.0}
         if game == default.game:
             bot = bot or "detective"
-            # Each stage draws its own number of players.
-            if options.keys() <= {"players"} and games is epochs is None:
+            # `arena train` names all options. Each stage draws its own number of players.
+            usual = make_game(game).options.model_dump(mode="json")
+            changed = {name for name, value in options.items() if value != usual[name]}
+            if changed <= {"players"} and games is epochs is None:
                 stages = NOTEBOOK_STAGES if notebook else CLUEDO_STAGES
                 default = replace(default, stages=stages, epochs=1 if notebook else default.epochs)
     return replace(

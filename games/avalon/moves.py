@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event
+from arena.core.event import PrivateEvent
 from games.hidden_roles.game import HiddenRolesOptions
 
 GOOD, EVIL = 0, 1
@@ -154,19 +155,14 @@ SUCCESS, FAIL = PlayCard(False), PlayCard(True)
 
 
 @dataclass(frozen=True, slots=True)
-class SecretSeen(Event):
+class SecretSeen(PrivateEvent):
     """Private: the seats that a role sees after the deal.
 
     `evil`: these seats are evil (all that this role sees). `merlin`: one of these seats is Merlin.
     """
 
-    player: int
     seats: tuple[int, ...]
     kind: Literal["evil", "merlin"]
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +187,10 @@ class TeamVoted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class MissionCardPlayed(Event):
+class MissionCardPlayed(PrivateEvent):
     """Private: the own mission card, after the last member has played."""
 
-    player: int
     fails: bool
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +213,11 @@ class LadyPassed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LoyaltySeen(Event):
+class LoyaltySeen(PrivateEvent):
     """Private: the side of the player that the holder of the Lady of the Lake examined."""
 
-    player: int
     seat: int
     is_evil: bool
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event, GameOptions
+from arena.core.event import PrivateEvent
 
 COLOURS = ("red", "yellow", "green", "white", "blue")
 """In the order of the Hanabi Learning Environment; a game of n colours uses the first n."""
@@ -291,18 +292,13 @@ class CardDrawn(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class UnseenCardDrawn(Event):
+class UnseenCardDrawn(PrivateEvent):
     """Private: for the player who has drawn a card and does not see it."""
 
     is_partial: ClassVar[bool] = True
 
-    player: int
     deck: int
     """Cards left in the deck."""
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from arena import (
     Spoken,
     State,
 )
+from arena.core.event import PrivateEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,10 @@ SPEAK = SpeechOffer(Say)
 
 
 @dataclass(frozen=True, slots=True)
-class RoleDealt(Event):
+class RoleDealt(PrivateEvent):
     """Private: the role of one player."""
 
-    player: int
     role: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from arena import (
     State,
     Step,
 )
+from arena.core.event import PrivateEvent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,15 +75,10 @@ FOLDS = ((BET, PASS), (PASS, BET, PASS))
 
 
 @dataclass(frozen=True, slots=True)
-class CardDealt(Event):
+class CardDealt(PrivateEvent):
     """Private: the card of one player."""
 
-    player: int
     card: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event, GameOptions
+from arena.core.event import PrivateEvent
 
 RANKS = ("Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Jack", "Queen", "King")
 """From the lowest to the highest; a game of n ranks uses the last n."""
@@ -220,15 +221,10 @@ LETTERS = {action: letter for letter, action in MOVES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class HoleCardDealt(Event):
+class HoleCardDealt(PrivateEvent):
     """Private: the card of one player."""
 
-    player: int
     card: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event, GameOptions
+from arena.core.event import PrivateEvent
 
 Hand = tuple[int, ...]
 """The dice of one player, in ascending order; faces are numbered from 1."""
@@ -126,15 +127,10 @@ class RoundStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class DiceRolled(Event):
+class DiceRolled(PrivateEvent):
     """Private: the dice of one player."""
 
-    player: int
     dice: Hand
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

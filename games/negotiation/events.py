@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from arena import Action, Event, GameOptions
+from arena.core.event import PrivateEvent
 from games.negotiation.deals import TOTAL_VALUE, Triple, Values
 
 
@@ -99,15 +100,10 @@ class ItemsDealt(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ValuesDealt(Event):
+class ValuesDealt(PrivateEvent):
     """Private: what one item of each type is worth to a player."""
 
-    player: int
     values: Triple
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event
+from arena.core.event import PrivateEvent
 from games.hidden_roles.game import HiddenRolesOptions
 
 VILLAGE, WOLVES = 0, 1
@@ -154,15 +155,10 @@ HEAL = HealVictim()
 
 
 @dataclass(frozen=True, slots=True)
-class PackSeen(Event):
+class PackSeen(PrivateEvent):
     """Private: the other werewolves, after the deal."""
 
-    player: int
     seats: tuple[int, ...]
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,40 +183,25 @@ class PackChose(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SeerSaw(Event):
+class SeerSaw(PrivateEvent):
     """Private: the result of an inspection."""
 
-    player: int
     seat: int
     is_wolf: bool
 
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
-
 
 @dataclass(frozen=True, slots=True)
-class DoctorProtected(Event):
+class DoctorProtected(PrivateEvent):
     """Private: the choice of the doctor, after the night."""
 
-    player: int
     seat: int
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
-class WitchSaw(Event):
+class WitchSaw(PrivateEvent):
     """Private: the player whom the wolves attack, before the witch uses a potion."""
 
-    player: int
     victim: int
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from arena import Action, Event
 from arena.core.event import PrivateEvent
-from games.hidden_roles.game import HiddenRolesOptions
+from games.hidden_roles.game import HiddenRolesOptions, SeatAction
 
 GOOD, EVIL = 0, 1
 """Numbers of the teams."""
@@ -17,7 +17,6 @@ GOOD, EVIL = 0, 1
 SERVANT, MINION = "Loyal Servant", "Minion"
 MERLIN, PERCIVAL = "Merlin", "Percival"
 ASSASSIN, MORGANA, MORDRED, OBERON = "Assassin", "Morgana", "Mordred", "Oberon"
-GOOD_ROLES = (MERLIN, PERCIVAL, SERVANT)
 EVIL_ROLES = (ASSASSIN, MORGANA, MORDRED, OBERON, MINION)
 
 NUM_EVIL = {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}
@@ -131,23 +130,17 @@ class PlayCard(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Assassinate(Action):
+class Assassinate(SeatAction):
     """Name the seat of Merlin, as the Assassin after three missions that succeeded."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"assassinate Player {self.seat}"
+    verb = "assassinate"
 
 
 @dataclass(frozen=True, slots=True)
-class Examine(Action):
+class Examine(SeatAction):
     """Learn the side of a player, as the holder of the Lady of the Lake."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"examine Player {self.seat}"
+    verb = "examine"
 
 
 APPROVE, REJECT = VoteOnTeam(True), VoteOnTeam(False)

@@ -44,6 +44,17 @@ class DealRoles(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class SeatAction(Action):
+    """Base of actions that name one player, written `VERB Player SEAT`."""
+
+    seat: int
+    verb: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.verb} Player {self.seat}"
+
+
+@dataclass(frozen=True, slots=True)
 class PassPhase(Action):
     """Do nothing in a phase: make no statement, for example."""
 

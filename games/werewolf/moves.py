@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from arena import Action, Event
 from arena.core.event import PrivateEvent
-from games.hidden_roles.game import HiddenRolesOptions
+from games.hidden_roles.game import HiddenRolesOptions, SeatAction
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
@@ -84,63 +84,45 @@ NO_SEAT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NightKill(Action):
+class NightKill(SeatAction):
     """A wolf's vote at night for the victim."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"kill Player {self.seat}"
+    verb = "kill"
 
 
 @dataclass(frozen=True, slots=True)
-class Inspect(Action):
+class Inspect(SeatAction):
     """The seer's question at night: is this player a werewolf?"""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"inspect Player {self.seat}"
+    verb = "inspect"
 
 
 @dataclass(frozen=True, slots=True)
-class Protect(Action):
+class Protect(SeatAction):
     """The doctor's choice at night: this player survives an attack."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"protect Player {self.seat}"
+    verb = "protect"
 
 
 @dataclass(frozen=True, slots=True)
-class DayVote(Action):
+class DayVote(SeatAction):
     """A vote by day for the elimination of a player, sealed until all have voted."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"vote Player {self.seat}"
+    verb = "vote"
 
 
 @dataclass(frozen=True, slots=True)
-class ShootPlayer(Action):
+class ShootPlayer(SeatAction):
     """The dying hunter's shot."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"shoot Player {self.seat}"
+    verb = "shoot"
 
 
 @dataclass(frozen=True, slots=True)
-class Poison(Action):
+class Poison(SeatAction):
     """The witch's poison: this player dies in the night."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"poison Player {self.seat}"
+    verb = "poison"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import Fact
+from arena.core.assessor import SeatAssessor
 from games.hidden_roles.game import (
     DealRoles,
     HiddenRolesGame,
@@ -46,14 +47,8 @@ class JudgedChoice:
     measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
 
 
-class RoleAssessor:
-    """Assessor of one game, ply by ply from the deal on.
-
-    Args:
-        analysis: The analysis of the game that is played; it judges the choices.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make; None means all.
-    """
+class RoleAssessor(SeatAssessor):
+    """Assessor of one game; the analysis of the game judges the choices."""
 
     def __init__(
         self,
@@ -61,13 +56,12 @@ class RoleAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
+        super().__init__(analysis.game, players, kinds)
         state = analysis.game.initial_state()
         assert isinstance(state, HiddenRolesState)
-        self._state, self._judge, self._kinds = state, analysis.judge, kinds
-        seats = range(analysis.game.num_players) if players is None else sorted(players)
-        self._knowledge = {seat: analysis.knowledge(seat) for seat in seats}
+        self._state, self._judge = state, analysis.judge
+        self._knowledge = {seat: analysis.knowledge(seat) for seat in self._assessed}
         self._dealt: dict[int, float] = {}
-        self._latest_ply = 0
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Add the next ply; return its assessment, if there is one."""
@@ -102,17 +96,9 @@ class RoleAssessor:
         if not self._wants("knowledge") or not self._dealt:
             return []
         return [
-            Assessment(
-                self._latest_ply,
-                seat,
-                "knowledge",
-                {"entropy_dealt": self._dealt[seat], "entropy_end": known.entropy()},
-            )
+            self._knowledge_of(seat, self._dealt[seat], known.entropy())
             for seat, known in self._knowledge.items()
         ]
-
-    def _wants(self, kind: str) -> bool:
-        return self._kinds is None or kind in self._kinds
 
 
 def choice_probabilities(assessment: Assessment) -> tuple[float, float]:

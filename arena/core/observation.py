@@ -248,6 +248,8 @@ class GameText:
 
     omission_notice: ClassVar[str] = "What was said before is left out."
     """Text for a reader whose earlier messages had to be removed."""
+    notes_type: ClassVar[Callable[..., Notes]] = Notes
+    """Class of `new_notes`; called with the game and the seat."""
     combined_move: ClassVar[CombinedMove | None] = None
     """A form of reply that decides a whole turn; None if the game has none."""
     table_shows_notes: ClassVar[bool] = False
@@ -304,7 +306,7 @@ class GameText:
 
     def new_notes(self, player: int) -> Notes:
         """Return empty notes for `player`."""
-        return Notes(self.game, player)
+        return type(self).notes_type(self.game, player)
 
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
@@ -340,6 +342,12 @@ class GameArrays:
     def specs(self) -> Mapping[str, ArraySpec]:
         """Arrays of an observation by name."""
         return {}
+
+    def _zeros(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of `specs` with all values 0, to be filled by `read`."""
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        return {name: np.zeros(spec.shape, spec.dtype) for name, spec in self.specs.items()}
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return an observation as arrays, with the shapes and dtypes of `specs`."""

@@ -167,9 +167,7 @@ class AvalonText(HiddenRolesText):
     """Texts of Avalon."""
 
     game: Avalon
-
-    def new_notes(self, player: int) -> AvalonNotes:
-        return AvalonNotes(self.game, player)
+    notes_type = AvalonNotes
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Notes, Observation, TextLevel
+from arena import Event, GameText, Observation, TextLevel
 from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
@@ -110,6 +110,7 @@ class CodenamesText(GameText):
     """Texts of codenames."""
 
     game: Codenames
+    notes_type = CodenamesTable
 
     def synonyms(self) -> Mapping[str, str]:
         return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}
@@ -206,6 +207,3 @@ class CodenamesText(GameText):
         if level == "deductions":
             lines += _odds(observation)
         return "\n".join((*lines, *_actions(observation)))
-
-    def new_notes(self, player: int) -> Notes:
-        return CodenamesTable(self.game, player)

@@ -276,9 +276,7 @@ class KuhnArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["player"][observation.player] = 1
         move_number = 0
         for event in observation.events:

@@ -116,6 +116,7 @@ class NegotiationText(GameText):
     """Texts of the negotiation."""
 
     game: Negotiation
+    notes_type = NegotiationNotes
 
     def synonyms(self) -> Mapping[str, str]:
         return {
@@ -228,9 +229,6 @@ class NegotiationText(GameText):
         # The notes hold the offer on the table, which may be among the omitted events.
         lines += self.situation(observation, "notes" if level == "events" else level)
         return "\n".join(lines)
-
-    def new_notes(self, player: int) -> NegotiationNotes:
-        return NegotiationNotes(self.game, player)
 
 
 class NegotiationView:

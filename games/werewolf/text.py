@@ -144,9 +144,7 @@ class WerewolfText(HiddenRolesText):
     """Texts of Werewolf."""
 
     game: Werewolf
-
-    def new_notes(self, player: int) -> WerewolfNotes:
-        return WerewolfNotes(self.game, player)
+    notes_type = WerewolfNotes
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

@@ -59,12 +59,9 @@ class CluedoText(GameText):
     """Texts of Cluedo."""
 
     game: CluedoSetting
+    notes_type = Notebook
     combined_move = COMBINED_MOVE
     table_shows_notes = True
-
-    def new_notes(self, player: int) -> Notebook:
-        """Return an empty notebook of `player`."""
-        return Notebook(self.game, player)
 
     def synonyms(self) -> Mapping[str, str]:
         return synonyms(self.game)

@@ -131,13 +131,21 @@ class State(ABC):
 
         Raises InvalidAction or AmbiguousAction.
         """
+        if self.to_act != (CHANCE,):
+            return self.game.actions.parse(text)
         # Results of chance are not in the table of actions, and only their exact text counts.
-        if self.to_act == (CHANCE,):
-            for outcome in self.chance_outcomes():
-                if str(outcome.action) == text:
-                    return outcome.action
+        action = self._read_chance(text)
+        if action is None or str(action) != text or not self._is_possible(action):
             raise InvalidAction(f"'{text}' is not a possible result of chance here")
-        return self.game.actions.parse(text)
+        return action
+
+    def _read_chance(self, text: str) -> Action | None:
+        """Return the result of chance that a text may name, which `parse` checks; None if none.
+
+        The default compares the text with all results; a game with too many of them reads it.
+        """
+        outcomes = self.chance_outcomes()
+        return next((each.action for each in outcomes if str(each.action) == text), None)
 
     def observe(self, player: int) -> Observation:
         """Return what `player` may know now."""

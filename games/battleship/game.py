@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 
-from arena import CHANCE, Action, ActionSet, Game, InvalidAction, ReturnScale, State
+from arena import CHANCE, Action, ActionSet, Game, ReturnScale, State
 from games.battleship.board import (
     Board,
     Fleet,
@@ -140,16 +140,9 @@ class BattleshipState(State):
         lengths = tuple(ship.length for ship in fleet)
         return lengths == self.game.options.ships and is_fleet(fleet)
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action:
         # There are too many fleets to compare the text with each of them.
-        # The comparison below refuses every other way to write it.
-        action = PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
-        if str(action) == text and self._is_possible(action):
-            return action
-        raise InvalidAction(f"'{text}' is not a possible result of chance here")
+        return PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
 
     def possible_ships(self, player: int) -> Iterator[Ship]:
         """Yield the places for the next ship of a player that leave room for its later ships."""

@@ -18,7 +18,6 @@ from arena import (
     ActionSet,
     ChanceOutcome,
     Game,
-    InvalidAction,
     Observation,
     ReturnScale,
     State,
@@ -207,14 +206,10 @@ class HanabiState(State):
             card in index and cards.count(card) <= self.deck[index[card]] for card in cards
         )
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`; results of chance are included."""
-        if self.turn or not text.startswith("deal "):
-            return super().parse(text)
-        deal = HanabiDeal(tuple(tuple(hand.split()) for hand in text[5:].split("|")))
-        if str(deal) != text or not self._is_possible(deal):
-            raise InvalidAction(f"'{text}' is not a possible result of chance here")
-        return deal
+    def _read_chance(self, text: str) -> Action | None:
+        if self.turn:
+            return super()._read_chance(text)
+        return HanabiDeal(tuple(tuple(hand.split()) for hand in text[5:].split("|")))
 
     # Moves of players
 

@@ -22,7 +22,6 @@ from arena import (
     Action,
     ActionSet,
     Game,
-    InvalidAction,
     Observation,
     ReturnScale,
     Say,
@@ -183,19 +182,13 @@ class NegotiationState(State):
             and is_allowed(action.counts, action.values)
         )
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action | None:
         # There are too many deals to compare the text with each of them.
         counts, _, values = text.removeprefix("items ").partition("; values ")
         try:
-            action = DealItems(_triple(counts), tuple(map(_triple, values.split(", "))))
+            return DealItems(_triple(counts), tuple(map(_triple, values.split(", "))))
         except ValueError:
-            action = None
-        if action is None or str(action) != text or not self._is_possible(action):
-            raise InvalidAction(f"'{text}' is not a possible result of chance here")
-        return action
+            return None
 
     # Turns
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, State
-from arena.core.errors import InvalidAction
 from games.adapters.library_game import (
     LibraryChance,
     LibraryDrew,
@@ -113,20 +112,15 @@ class OpenSpielState(State):
         possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
         return possible and self.chance_action(action.number) == action
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action | None:
         written = _CHANCE_TEXT.fullmatch(text)
-        if written:
-            number = int(written[2])
-            action: Action = LibrarySeed(number)
-            if self.spiel is not None:
-                listed = any(n == number for n, _ in self._listed_outcomes())
-                action = self.chance_action(number) if listed else action
-            if str(action) == text and self._is_possible(action):
-                return action
-        raise InvalidAction(f"'{text}' is not a possible result of chance here")
+        if written is None:
+            return None
+        number = int(written[2])
+        if self.spiel is None:
+            return LibrarySeed(number)
+        listed = any(n == number for n, _ in self._listed_outcomes())
+        return self.chance_action(number) if listed else None
 
     def _apply(self, player: int, action: Action) -> None:
         try:

@@ -37,7 +37,7 @@ from games.hanabi.moves import (
     PlaySlot,
 )
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiKnowledge, resample
+from games.hanabi.table import HanabiKnowledge, HanabiTable, replace_hand
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
@@ -305,4 +305,19 @@ class HanabiAnalysis(GameAnalysis):
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        return resample(self.game, history, player, rng)
+        """Draw the cards of the own hand again, from their exact distribution.
+
+        Everything else that is in a history, the player has seen: other hands, cards that were
+        played or discarded, and all moves.
+        """
+        if not history:
+            return []
+        # First pass, over the real history: what the player has seen.
+        state, table = self.game.initial_state(), HanabiTable(self.game, player)
+        for step in history:
+            state.apply(step.player, step.action)
+        for event in state.log.witnessed[player]:
+            table.update(event)
+        # The deck has no order yet, so only the own hand is hidden.
+        hand = [self.game.deck.kinds[kind] for kind in table.posterior().sample(rng)]
+        return replace_hand(self.game, history, player, hand)

@@ -85,7 +85,6 @@ class Reader(LiarsDiceBot):
     """Bot that also infers hidden dice from the bids of the others, by the model of `reading`."""
 
     def truths(self, notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
-        # Imported late: only this bot needs numpy.
         return truth_posterior(notes, bids)
 
 

@@ -18,7 +18,7 @@ from pydantic import Field
 from arena import Action, ActionSet, Decision, Event, Observation, Seat, Speech, SpeechOffer
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
-from arena.core.observation import TextLevel
+from arena.core.observation import GameText, TextLevel
 from arena.core.text import one_line, quote, shorten
 from arena.plugins.families import FamilyGame, unknown_game
 from games.adapters import textarena_library as library
@@ -138,11 +138,8 @@ class TextArenaText(LibraryText):
         return f"{self.game.seat_names[event.sender]}: {quote(event.text)}"
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
-        lines += [self.narrate(event) for event in observation.events_since(since)]
-        if observation.legal_actions:
-            lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
-        return "\n".join(lines)
+        # A message is never shown again, unlike the texts of other libraries.
+        return GameText.describe(self, observation, level, since)
 
 
 class TextArenaState(SeededState):

@@ -29,13 +29,7 @@ from arena.core.analysis import DecisionKind, Fact
 from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent
 from games.hanabi.game import Hanabi
-from games.hanabi.moves import (
-    CardDiscarded,
-    CardPlayed,
-    DiscardSlot,
-    HintGiven,
-    PlaySlot,
-)
+from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
 from games.hanabi.posterior import CERTAIN
 from games.hanabi.table import HanabiKnowledge, HanabiTable, replace_hand
 

@@ -12,16 +12,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    ChanceOutcome,
-    Game,
-    Observation,
-    ReturnScale,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
 from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,

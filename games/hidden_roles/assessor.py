@@ -8,25 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from arena import (
-    CHANCE,
-    Action,
-    Assessment,
-    Comment,
-    GameAnalysis,
-    Outcome,
-    Ply,
-    Step,
-    WeightedSum,
-)
+from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
 from arena.core.analysis import Fact
 from arena.core.assessor import SeatAssessor
-from games.hidden_roles.game import (
-    DealRoles,
-    HiddenRolesGame,
-    HiddenRolesState,
-    RolesRevealed,
-)
+from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState, RolesRevealed
 from games.hidden_roles.knowledge import RolePosterior
 
 ROLE_FACTS: Mapping[str, Fact] = {

@@ -14,15 +14,7 @@ from functools import cache, cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    ChanceOutcome,
-    Game,
-    ReturnScale,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, ReturnScale, State
 from games.leduc_poker.betting import (
     ANTE,
     LETTERS,

@@ -20,13 +20,7 @@ from pathlib import Path
 
 from arena import Action, Decision, Event, Observation, Placement, Seat
 from arena.core.errors import UsageError
-from games.leduc_poker.betting import (
-    MOVES,
-    LeducBetting,
-    card_chances,
-    copies_left,
-    strength,
-)
+from games.leduc_poker.betting import MOVES, LeducBetting, card_chances, copies_left, strength
 from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.notes import LeducNotes
 

@@ -14,16 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    ChanceOutcome,
-    Game,
-    Observation,
-    ReturnScale,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
 from games.liars_dice.moves import (
     CHALLENGE,
     SPOT_ON,

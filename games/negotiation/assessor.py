@@ -28,12 +28,7 @@ from arena import (
 )
 from arena.core.analysis import Fact
 from arena.core.assessor import SeatAssessor
-from games.negotiation.deals import (
-    Triple,
-    Values,
-    divisions,
-    other_values,
-)
+from games.negotiation.deals import Triple, Values, divisions, other_values
 from games.negotiation.events import DealItems
 from games.negotiation.game import Negotiation, NegotiationState
 from games.negotiation.notes import ValueKnowledge

@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import (
-    ArraySpec,
-    Event,
-    GameArrays,
-    Notes,
-    Observation,
-    Placement,
-)
+from arena import ArraySpec, Event, GameArrays, Notes, Observation, Placement
 from games.negotiation.deals import (
     ITEMS,
     MOST_OF_A_TYPE,
@@ -36,12 +29,7 @@ from games.negotiation.deals import (
     value_vectors,
     worth,
 )
-from games.negotiation.events import (
-    DivisionProposed,
-    ItemsDealt,
-    OfferAccepted,
-    ValuesDealt,
-)
+from games.negotiation.events import DivisionProposed, ItemsDealt, OfferAccepted, ValuesDealt
 from games.negotiation.game import Negotiation
 
 

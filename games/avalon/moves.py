@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 
 from arena import Action, Event
 from arena.core.event import PrivateEvent
-from games.hidden_roles.game import HiddenRolesOptions, SeatAction
+from arena.core.game import SeatOptions
+from games.hidden_roles.game import SeatAction
 
 GOOD, EVIL = 0, 1
 """Numbers of the teams."""
@@ -45,7 +46,7 @@ MAX_PROPOSALS = 5
 """Rejected proposals of one mission after which evil wins."""
 
 
-class AvalonOptions(HiddenRolesOptions):
+class AvalonOptions(SeatOptions):
     """Options of `avalon`."""
 
     players: int = Field(5, ge=5, le=10, description="Number of seats.")

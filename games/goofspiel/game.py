@@ -25,13 +25,13 @@ from arena import (
     Game,
     GameAnalysis,
     GameArrays,
-    GameOptions,
     GameText,
     Observation,
     ReturnScale,
     State,
     Step,
 )
+from arena.core.game import SeatOptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from arena.core.batch.state_batch import StateBatch
 
 
-class GoofspielOptions(GameOptions):
+class GoofspielOptions(SeatOptions):
     """Options of `goofspiel`."""
 
     players: int = Field(2, ge=2, le=4, description="Number of seats.")
@@ -113,10 +113,6 @@ class Goofspiel(Game):
     Options = GoofspielOptions
     options: GoofspielOptions
     return_scale = ReturnScale("score", "", -1.0, 1.0)
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
 
     @property
     def deck(self) -> tuple[int, ...]:

@@ -60,11 +60,6 @@ class Hanabi(Game):
     options: HanabiOptions
 
     @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
-
-    @cached_property
     def deck(self) -> HanabiDeck:
         """The cards of this game."""
         return self.options.deck

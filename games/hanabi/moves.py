@@ -13,8 +13,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from arena import Action, Event, GameOptions
+from arena import Action, Event
 from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 
 COLOURS = ("red", "yellow", "green", "white", "blue")
 """In the order of the Hanabi Learning Environment; a game of n colours uses the first n."""
@@ -145,7 +146,7 @@ class HanabiDeck:
         return tuple(flags)
 
 
-class HanabiOptions(GameOptions):
+class HanabiOptions(SeatOptions):
     """Options of `hanabi`; the defaults are the rules of the card game."""
 
     players: int = Field(2, ge=2, le=5, description="Number of seats.")

@@ -21,7 +21,6 @@ from arena import (
     Action,
     Event,
     Game,
-    GameOptions,
     InvalidAction,
     ReturnScale,
     Say,
@@ -31,6 +30,7 @@ from arena import (
     State,
 )
 from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +80,14 @@ class RolesRevealed(Event):
     roles: tuple[str, ...]
 
 
-class HiddenRolesOptions(GameOptions):
-    """Options that games of hidden roles share."""
-
-    players: int
-
-
 class HiddenRolesGame(Game, ABC):
     """Game in which each seat has a secret role, and each role belongs to a team."""
 
-    options: HiddenRolesOptions
+    options: SeatOptions
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
     team_names: ClassVar[tuple[str, str]]
     """Names of the majority and of the minority."""
     default_bots = ("deducer", "deducer")
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
 
     @property
     @abstractmethod

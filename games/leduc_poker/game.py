@@ -97,10 +97,6 @@ class LeducPoker(Game):
     options: LeducOptions
 
     @property
-    def num_players(self) -> int:
-        return self.options.players
-
-    @property
     def default_bots(self) -> tuple[str, ...]:
         return ("equilibrium", "odds") if self.is_solved else ("odds", "odds")
 

@@ -62,10 +62,6 @@ class LiarsDice(Game):
     options: LiarsDiceOptions
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
-    @property
-    def num_players(self) -> int:
-        return self.options.players
-
     @cached_property
     def wild_face(self) -> int | None:
         """The face that counts as every face; None if there is none."""

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from arena import Action, Event, GameOptions
+from arena import Action, Event
 from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 from games.negotiation.deals import TOTAL_VALUE, Triple, Values
 
 
-class NegotiationOptions(GameOptions):
+class NegotiationOptions(SeatOptions):
     """Options of `negotiation`."""
 
     players: int = Field(2, ge=2, le=3, description="Number of seats.")

@@ -116,10 +116,6 @@ class Negotiation(Game):
     return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 
-    @property
-    def num_players(self) -> int:
-        return self.options.players
-
     def _all_actions(self) -> Iterable[Action]:
         leave = [WALK_AWAY] if self.options.walk_away else []
         return (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)

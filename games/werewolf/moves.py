@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 
 from arena import Action, Event
 from arena.core.event import PrivateEvent
-from games.hidden_roles.game import HiddenRolesOptions, SeatAction
+from arena.core.game import SeatOptions
+from games.hidden_roles.game import SeatAction
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
@@ -20,7 +21,7 @@ PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
 
-class WerewolfOptions(HiddenRolesOptions):
+class WerewolfOptions(SeatOptions):
     """Options of `werewolf`."""
 
     players: int = Field(7, ge=5, le=12, description="Number of seats.")

@@ -12,10 +12,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from arena import GameOptions
 from arena.core.action import Action
 from arena.core.action_set import ActionSet
-from arena.core.game import Game
+from arena.core.game import Game, SeatOptions
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck, ThemeName
 from games.cluedo.rules.events import (
@@ -32,7 +31,7 @@ from games.cluedo.rules.events import (
 )
 
 
-class CluedoOptions(GameOptions):
+class CluedoOptions(SeatOptions):
     """Options of `cluedo`.
 
     The rules follow the Waddingtons/Parker Brothers rule sheets of the classic board (in print from
@@ -146,11 +145,6 @@ class CluedoSetting(Game, ABC):
     name = "cluedo"
     Options = CluedoOptions
     options: CluedoOptions
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
 
     @cached_property
     def has_board(self) -> bool:

@@ -279,10 +279,14 @@ class GameText:
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         """Return an observation as text. The default: the events, then the `situation`."""
-        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
+        lines = [] if since else [self._introduction(observation)]
         lines += [self.narrate(event) for event in observation.events_since(since)]
         lines += self.situation(observation, level)
         return "\n".join(lines)
+
+    def _introduction(self, observation: Observation) -> str:
+        """Return the first line of a text that starts from the beginning."""
+        return f"You are {self.game.seat_names[observation.player]}."
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
         """Return the lines after the events: the notes of this level, and the legal actions.
@@ -298,11 +302,9 @@ class GameText:
         The default describes the later events only, with notes at the level "events" too, because
         they replace the omitted events.
         """
-        name = self.game.seat_names[observation.player]
         shown: TextLevel = "notes" if level == "events" else level
-        return (
-            f"You are {name}. {self.omission_notice}\n{self.describe(observation, shown, forget)}"
-        )
+        start = f"{self._introduction(observation)} {self.omission_notice}"
+        return f"{start}\n{self.describe(observation, shown, forget)}"
 
     def new_notes(self, player: int) -> Notes:
         """Return empty notes for `player`."""

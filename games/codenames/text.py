@@ -56,12 +56,6 @@ def _table(observation: Observation) -> CodenamesTable:
     return table
 
 
-def _introduction(observation: Observation) -> str:
-    player = observation.player
-    role = "clue giver" if player < 2 else "guesser"
-    return f"You are {observation.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
-
-
 def _notebook(observation: Observation) -> Iterator[str]:
     """Yield what follows directly from the own events."""
     table, team = _table(observation), observation.player % 2
@@ -182,21 +176,24 @@ class CodenamesText(GameText):
             case _:
                 raise TypeError(f"{event!r} is not an event of codenames")
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        """Return the events, at higher levels the notebook and the odds, then the legal actions."""
-        lines = [] if since else [_introduction(observation)]
-        lines += map(self.narrate, observation.events_since(since))
+    def _introduction(self, observation: Observation) -> str:
+        player = observation.player
+        role = "clue giver" if player < 2 else "guesser"
+        return f"You are {self.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the notebook and the odds at higher levels, then the legal actions."""
         # The notebook is short, so each decision repeats it.
         if level != "events":
-            lines += _notebook(observation)
+            yield from _notebook(observation)
         if level == "deductions":
-            lines += _odds(observation)
-        return "\n".join((*lines, *_actions(observation)))
+            yield from _odds(observation)
+        yield from _actions(observation)
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return the notebook in place of the first `forget` events, and the later ones."""
         table = _table(observation)
-        lines = [_introduction(observation), self.omission_notice]
+        lines = [self._introduction(observation), self.omission_notice]
         # Omitted events are replaced by their result, at the level "events" too.
         if table.words:
             lines.append(self.narrate(WordsDealt(table.words)))

@@ -218,8 +218,7 @@ class NegotiationText(GameText):
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return the situation without the first `forget` events; items, values and offer stay."""
-        game = self.game
-        lines = [f"You are {game.seat_names[observation.player]}. {self.omission_notice}"]
+        lines = [f"{self._introduction(observation)} {self.omission_notice}"]
         lines += [
             self.narrate(event)
             for event in observation.events[:forget]

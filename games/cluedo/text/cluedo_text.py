@@ -120,7 +120,7 @@ class CluedoText(GameText):
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         """Return the situation of a player; with `since`, only the news after so many events."""
-        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
+        lines = [] if since else [self._introduction(observation)]
         lines += self._narration(observation, since)
         lines += self._aids_and_actions(observation, level, since)
         return "\n".join(lines)
@@ -130,7 +130,7 @@ class CluedoText(GameText):
 
         Events that a notebook does not contain are kept: deal, own hand, accusations, envelope.
         """
-        lines = [f"You are {self.game.seat_names[observation.player]}. {self.omission_notice}"]
+        lines = [f"{self._introduction(observation)} {self.omission_notice}"]
         lines += [
             self.narrate(event)
             for event in observation.events[:forget]

@@ -19,11 +19,11 @@ from __future__ import annotations
 import copy
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import EventLog
@@ -107,6 +107,12 @@ class State(ABC):
         elif not self._is_possible(action):
             raise IllegalAction(f"'{action}' is not allowed now")
         self._apply(player, action)
+
+    def apply_all(self, steps: Iterable[Step]) -> Self:
+        """Apply actions in order; return this state. Raises IllegalAction at the first refused."""
+        for step in steps:
+            self.apply(step.player, step.action)
+        return self
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return all results of chance here; their probabilities add up to 1.

@@ -255,9 +255,7 @@ def resample(
     ships and the results of all shots. The even distribution over all fleets that fit is its
     stationary distribution.
     """
-    state = BattleshipState(game)
-    for step in history:
-        state.apply(step.player, step.action)
+    state = BattleshipState(game).apply_all(history)
     if state.is_terminal:  # Both fleets are revealed.
         return list(history)
     other = 1 - player

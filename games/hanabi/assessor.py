@@ -307,9 +307,8 @@ class HanabiAnalysis(GameAnalysis):
         if not history:
             return []
         # First pass, over the real history: what the player has seen.
-        state, table = self.game.initial_state(), HanabiTable(self.game, player)
-        for step in history:
-            state.apply(step.player, step.action)
+        state = self.game.initial_state().apply_all(history)
+        table = HanabiTable(self.game, player)
         for event in state.log.witnessed[player]:
             table.update(event)
         # The deck has no order yet, so only the own hand is hidden.

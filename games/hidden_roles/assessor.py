@@ -180,9 +180,7 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
     def _sample_roles(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> tuple[str, ...]:
-        state = self.game.initial_state()
-        for step in history:
-            state.apply(step.player, step.action)
+        state = self.game.initial_state().apply_all(history)
         knowledge = self.knowledge(player)
         for event in state.log.witnessed[player]:
             knowledge.update(event)

@@ -168,9 +168,7 @@ class LeducAnalysis(GameAnalysis):
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
         """Draw the others' cards again that no showdown has revealed."""
-        state, steps = self.game.initial_state(), list(history)
-        for step in steps:
-            state.apply(step.player, step.action)
+        state, steps = self.game.initial_state().apply_all(history), list(history)
         if not steps:
             return steps
         cards, events = list(state.cards), state.log.events

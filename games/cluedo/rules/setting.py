@@ -12,9 +12,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from arena import GameOptions
 from arena.core.action import Action
 from arena.core.action_set import ActionSet
-from arena.core.game import Game, SeatOptions
+from arena.core.game import Game
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck, ThemeName
 from games.cluedo.rules.events import (
@@ -31,7 +32,7 @@ from games.cluedo.rules.events import (
 )
 
 
-class CluedoOptions(SeatOptions):
+class CluedoOptions(GameOptions):
     """Options of `cluedo`.
 
     The rules follow the Waddingtons/Parker Brothers rule sheets of the classic board (in print from
@@ -145,6 +146,11 @@ class CluedoSetting(Game, ABC):
     name = "cluedo"
     Options = CluedoOptions
     options: CluedoOptions
+
+    @cached_property
+    def num_players(self) -> int:
+        """Number of seats."""
+        return self.options.players
 
     @cached_property
     def has_board(self) -> bool:

@@ -63,6 +63,11 @@ class State(ABC):
     def _apply(self, player: int, action: Action) -> None:
         """Apply an action that is known to be legal."""
 
+    def _begin_turn(self, *players: int) -> None:
+        """Begin the next turn: these players must act, several of them at once."""
+        self.to_act = players
+        self.turn += 1
+
     @abstractmethod
     def returns(self) -> tuple[float, ...]:
         """Return what each player has earned so far: finite, one number per player."""

@@ -158,7 +158,7 @@ class BattleshipState(State):
         self.fleets = (fleet, ()) if player == 0 else (self.fleets[0], fleet)
         self.log.append(ShipsPlaced(player, tuple(ship.name for ship in fleet)))
         if player == 1:
-            self._start_turn(0)
+            self._begin_turn(0)
 
     def _place_one(self, player: int, ship: Ship) -> None:
         """Seal a ship; when both players have placed one, each of them sees its own."""
@@ -173,16 +173,11 @@ class BattleshipState(State):
         for seat, each in enumerate((first, second)):
             self.log.append(ShipsPlaced(seat, (each.name,)))
         if len(self.fleets[0]) < len(self.game.options.ships):
-            self.to_act = (0, 1)
-            self.turn += 1
+            self._begin_turn(0, 1)
         else:
-            self._start_turn(0)
+            self._begin_turn(0)
 
     # Shots
-
-    def _start_turn(self, player: int) -> None:
-        self.to_act = (player,)
-        self.turn += 1
 
     def shots_left(self, player: int) -> int:
         """Return how many shots a player may still fire."""
@@ -200,7 +195,7 @@ class BattleshipState(State):
         self.called = (*self.called, square)
         if len(self.called) < self.salvo_size(player):
             self.log.append(ShotCalled(player, square))
-            self._start_turn(player)
+            self._begin_turn(player)
             return
         hits = [self._fire(player, each) for each in self.called]
         self.called = ()
@@ -213,7 +208,7 @@ class BattleshipState(State):
         if is_sunk or following is None:
             self._end()
         else:
-            self._start_turn(following)
+            self._begin_turn(following)
 
     def _fire(self, player: int, square: str) -> bool:
         """Add a shot and its result; return whether it hits."""

@@ -164,10 +164,9 @@ class GoofspielState(State):
                 self._reveal()
 
     def _turn_up(self, prize: int) -> None:
-        self.turn += 1
+        self._begin_turn(*range(self.game.num_players))
         self.prize = prize
         self.prizes = tuple(other for other in self.prizes if other != prize)
-        self.to_act = tuple(range(self.game.num_players))
         self.log.append(PrizeTurnedUp(prize))
 
     def _reveal(self) -> None:

@@ -305,5 +305,4 @@ class HanabiState(State):
 
     def _next_turn(self) -> None:
         self.player = (self.player + 1) % self.game.num_players
-        self.turn += 1
-        self.to_act = (self.player,)
+        self._begin_turn(self.player)

@@ -176,11 +176,7 @@ class KuhnPokerState(State):
         self.cards = deal.cards
         for player, card in enumerate(deal.cards):
             self.log.append(CardDealt(player, card))
-        self._set_player(0)
-
-    def _set_player(self, player: int) -> None:
-        self.to_act = (player,)
-        self.turn += 1
+        self._begin_turn(0)
 
     def _move(self, player: int, move: Action) -> None:
         self.moves += (move,)
@@ -191,7 +187,7 @@ class KuhnPokerState(State):
         elif self.moves in FOLDS:
             self.to_act = ()
         else:
-            self._set_player(1 - player)
+            self._begin_turn(1 - player)
 
     def returns(self) -> tuple[float, ...]:
         """Return the chips won or lost: two after a call, else one."""

@@ -198,8 +198,7 @@ class LeducState(State):
         elif self.betting.awaits_board:
             self.to_act = (CHANCE,)
         else:
-            self.to_act = (self.betting.player,)
-            self.turn += 1
+            self._begin_turn(self.betting.player)
 
     def returns(self) -> tuple[float, ...]:
         """Return the chips won or lost; 0 for all before the end."""

@@ -241,8 +241,7 @@ class NegotiationState(State):
             self.to_act = ()
         else:
             # An offer is made only with enough turns left, so the limit is never exceeded.
-            self.to_act = ((player + 1) % self.game.num_players,)
-            self.turn += 1
+            self._begin_turn((player + 1) % self.game.num_players)
 
     def _shares(self, player: int, offer: ProposeDivision) -> tuple[Triple, ...]:
         """Return the items for each player, by seat."""

@@ -58,16 +58,14 @@ class OpenSpielState(State):
         spiel, self._legal, self._outcomes = self.spiel, {}, None
         player = spiel.current_player()
         if player >= 0:
-            self.to_act = (player,)
-            self.turn += 1
+            self._begin_turn(player)
         elif spiel.is_terminal():
             self.to_act = ()
         elif spiel.is_chance_node():
             self.to_act = (CHANCE,)
         else:
             seats = range(self.game.num_players)
-            self.to_act = tuple(seat for seat in seats if spiel.legal_actions(seat))
-            self.turn += 1
+            self._begin_turn(*(seat for seat in seats if spiel.legal_actions(seat)))
 
     def _legal_actions(self, player: int) -> ActionSet:
         legal = self._legal.get(player)

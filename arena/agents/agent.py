@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -103,17 +104,29 @@ def act_now(agent: Agent, observation: Observation) -> Decision:
     raise ArenaError(f"{type(agent).__name__} waits for something; use arena.play for such agents")
 
 
-class RandomBot:
-    """Every legal action is equally likely; plays every game."""
+class EvenBot(ABC):
+    """Base of a bot that draws evenly from the actions that it considers best."""
 
     def __init__(self, seat: Seat) -> None:
         self._rng = seat.rng
 
     async def act(self, observation: Observation) -> Decision:
-        return Decision(self._rng.choice(observation.legal_actions))
+        return Decision(self._rng.choice(self._best(observation)))
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        return uniform(observation)
+        best = self._best(observation)
+        return dict.fromkeys(best, 1 / len(best))
+
+    @abstractmethod
+    def _best(self, observation: Observation) -> Sequence[Action]:
+        """Return the best actions."""
+
+
+class RandomBot(EvenBot):
+    """Every legal action is equally likely; plays every game."""
+
+    def _best(self, observation: Observation) -> Sequence[Action]:
+        return observation.legal_actions
 
 
 def uniform(observation: Observation) -> Mapping[Action, float]:

@@ -48,6 +48,17 @@ class Event:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PrivateEvent(Event):
+    """Base of events that only one player witnesses."""
+
+    player: int
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player,)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Spoken(Event):
     """A player speaks, to all seats or to some."""
 

@@ -41,6 +41,12 @@ class GameOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class SeatOptions(GameOptions):
+    """Options of a game for several numbers of players."""
+
+    players: int
+
+
 class Game(ABC):
     """The rules of a game with their options. Immutable; equal options make equal games.
 
@@ -85,10 +91,14 @@ class Game(ABC):
         changed = self.options.model_dump(exclude_defaults=True)
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
-    @property
-    @abstractmethod
+    @cached_property
     def num_players(self) -> int:
-        """Number of seats; a game with a fixed number sets `num_players = 2`."""
+        """Number of seats: the option `players` of `SeatOptions`.
+
+        A game with a fixed number sets `num_players = 2`.
+        """
+        assert isinstance(self.options, SeatOptions), f"{self.name} does not set num_players"
+        return self.options.players
 
     @property
     def seat_names(self) -> tuple[str, ...]:

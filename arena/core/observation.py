@@ -248,6 +248,8 @@ class GameText:
 
     omission_notice: ClassVar[str] = "What was said before is left out."
     """Text for a reader whose earlier messages had to be removed."""
+    notes_type: ClassVar[Callable[..., Notes]] = Notes
+    """Class of `new_notes`; called with the game and the seat."""
     combined_move: ClassVar[CombinedMove | None] = None
     """A form of reply that decides a whole turn; None if the game has none."""
     table_shows_notes: ClassVar[bool] = False
@@ -277,10 +279,14 @@ class GameText:
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         """Return an observation as text. The default: the events, then the `situation`."""
-        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
+        lines = [] if since else [self._introduction(observation)]
         lines += [self.narrate(event) for event in observation.events_since(since)]
         lines += self.situation(observation, level)
         return "\n".join(lines)
+
+    def _introduction(self, observation: Observation) -> str:
+        """Return the first line of a text that starts from the beginning."""
+        return f"You are {self.game.seat_names[observation.player]}."
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
         """Return the lines after the events: the notes of this level, and the legal actions.
@@ -296,15 +302,13 @@ class GameText:
         The default describes the later events only, with notes at the level "events" too, because
         they replace the omitted events.
         """
-        name = self.game.seat_names[observation.player]
         shown: TextLevel = "notes" if level == "events" else level
-        return (
-            f"You are {name}. {self.omission_notice}\n{self.describe(observation, shown, forget)}"
-        )
+        start = f"{self._introduction(observation)} {self.omission_notice}"
+        return f"{start}\n{self.describe(observation, shown, forget)}"
 
     def new_notes(self, player: int) -> Notes:
         """Return empty notes for `player`."""
-        return Notes(self.game, player)
+        return type(self).notes_type(self.game, player)
 
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the game's own in replies of models, e.g. `{"knife": "dagger"}`.
@@ -340,6 +344,12 @@ class GameArrays:
     def specs(self) -> Mapping[str, ArraySpec]:
         """Arrays of an observation by name."""
         return {}
+
+    def _zeros(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of `specs` with all values 0, to be filled by `read`."""
+        import numpy as np  # Imported late: listing the games must stay fast.
+
+        return {name: np.zeros(spec.shape, spec.dtype) for name, spec in self.specs.items()}
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return an observation as arrays, with the shapes and dtypes of `specs`."""

@@ -19,11 +19,11 @@ from __future__ import annotations
 import copy
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import EventLog
@@ -62,6 +62,11 @@ class State(ABC):
     @abstractmethod
     def _apply(self, player: int, action: Action) -> None:
         """Apply an action that is known to be legal."""
+
+    def _begin_turn(self, *players: int) -> None:
+        """Begin the next turn: these players must act, several of them at once."""
+        self.to_act = players
+        self.turn += 1
 
     @abstractmethod
     def returns(self) -> tuple[float, ...]:
@@ -108,6 +113,12 @@ class State(ABC):
             raise IllegalAction(f"'{action}' is not allowed now")
         self._apply(player, action)
 
+    def apply_all(self, steps: Iterable[Step]) -> Self:
+        """Apply actions in order; return this state. Raises IllegalAction at the first refused."""
+        for step in steps:
+            self.apply(step.player, step.action)
+        return self
+
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return all results of chance here; their probabilities add up to 1.
 
@@ -131,13 +142,21 @@ class State(ABC):
 
         Raises InvalidAction or AmbiguousAction.
         """
+        if self.to_act != (CHANCE,):
+            return self.game.actions.parse(text)
         # Results of chance are not in the table of actions, and only their exact text counts.
-        if self.to_act == (CHANCE,):
-            for outcome in self.chance_outcomes():
-                if str(outcome.action) == text:
-                    return outcome.action
+        action = self._read_chance(text)
+        if action is None or str(action) != text or not self._is_possible(action):
             raise InvalidAction(f"'{text}' is not a possible result of chance here")
-        return self.game.actions.parse(text)
+        return action
+
+    def _read_chance(self, text: str) -> Action | None:
+        """Return the result of chance that a text may name, which `parse` checks; None if none.
+
+        The default compares the text with all results; a game with too many of them reads it.
+        """
+        outcomes = self.chance_outcomes()
+        return next((each.action for each in outcomes if str(each.action) == text), None)
 
     def observe(self, player: int) -> Observation:
         """Return what `player` may know now."""

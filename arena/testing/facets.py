@@ -22,7 +22,7 @@ from arena.core.tabletop import Scene, TableView
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
-from arena.testing.positions import fingerprint, random_positions, replay_history, sampled_positions
+from arena.testing.positions import fingerprint, random_positions, sampled_positions
 
 KEPT = 20
 """Observations of a game that are compared again at its end."""
@@ -145,7 +145,7 @@ def check_drawing(game: Game, make: MakeDrawing, seed: int, samples: int = 4) ->
             other = game.analysis.resample(position.history, player, rng)
             if other is None:
                 continue
-            events = _witnessed(replay_history(game, other), player)
+            events = _witnessed(game.initial_state().apply_all(other), player)
             theirs = _scene_bytes(_scene_after(game, make, player, events))
             assert mine == theirs, (
                 f"seed {seed}, after {len(position.history)} plies: the scene of player {player} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
@@ -67,14 +67,6 @@ def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[SampledP
     chosen = stream(seed, "positions").sample(range(len(positions)), min(samples, len(positions)))
     # The second position is always included: after the deal everything is still hidden.
     return [positions[number] for number in sorted({1, *chosen})]
-
-
-def replay_history(game: Game, history: Sequence[Step]) -> State:
-    """Return the state after these moves."""
-    state = game.initial_state()
-    for move in history:
-        state.apply(move.player, move.action)
-    return state
 
 
 # Fingerprints

@@ -154,7 +154,7 @@ class LibraryText(GameText):
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         player = observation.player
-        lines = [] if since else [f"You are {self.game.seat_names[player]}."]
+        lines = [] if since else [self._introduction(observation)]
         latest = self.game.latest(observation.events, player)
         if not since and latest is self.game.openings[player] and latest is not None:
             lines.append(latest.text)

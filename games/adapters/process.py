@@ -26,7 +26,7 @@ from typing import IO, Any, Self
 
 from pydantic import JsonValue
 
-from arena import CHANCE, Action, ActionSet, ChanceOutcome, Event, SpeechOffer, State, Step
+from arena import Action, ActionSet, ChanceOutcome, Event, SpeechOffer, State, Step
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import ObservedGame
 from arena.core.text import one_line, shorten
@@ -281,10 +281,7 @@ class ApartState(State):
         rng.setstate(after)
         return action
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action:
         action: Action = self._ask("parse", text)
         return action
 

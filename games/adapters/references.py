@@ -10,16 +10,7 @@ from arena import CHANCE, Action, Game, State
 from arena.plugins.game_checks import GameFinding
 from games.adapters.open_spiel.state import OpenSpielState
 from games.adapters.textarena import TextArenaMessage, TextArenaSpeech
-from games.kuhn_poker.game import (
-    BET,
-    CARDS,
-    FOLDS,
-    PASS,
-    SHOWDOWNS,
-    DealHands,
-    KuhnPoker,
-    chips_of_first,
-)
+from games.kuhn_poker.game import BET, CARDS, FOLDS, PASS, SHOWDOWNS, chips_of_first
 
 SEEDS = 6
 """Deals of Kuhn poker for each sequence of moves."""
@@ -46,18 +37,11 @@ def open_spiel_kuhn_poker(game: Game) -> Sequence[GameFinding]:
                     player = state.to_act[0]
                     state.apply(player, state.legal_actions(player)[int(move == BET)])
                 compared += 1
-                own = _own_returns((CARDS[first], CARDS[second]), moves)
+                chips = chips_of_first(moves, (CARDS[first], CARDS[second]))
+                own = (chips, -chips)
                 if state.returns() != own:
                     differences.append(f"{_names(moves)}: {state.returns()}, not {own}")
     return [_finding(compared, differences)]
-
-
-def _own_returns(cards: tuple[str, ...], moves: tuple[Action, ...]) -> tuple[float, ...]:
-    state = KuhnPoker().initial_state()
-    state.apply(CHANCE, DealHands(cards))
-    for move in moves:
-        state.apply(state.to_act[0], move)
-    return state.returns()
 
 
 def textarena_kuhn_poker(game: Game) -> Sequence[GameFinding]:

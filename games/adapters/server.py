@@ -56,9 +56,7 @@ class LibraryServer:
 
     def start(self, number: int, steps: Sequence[Step]) -> PositionReport:
         """Play a new position up to where it was."""
-        state = self._game.initial_state()
-        for step in steps:
-            state.apply(step.player, step.action)
+        state = self._game.initial_state().apply_all(steps)
         self._positions[number] = state
         return self._snapshot(state)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -18,10 +18,10 @@ from pydantic import Field
 from arena import Action, ActionSet, Decision, Event, Observation, Seat, Speech, SpeechOffer
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
-from arena.core.observation import TextLevel
+from arena.core.observation import GameText, TextLevel
 from arena.core.text import one_line, quote, shorten
+from arena.plugins.catalog import require
 from arena.plugins.families import FamilyGame, unknown_game
-from games.adapters import textarena_library as library
 from games.adapters.library_game import LibraryGame, LibraryMove, LibraryText, clean_lines
 from games.adapters.seeded_state import SeededState
 
@@ -102,7 +102,7 @@ class TextArenaGame(LibraryGame):
         reason = ""
         for players in [wanted] if wanted else [*range(2, MOST_PLAYERS + 1), 1]:
             try:
-                with library.isolated(random.Random(0)):
+                with isolated(random.Random(0)):
                     self.new_env().reset(num_players=players, seed=0)
                 return players
             except Exception as error:  # The library checks with assertions, or fails later.
@@ -111,8 +111,14 @@ class TextArenaGame(LibraryGame):
         raise UsageError(f"{self.name} with {seats} players: {shorten(one_line(reason))}")
 
     def new_env(self) -> Any:
-        """Return a new environment. Call it, and every method of it, within `isolated`."""
-        return library.new_environment(self.env_id)
+        """Return a new environment without the wrappers that change texts.
+
+        Call it, and every method of it, within `isolated`.
+        """
+        from textarena.envs.registration import ENV_REGISTRY
+
+        raw = f"{self.env_id}-raw"
+        return textarena().make(raw if raw in ENV_REGISTRY else self.env_id)
 
     def _all_actions(self) -> Iterable[Action]:
         return (PASS,)
@@ -138,11 +144,8 @@ class TextArenaText(LibraryText):
         return f"{self.game.seat_names[event.sender]}: {quote(event.text)}"
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
-        lines += [self.narrate(event) for event in observation.events_since(since)]
-        if observation.legal_actions:
-            lines.append("Your actions: " + " | ".join(observation.legal_actions.notations()))
-        return "\n".join(lines)
+        # A message is never shown again, unlike the texts of other libraries.
+        return GameText.describe(self, observation, level, since)
 
 
 class TextArenaState(SeededState):
@@ -159,7 +162,7 @@ class TextArenaState(SeededState):
 
     def guarded(self) -> AbstractContextManager[None]:
         """Call the library with the generator of this game."""
-        return library.isolated(self.generator)
+        return isolated(self.generator)
 
     def begin(self, seed: int) -> None:
         # Before the environment exists, which may draw when it is made.
@@ -260,6 +263,39 @@ class Quoting:
         return Decision(offers[0].sample(self._rng) if offers else PASS)
 
 
+# The library
+
+
+@cache
+def textarena() -> Any:
+    """Import the library. Raises MissingDependency without it."""
+    require("a game of textarena", ["textarena"], "textarena")
+    import textarena as library
+
+    return library
+
+
+@cache
+def environment_ids() -> tuple[str, ...]:
+    """Return the environments, without those that differ only in how they wrap texts."""
+    textarena()
+    from textarena.envs.registration import ENV_REGISTRY
+
+    # A slash in a name ("Taboo-v0-city/country") would look like a family.
+    plain = (name for name in ENV_REGISTRY if not {"raw", "train"} & set(name.split("-")))
+    return tuple(sorted(name for name in plain if "/" not in name))
+
+
+@contextmanager
+def isolated(generator: random.Random) -> Iterator[None]:
+    """Let the library draw from a generator, in place of the global one, which it also seeds."""
+    random.setstate(generator.getstate())
+    try:
+        yield
+    finally:
+        generator.setstate(random.getstate())
+
+
 # The family
 
 
@@ -271,7 +307,7 @@ class TextArenaFamily:
 
     def game_class(self, name: str) -> type[Game]:
         """Return the class of an environment. Raises UsageError or MissingDependency."""
-        names = library.environment_ids()
+        names = environment_ids()
         if name not in names:
             raise unknown_game(FAMILY, "TextArena", name, names)
         return _game_class(name)
@@ -279,7 +315,7 @@ class TextArenaFamily:
     def games(self) -> Sequence[FamilyGame]:
         """Return one game for each environment, in alphabetical order; not its variants."""
         first = dict[str, str]()
-        for name in sorted(library.environment_ids(), key=lambda each: (len(each), each)):
+        for name in sorted(environment_ids(), key=lambda each: (len(each), each)):
             first.setdefault(name.partition("-v")[0], name)
         return [
             FamilyGame(f"{FAMILY}/{name}", title, "", "", ("speech",))

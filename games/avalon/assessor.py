@@ -19,11 +19,7 @@ from games.avalon.moves import (
     Propose,
     VoteOnTeam,
 )
-from games.hidden_roles.assessor import (
-    HiddenRolesAnalysis,
-    JudgedChoice,
-    choice_probabilities,
-)
+from games.hidden_roles.assessor import HiddenRolesAnalysis, JudgedChoice, choice_probabilities
 from games.hidden_roles.game import HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
 

@@ -89,14 +89,11 @@ class AvalonDeducer:
         self.game = seat.game
         self.player = seat.player
         self._rng = seat.rng
-        self._notes = AvalonNotes(seat.game, seat.player)
-        self._read = 0
 
     async def act(self, observation: Observation) -> Decision:
-        """Process the new events and choose an action."""
-        for event in observation.events_since(self._read):
-            self._notes.update(event)
-        self._read = observation.num_events
+        """Choose an action by the notes of the seat."""
+        assert isinstance(observation.notes, AvalonNotes)
+        self._notes = observation.notes
         return Decision(self._choose(observation.legal_actions))
 
     @property

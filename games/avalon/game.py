@@ -76,7 +76,7 @@ class Avalon(HiddenRolesGame):
     Text = "games.avalon.text:AvalonText"
     Analysis = "games.avalon.assessor:AvalonAnalysis"
     Arrays = "games.avalon.knowledge:AvalonArrays"
-    View = "games.avalon.view:AvalonView"
+    View = "games.avalon.text:AvalonView"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:

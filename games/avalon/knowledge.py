@@ -181,7 +181,7 @@ class AvalonArrays(GameArrays):
         import numpy as np  # Imported late: listing the games must stay fast.
 
         notes: AvalonNotes = observation.notes  # type: ignore[assignment]
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["player"][observation.player] = 1
         arrays["leader"][notes.leader] = 1
         if notes.role:

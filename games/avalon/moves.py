@@ -8,7 +8,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event
-from games.hidden_roles.game import HiddenRolesOptions
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
+from games.hidden_roles.game import SeatAction
 
 GOOD, EVIL = 0, 1
 """Numbers of the teams."""
@@ -16,7 +18,6 @@ GOOD, EVIL = 0, 1
 SERVANT, MINION = "Loyal Servant", "Minion"
 MERLIN, PERCIVAL = "Merlin", "Percival"
 ASSASSIN, MORGANA, MORDRED, OBERON = "Assassin", "Morgana", "Mordred", "Oberon"
-GOOD_ROLES = (MERLIN, PERCIVAL, SERVANT)
 EVIL_ROLES = (ASSASSIN, MORGANA, MORDRED, OBERON, MINION)
 
 NUM_EVIL = {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}
@@ -45,7 +46,7 @@ MAX_PROPOSALS = 5
 """Rejected proposals of one mission after which evil wins."""
 
 
-class AvalonOptions(HiddenRolesOptions):
+class AvalonOptions(SeatOptions):
     """Options of `avalon`."""
 
     players: int = Field(5, ge=5, le=10, description="Number of seats.")
@@ -130,23 +131,17 @@ class PlayCard(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Assassinate(Action):
+class Assassinate(SeatAction):
     """Name the seat of Merlin, as the Assassin after three missions that succeeded."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"assassinate Player {self.seat}"
+    verb = "assassinate"
 
 
 @dataclass(frozen=True, slots=True)
-class Examine(Action):
+class Examine(SeatAction):
     """Learn the side of a player, as the holder of the Lady of the Lake."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"examine Player {self.seat}"
+    verb = "examine"
 
 
 APPROVE, REJECT = VoteOnTeam(True), VoteOnTeam(False)
@@ -154,19 +149,14 @@ SUCCESS, FAIL = PlayCard(False), PlayCard(True)
 
 
 @dataclass(frozen=True, slots=True)
-class SecretSeen(Event):
+class SecretSeen(PrivateEvent):
     """Private: the seats that a role sees after the deal.
 
     `evil`: these seats are evil (all that this role sees). `merlin`: one of these seats is Merlin.
     """
 
-    player: int
     seats: tuple[int, ...]
     kind: Literal["evil", "merlin"]
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +181,10 @@ class TeamVoted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class MissionCardPlayed(Event):
+class MissionCardPlayed(PrivateEvent):
     """Private: the own mission card, after the last member has played."""
 
-    player: int
     fails: bool
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +207,11 @@ class LadyPassed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LoyaltySeen(Event):
+class LoyaltySeen(PrivateEvent):
     """Private: the side of the player that the holder of the Lady of the Lake examined."""
 
-    player: int
     seat: int
     is_evil: bool
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import DecisionKind, Fact
+from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent
 from games.battleship.board import Fleet, Ship, has_room, union
 from games.battleship.events import FleetRevealed, PlaceFleet, PlaceShip, Shoot, ShotFired
@@ -102,13 +103,10 @@ class ShotFacts:
     """A square that most probably holds a ship."""
 
 
-class BattleshipAssessor:
-    """Assessor of one game, ply by ply.
+class BattleshipAssessor(SeatAssessor):
+    """Assessor of one game, whose fleets must be countable.
 
-    Args:
-        game: The game that is played; its fleets must be countable.
-        players: The seats to assess; None means all.
-        kinds: The kinds to make, of `shot` and `knowledge`; None means both.
+    Its kinds are `shot` and `knowledge`.
     """
 
     def __init__(
@@ -117,14 +115,9 @@ class BattleshipAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
+        super().__init__(game, players, kinds)
         self.game = game
-        self._kinds = kinds
-        assessed = range(game.num_players) if players is None else sorted(players)
-        self._knowledge = {player: FleetKnowledge(game, player) for player in assessed}
-        self._latest_ply = 0
-
-    def _wants(self, kind: str) -> bool:
-        return self._kinds is None or kind in self._kinds
+        self._knowledge = {player: FleetKnowledge(game, player) for player in self._assessed}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessment of a shot."""
@@ -179,12 +172,7 @@ class BattleshipAssessor:
         # The own fleet says nothing about the other one, so it is the same for both players.
         dealt = FleetKnowledge(self.game, 0).entropy()
         return [
-            Assessment(
-                self._latest_ply,
-                player,
-                "knowledge",
-                {"entropy_dealt": dealt, "entropy_end": knowledge.entropy()},
-            )
+            self._knowledge_of(player, dealt, knowledge.entropy())
             for player, knowledge in self._knowledge.items()
         ]
 
@@ -267,9 +255,7 @@ def resample(
     ships and the results of all shots. The even distribution over all fleets that fit is its
     stationary distribution.
     """
-    state = BattleshipState(game)
-    for step in history:
-        state.apply(step.player, step.action)
+    state = BattleshipState(game).apply_all(history)
     if state.is_terminal:  # Both fleets are revealed.
         return list(history)
     other = 1 - player

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Action, Decision, Observation, Seat
+from arena import Action, Observation, Seat
+from arena.agents.agent import EvenBot
 from games.battleship.board import union
 from games.battleship.events import PlaceShip, Shoot
 from games.battleship.game import Battleship
@@ -21,21 +22,13 @@ from games.battleship.posterior import FleetKnowledge, is_countable
 from games.battleship.shot_record import ShotRecord, density
 
 
-class BattleshipBot(ABC):
+class BattleshipBot(EvenBot):
     """Bot that draws evenly from the shots that it considers best."""
 
     def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
         assert isinstance(seat.game, Battleship)
-        self.game, self.player, self._rng = seat.game, seat.player, seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        """Choose an action."""
-        return Decision(self._rng.choice(self._best(observation)))
-
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        """Return the probabilities of `act`."""
-        best = self._best(observation)
-        return dict.fromkeys(best, 1 / len(best))
+        self.game = seat.game
 
     def _best(self, observation: Observation) -> Sequence[Action]:
         legal = observation.legal_actions

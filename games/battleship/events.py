@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from arena import Action, Event, GameOptions
+from arena.core.event import PrivateEvent
 from games.battleship.board import LONGEST_SHIP, board_of, has_room
 
 DENSEST = {True: 0.4, False: 0.2}
@@ -128,15 +129,10 @@ class Shoot(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class ShipsPlaced(Event):
+class ShipsPlaced(PrivateEvent):
     """Private: ships of one player are placed; all of them by chance, or its next one."""
 
-    player: int
     ships: tuple[str, ...]
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

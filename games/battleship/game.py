@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 
-from arena import CHANCE, Action, ActionSet, Game, InvalidAction, ReturnScale, State
+from arena import CHANCE, Action, ActionSet, Game, ReturnScale, State
 from games.battleship.board import (
     Board,
     Fleet,
@@ -140,16 +140,9 @@ class BattleshipState(State):
         lengths = tuple(ship.length for ship in fleet)
         return lengths == self.game.options.ships and is_fleet(fleet)
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action:
         # There are too many fleets to compare the text with each of them.
-        # The comparison below refuses every other way to write it.
-        action = PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
-        if str(action) == text and self._is_possible(action):
-            return action
-        raise InvalidAction(f"'{text}' is not a possible result of chance here")
+        return PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
 
     def possible_ships(self, player: int) -> Iterator[Ship]:
         """Yield the places for the next ship of a player that leave room for its later ships."""
@@ -165,7 +158,7 @@ class BattleshipState(State):
         self.fleets = (fleet, ()) if player == 0 else (self.fleets[0], fleet)
         self.log.append(ShipsPlaced(player, tuple(ship.name for ship in fleet)))
         if player == 1:
-            self._start_turn(0)
+            self._begin_turn(0)
 
     def _place_one(self, player: int, ship: Ship) -> None:
         """Seal a ship; when both players have placed one, each of them sees its own."""
@@ -180,16 +173,11 @@ class BattleshipState(State):
         for seat, each in enumerate((first, second)):
             self.log.append(ShipsPlaced(seat, (each.name,)))
         if len(self.fleets[0]) < len(self.game.options.ships):
-            self.to_act = (0, 1)
-            self.turn += 1
+            self._begin_turn(0, 1)
         else:
-            self._start_turn(0)
+            self._begin_turn(0)
 
     # Shots
-
-    def _start_turn(self, player: int) -> None:
-        self.to_act = (player,)
-        self.turn += 1
 
     def shots_left(self, player: int) -> int:
         """Return how many shots a player may still fire."""
@@ -207,7 +195,7 @@ class BattleshipState(State):
         self.called = (*self.called, square)
         if len(self.called) < self.salvo_size(player):
             self.log.append(ShotCalled(player, square))
-            self._start_turn(player)
+            self._begin_turn(player)
             return
         hits = [self._fire(player, each) for each in self.called]
         self.called = ()
@@ -220,7 +208,7 @@ class BattleshipState(State):
         if is_sunk or following is None:
             self._end()
         else:
-            self._start_turn(following)
+            self._begin_turn(following)
 
     def _fire(self, player: int, square: str) -> bool:
         """Add a shot and its result; return whether it hits."""

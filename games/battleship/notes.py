@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
@@ -57,25 +56,6 @@ class BattleshipNotes(Notes):
                 self.revealed = self.game.fleet(names)
         self.knowledge.update(event)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of `BattleshipArrays.specs`."""
-        arrays = {
-            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.arrays.specs.items()
-        }
-        board = self.game.board
-        arrays["fleet"].flat[board.squares(union(self.fleet))] = 1
-        for name, record in (("shots", self.shots), ("received", self.received)):
-            arrays[name].flat[board.squares(record.shots)] = -1
-            arrays[name].flat[board.squares(record.hits)] = 1
-        if "called" in arrays:
-            arrays["called"].flat[board.squares(self.shots.called)] = 1
-        # Counted by length; ships of equal length look alike.
-        for length in self.shots.afloat:
-            arrays["afloat"][length - 1] += 1
-        if self.next_length is not None:
-            arrays["to_place"][self.next_length - 1] = 1
-        return arrays
-
 
 class BattleshipArrays(GameArrays):
     """Observations of Battleship as arrays."""
@@ -104,4 +84,16 @@ class BattleshipArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
-        return notes.arrays()
+        arrays, board = self._zeros(), self.game.board
+        arrays["fleet"].flat[board.squares(union(notes.fleet))] = 1
+        for name, record in (("shots", notes.shots), ("received", notes.received)):
+            arrays[name].flat[board.squares(record.shots)] = -1
+            arrays[name].flat[board.squares(record.hits)] = 1
+        if "called" in arrays:
+            arrays["called"].flat[board.squares(notes.shots.called)] = 1
+        # Counted by length; ships of equal length look alike.
+        for length in notes.shots.afloat:
+            arrays["afloat"][length - 1] += 1
+        if notes.next_length is not None:
+            arrays["to_place"][notes.next_length - 1] = 1
+        return arrays

@@ -129,6 +129,7 @@ class BattleshipText(GameText):
 
     table_shows_notes = True
     game: Battleship
+    notes_type = BattleshipNotes
 
     def synonyms(self) -> Mapping[str, str]:
         return dict.fromkeys(("fire at", "fire", "attack", "shoot at"), "shoot")
@@ -221,9 +222,6 @@ class BattleshipText(GameText):
             called = notes.shots.called.bit_count()
             number = f" This is shot {called + 1} of your salvo." if called else ""
             yield f"Your action: shoot SQUARE, one that you have not shot at.{number}"
-
-    def new_notes(self, player: int) -> BattleshipNotes:
-        return BattleshipNotes(self.game, player)
 
 
 class BattleshipView:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from arena import (
-    WIN_RATE,
-    Action,
-    Observation,
-)
+from arena import WIN_RATE, Action, Observation
 from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, MoveToSquare, PlaySuspect, Show
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState

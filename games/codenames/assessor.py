@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from arena import (
     CHANCE,
     Assessment,
-    Assessor,
     Comment,
     GameAnalysis,
     Measure,
@@ -18,6 +17,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import Fact
+from arena.core.assessor import SeatAssessor
 from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
@@ -61,14 +61,8 @@ MEASURES = (
 )
 
 
-class CodenamesAssessor:
-    """Assessor of one game, ply by ply.
-
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: Of `clue`, `guess` and `game`, the kinds to assess; None means all.
-    """
+class CodenamesAssessor(SeatAssessor):
+    """Assessor of one game; its kinds are `clue`, `guess` and `game`."""
 
     def __init__(
         self,
@@ -76,13 +70,11 @@ class CodenamesAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        self._players = range(game.num_players) if players is None else sorted(players)
-        self._kinds = kinds
+        super().__init__(game, players, kinds)
         # It takes in all events, those of other seats too.
         self._table = CodenamesTable(game, 0)
         self._clue: Ply | None = None
         """The ply of the clue whose words are being guessed."""
-        self._latest_ply = 0
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessment of a guess, and of a clue that is used up."""
@@ -102,19 +94,19 @@ class CodenamesAssessor:
         if not self._table.guesses_left:
             assessments += self._judge_clue()
             self._clue = None
-        return list(self._wanted(assessments))
+        return self._wanted(assessments)
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return the assessment of a clue that ended the game, and of the game for each seat."""
         # In a game that is cut off, the latest clue may still bring words.
         assessments = self._judge_clue() if outcome.status == "terminated" else []
         revealed = ASSASSIN in self._table.revealed.values()
-        for player in self._players:
+        for player in self._assessed:
             # The guess of the assassin ends the game, so the latest clue was that of the loser.
             guilty = revealed and self._table.clues[-1].team == player % 2
             sums = {"assassin": WeightedSum(float(guilty))}
             assessments.append(Assessment(self._latest_ply, player, "game", {}, sums))
-        return list(self._wanted(assessments))
+        return self._wanted(assessments)
 
     def _judge_clue(self) -> list[Assessment]:
         if self._clue is None:
@@ -124,11 +116,8 @@ class CodenamesAssessor:
         sums = {"words_per_clue": WeightedSum(float(clue.found))}
         return [Assessment(self._clue.number, self._clue.player, "clue", facts, sums)]
 
-    def _wanted(self, assessments: list[Assessment]) -> Iterator[Assessment]:
-        for assessment in assessments:
-            wanted = self._kinds is None or assessment.kind in self._kinds
-            if wanted and assessment.player in self._players:
-                yield assessment
+    def _wanted(self, assessments: list[Assessment]) -> list[Assessment]:
+        return [each for each in assessments if self._wants(each.kind, each.player)]
 
 
 class CodenamesAnalysis(GameAnalysis):
@@ -138,6 +127,7 @@ class CodenamesAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    assessor_type = CodenamesAssessor
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -159,11 +149,6 @@ class CodenamesAnalysis(GameAnalysis):
         owners = tuple(drawn.get(word, owner) for word, owner in key.items())
         steps[1] = Step(CHANCE, DealKey(owners))
         return steps
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> Assessor:
-        return CodenamesAssessor(self.game, players, kinds)
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return the result of a clue as text; the events tell everything else."""

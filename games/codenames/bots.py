@@ -163,8 +163,7 @@ class SharedTableBot:
 class OwnTableBot(SharedTableBot):
     """Bot whose seat knows 70 % of the associations only, drawn anew for each seat and game.
 
-        So its partner thinks differently, whatever bot or model it is.
-    FIGURES
+    So its partner thinks differently, whatever bot or model it is.
     """
 
     def _table(self) -> ClueSimilarity:

@@ -22,11 +22,11 @@ from arena import (
     Action,
     ActionSet,
     Game,
-    GameOptions,
     InvalidAction,
     Observation,
     State,
 )
+from arena.core.game import SeatOptions
 from games.codenames.moves import (
     ASSASSIN,
     NEUTRAL,
@@ -52,7 +52,7 @@ from games.codenames.moves import (
 )
 
 
-class CodenamesOptions(GameOptions):
+class CodenamesOptions(SeatOptions):
     """Options of `codenames`."""
 
     players: int = Field(
@@ -98,12 +98,8 @@ class Codenames(Game):
     Text = "games.codenames.text:CodenamesText"
     Analysis = "games.codenames.assessor:CodenamesAnalysis"
     Arrays = "games.codenames.table:CodenamesArrays"
-    View = "games.codenames.view:CodenamesView"
+    View = "games.codenames.text:CodenamesView"
     default_bots = ("shared_table", "shared_table")
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
 
     @property
     def num_words(self) -> int:

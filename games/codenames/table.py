@@ -126,11 +126,9 @@ class CodenamesArrays(GameArrays):
         neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
         that of the own team, its number, the guesses that are left; 10 means no limit.
         """
-        import numpy as np  # Imported late: listing the games must stay fast.
-
         table, own = observation.notes, TEAMS[observation.player % 2]
         assert isinstance(table, CodenamesTable)
-        arrays = {n: np.zeros(spec.shape, spec.dtype) for n, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["words"][:] = [NUMBERS[word] for word in table.words] or -1
         # From the observer's side, so that one network can play for both teams.
         columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]

@@ -1,10 +1,10 @@
-"""Texts of codenames: rules, narration of events, situation of a player."""
+"""Texts of codenames (rules, narration of events, situation of a player) and its view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Notes, Observation, TextLevel
+from arena import Event, GameText, Observation, Panel, Tabletop, TextLevel, Tile, TileRow, Tone
 from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
@@ -56,12 +56,6 @@ def _table(observation: Observation) -> CodenamesTable:
     return table
 
 
-def _introduction(observation: Observation) -> str:
-    player = observation.player
-    role = "clue giver" if player < 2 else "guesser"
-    return f"You are {observation.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
-
-
 def _notebook(observation: Observation) -> Iterator[str]:
     """Yield what follows directly from the own events."""
     table, team = _table(observation), observation.player % 2
@@ -110,6 +104,7 @@ class CodenamesText(GameText):
     """Texts of codenames."""
 
     game: Codenames
+    notes_type = CodenamesTable
 
     def synonyms(self) -> Mapping[str, str]:
         return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}
@@ -181,21 +176,24 @@ class CodenamesText(GameText):
             case _:
                 raise TypeError(f"{event!r} is not an event of codenames")
 
-    def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
-        """Return the events, at higher levels the notebook and the odds, then the legal actions."""
-        lines = [] if since else [_introduction(observation)]
-        lines += map(self.narrate, observation.events_since(since))
+    def _introduction(self, observation: Observation) -> str:
+        player = observation.player
+        role = "clue giver" if player < 2 else "guesser"
+        return f"You are {self.game.seat_names[player]}, {role} of {TEAMS[player % 2]}."
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the notebook and the odds at higher levels, then the legal actions."""
         # The notebook is short, so each decision repeats it.
         if level != "events":
-            lines += _notebook(observation)
+            yield from _notebook(observation)
         if level == "deductions":
-            lines += _odds(observation)
-        return "\n".join((*lines, *_actions(observation)))
+            yield from _odds(observation)
+        yield from _actions(observation)
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return the notebook in place of the first `forget` events, and the later ones."""
         table = _table(observation)
-        lines = [_introduction(observation), self.omission_notice]
+        lines = [self._introduction(observation), self.omission_notice]
         # Omitted events are replaced by their result, at the level "events" too.
         if table.words:
             lines.append(self.narrate(WordsDealt(table.words)))
@@ -207,5 +205,57 @@ class CodenamesText(GameText):
             lines += _odds(observation)
         return "\n".join((*lines, *_actions(observation)))
 
-    def new_notes(self, player: int) -> Notes:
-        return CodenamesTable(self.game, player)
+
+TONES: dict[str | None, Tone] = {
+    None: "plain",
+    TEAMS[0]: "seat4",  # The colour of the team, on a page and in a terminal.
+    TEAMS[1]: "seat1",
+    NEUTRAL: "muted",
+    ASSASSIN: "bad",
+}
+"""Tone of a word by its owner; None is unknown."""
+CAPTION = "Capitals: revealed. b: blue, o: orange, n: neutral, a: assassin."
+LATEST = 2
+"""Clues of each team that are shown."""
+
+
+class CodenamesView:
+    """The table as one viewer sees it; a clue giver, who has seen the key, sees all owners."""
+
+    def __init__(self, game: Codenames, seat: int | None) -> None:
+        self._columns = game.options.columns
+        self._teams = tuple(
+            f"{name}: {seats_text(game.num_players, team)}" for team, name in enumerate(TEAMS)
+        )
+        # The number of the player matters to texts only; the events decide what is known.
+        self._table = CodenamesTable(game, 0)
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        self._table.update(event)
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now."""
+        tiles, width = tuple(map(self._tile, self._table.words)), self._columns
+        # Before the deal there is nothing to draw.
+        if not tiles:
+            return Tabletop(())
+        rows = tuple(TileRow(tiles[at : at + width]) for at in range(0, len(tiles), width))
+        columns = tuple(str(number + 1) for number in range(width))
+        clues = tuple(map(self._clues, range(len(TEAMS))))
+        lists = Panel("Teams", lines=self._teams), Panel("Clues", lines=clues)
+        return Tabletop((Panel("Words", rows, columns), *lists), CAPTION)
+
+    def _tile(self, word: str) -> Tile:
+        owner = self._table.owner(word)
+        # The letter says what the colour says: not every reader sees colours.
+        label = word if owner is None else f"{word} {owner[0]}"
+        revealed = word in self._table.revealed
+        title = ", ".join((owner or "unknown", "revealed" if revealed else "hidden"))
+        return Tile(label.upper() if revealed else label, TONES[owner], title)
+
+    def _clues(self, team: int) -> str:
+        # The latest clues only: a line has 78 columns.
+        clues = [str(clue) for clue in self._table.clues if clue.team == team]
+        left = self._table.num_hidden(TEAMS[team])
+        return f"{TEAMS[team]}, {left} left: {', '.join(clues[-LATEST:]) or 'no clue yet'}"

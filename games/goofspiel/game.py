@@ -25,13 +25,13 @@ from arena import (
     Game,
     GameAnalysis,
     GameArrays,
-    GameOptions,
     GameText,
     Observation,
     ReturnScale,
     State,
     Step,
 )
+from arena.core.game import SeatOptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from arena.core.batch.state_batch import StateBatch
 
 
-class GoofspielOptions(GameOptions):
+class GoofspielOptions(SeatOptions):
     """Options of `goofspiel`."""
 
     players: int = Field(2, ge=2, le=4, description="Number of seats.")
@@ -115,10 +115,6 @@ class Goofspiel(Game):
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     @property
-    def num_players(self) -> int:
-        return self.options.players
-
-    @property
     def deck(self) -> tuple[int, ...]:
         """The cards of each hand, and the prizes, from 1."""
         return tuple(range(1, self.options.cards + 1))
@@ -168,10 +164,9 @@ class GoofspielState(State):
                 self._reveal()
 
     def _turn_up(self, prize: int) -> None:
-        self.turn += 1
+        self._begin_turn(*range(self.game.num_players))
         self.prize = prize
         self.prizes = tuple(other for other in self.prizes if other != prize)
-        self.to_act = tuple(range(self.game.num_players))
         self.log.append(PrizeTurnedUp(prize))
 
     def _reveal(self) -> None:

@@ -20,54 +20,59 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def array_specs(game: Hanabi) -> Mapping[str, ArraySpec]:
-    """Return the specs of an observation's arrays; kinds are numbered as in `HanabiDeck`.
+class HanabiArrays(GameArrays):
+    """Observations of Hanabi as arrays."""
 
-    - `hands` (players - 1, slots, kinds): 1 for the card that another player holds.
-    - `held` (players, slots): 1 for a slot that holds a card.
-    - `possible` (players, slots, kinds): 1 for a kind that the hints allow.
-    - `hinted` (players, slots): 1 for a card that a hint has named.
-    - `fireworks` (colours,): highest rank played. `gone` (kinds,): copies played or discarded.
-    - `counters` (3,): hint tokens, lives, cards in the deck.
-    - `moves` (players, 5 + slots): latest move of each player, 0 if there is none. Columns: kind of
-      move (1 play, 2 discard, 3 hint of a colour, 4 hint of a rank), slot (from 1), kind of the
-      card (from 1), hinted seat (from 1, counted from the observer), and 1 if the card fitted or
-      the colour or rank (from 1) of a hint. The others: 1 for a slot that the hint named.
-    """
-    players, slots, kinds = game.num_players, game.hand_size, len(game.deck.kinds)
-    return {
-        "hands": ArraySpec(shape=(players - 1, slots, kinds), low=0, high=1),
-        "held": ArraySpec(shape=(players, slots), low=0, high=1),
-        "possible": ArraySpec(shape=(players, slots, kinds), low=0, high=1),
-        "hinted": ArraySpec(shape=(players, slots), low=0, high=1),
-        "fireworks": ArraySpec(shape=(game.deck.colours,), low=0, high=game.deck.ranks),
-        "gone": ArraySpec(shape=(kinds,), low=0, high=3),
-        "counters": ArraySpec(shape=(3,), low=0, high=max(8, game.deck.size)),
-        "moves": ArraySpec(shape=(players, 5 + slots), low=0, high=max(5, kinds)),
-    }
+    game: Hanabi
 
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        """Return the specs of an observation's arrays; kinds are numbered as in `HanabiDeck`.
 
-def arrays(table: HanabiTable) -> dict[str, NDArray[Any]]:
-    """Return the arrays of what a seat sees."""
-    game, viewer = table.game, table.viewer
-    assert viewer is not None, "arrays are made for one seat"
-    values = {name: np.zeros(spec.shape, np.int8) for name, spec in array_specs(game).items()}
-    # Row 0 is the observer, as in the canonical observations of the learning environment.
-    for place, player in enumerate((viewer, *game.others(viewer))):
-        # A hand is shorter while its owner waits for a card, and in the last round.
-        number = len(table.hands[player])
-        values["held"][place, :number] = 1
-        values["possible"][place, :number] = table.allowed(player)
-        for slot, held in enumerate(table.hands[player]):
-            values["hinted"][place, slot] = held.hinted
-            # The own cards are unknown, so the observer has no row here.
-            if held.card is not None and place:
-                values["hands"][place - 1, slot, game.deck.index[held.card]] = 1
-        values["moves"][place] = _move_row(table, player)
-    values["fireworks"][:] = table.fireworks
-    values["gone"][:] = table.gone
-    values["counters"][:] = (table.tokens, table.lives, table.deck)
-    return values
+        - `hands` (players - 1, slots, kinds): 1 for the card that another player holds.
+        - `held` (players, slots): 1 for a slot that holds a card.
+        - `possible` (players, slots, kinds): 1 for a kind that the hints allow.
+        - `hinted` (players, slots): 1 for a card that a hint has named.
+        - `fireworks` (colours,): highest rank played. `gone` (kinds,): copies played or discarded.
+        - `counters` (3,): hint tokens, lives, cards in the deck.
+        - `moves` (players, 5 + slots): latest move of each player, 0 if there is none. Columns:
+          kind of move (1 play, 2 discard, 3 hint of a colour, 4 hint of a rank), slot (from 1),
+          kind of the card (from 1), hinted seat (from 1, counted from the observer), and 1 if the
+          card fitted or the colour or rank (from 1) of a hint. The others: 1 for a slot that the
+          hint named.
+        """
+        game = self.game
+        players, slots, kinds = game.num_players, game.hand_size, len(game.deck.kinds)
+        return {
+            "hands": ArraySpec(shape=(players - 1, slots, kinds), low=0, high=1),
+            "held": ArraySpec(shape=(players, slots), low=0, high=1),
+            "possible": ArraySpec(shape=(players, slots, kinds), low=0, high=1),
+            "hinted": ArraySpec(shape=(players, slots), low=0, high=1),
+            "fireworks": ArraySpec(shape=(game.deck.colours,), low=0, high=game.deck.ranks),
+            "gone": ArraySpec(shape=(kinds,), low=0, high=3),
+            "counters": ArraySpec(shape=(3,), low=0, high=max(8, game.deck.size)),
+            "moves": ArraySpec(shape=(players, 5 + slots), low=0, high=max(5, kinds)),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
+        game, table, values = self.game, notes.table, self._zeros()
+        # Row 0 is the observer, as in the canonical observations of the learning environment.
+        for place, player in enumerate((notes.player, *game.others(notes.player))):
+            # A hand is shorter while its owner waits for a card, and in the last round.
+            number = len(table.hands[player])
+            values["held"][place, :number] = 1
+            values["possible"][place, :number] = table.allowed(player)
+            for slot, held in enumerate(table.hands[player]):
+                values["hinted"][place, slot] = held.hinted
+                # The own cards are unknown, so the observer has no row here.
+                if held.card is not None and place:
+                    values["hands"][place - 1, slot, game.deck.index[held.card]] = 1
+            values["moves"][place] = _move_row(table, player)
+        values["fireworks"][:] = table.fireworks
+        values["gone"][:] = table.gone
+        values["counters"][:] = (table.tokens, table.lives, table.deck)
+        return values
 
 
 def _move_row(table: HanabiTable, player: int) -> NDArray[np.int8]:
@@ -87,17 +92,3 @@ def _move_row(table: HanabiTable, player: int) -> NDArray[np.int8]:
             for slot in slots:
                 row[4 + slot] = 1
     return row
-
-
-class HanabiArrays(GameArrays):
-    """Observations of Hanabi as arrays."""
-
-    game: Hanabi
-
-    @property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        return array_specs(self.game)
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
-        return arrays(notes.table)

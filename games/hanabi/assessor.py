@@ -26,17 +26,12 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import DecisionKind, Fact
+from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent
 from games.hanabi.game import Hanabi
-from games.hanabi.moves import (
-    CardDiscarded,
-    CardPlayed,
-    DiscardSlot,
-    HintGiven,
-    PlaySlot,
-)
+from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiKnowledge, resample
+from games.hanabi.table import HanabiKnowledge, HanabiTable, replace_hand
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
@@ -123,15 +118,8 @@ class SeatRecord:
     misplays: int = 0
 
 
-class HanabiAssessor:
-    """Assessor of one game, ply by ply from the deal on.
-
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make (play, discard, hint, lives,
-            knowledge); None means all.
-    """
+class HanabiAssessor(SeatAssessor):
+    """Assessor of one game; its kinds are `play`, `discard`, `hint`, `lives` and `knowledge`."""
 
     def __init__(
         self,
@@ -139,15 +127,10 @@ class HanabiAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        self._kinds = kinds
-        self._assessed = range(game.num_players) if players is None else sorted(players)
+        super().__init__(game, players, kinds)
         # A hint is assessed by the knowledge of its receiver, who may be any seat.
         known = range(game.num_players) if self._wants("hint") else self._assessed
         self._seats = {player: SeatRecord(HanabiKnowledge(game, player)) for player in known}
-        self._latest_ply = 0
-
-    def _wants(self, kind: str) -> bool:
-        return self._kinds is None or kind in self._kinds
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return its assessments."""
@@ -167,11 +150,8 @@ class HanabiAssessor:
                 lost = {"lives_lost": WeightedSum(float(seat.misplays))}
                 assessments.append(Assessment(number, player, "lives", measurements=lost))
             if self._wants("knowledge") and seat.entropy_dealt is not None:
-                facts: dict[str, JsonValue] = {
-                    "entropy_dealt": seat.entropy_dealt,
-                    "entropy_end": seat.entropy_end,
-                }
-                assessments.append(Assessment(number, player, "knowledge", facts))
+                knowledge = self._knowledge_of(player, seat.entropy_dealt, seat.entropy_end)
+                assessments.append(knowledge)
         return assessments
 
     def appraise(self, player: int, action: Action) -> Mapping[str, JsonValue]:
@@ -319,4 +299,18 @@ class HanabiAnalysis(GameAnalysis):
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        return resample(self.game, history, player, rng)
+        """Draw the cards of the own hand again, from their exact distribution.
+
+        Everything else that is in a history, the player has seen: other hands, cards that were
+        played or discarded, and all moves.
+        """
+        if not history:
+            return []
+        # First pass, over the real history: what the player has seen.
+        state = self.game.initial_state().apply_all(history)
+        table = HanabiTable(self.game, player)
+        for event in state.log.witnessed[player]:
+            table.update(event)
+        # The deck has no order yet, so only the own hand is hidden.
+        hand = [self.game.deck.kinds[kind] for kind in table.posterior().sample(rng)]
+        return replace_hand(self.game, history, player, hand)

@@ -24,7 +24,7 @@ from games.hanabi.moves import (
     PlaySlot,
 )
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiTable, HeldCard
+from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
 
 PLAYED = 10.0
 """A card that its owner believes to fit, and that fits."""
@@ -74,13 +74,10 @@ class HanabiPiers:
     def __init__(self, seat: Seat) -> None:
         assert isinstance(seat.game, Hanabi)
         self._rng = seat.rng
-        self._table = HanabiTable(seat.game, seat.player)
-        self._read = 0
 
     async def act(self, observation: Observation) -> Decision:
-        for event in observation.events_since(self._read):
-            self._table.update(event)
-        self._read = observation.num_events
+        assert isinstance(observation.notes, HanabiNotes)
+        self._table = observation.notes.table
         return Decision(self._choose(observation.legal_actions))
 
     def _choose(self, legal: ActionSet) -> Action:

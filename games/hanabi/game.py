@@ -12,17 +12,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    ChanceOutcome,
-    Game,
-    InvalidAction,
-    Observation,
-    ReturnScale,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
 from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
@@ -68,11 +58,6 @@ class Hanabi(Game):
     summary = "build fireworks together; you see all hands but your own"
     Options = HanabiOptions
     options: HanabiOptions
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
 
     @cached_property
     def deck(self) -> HanabiDeck:
@@ -207,14 +192,10 @@ class HanabiState(State):
             card in index and cards.count(card) <= self.deck[index[card]] for card in cards
         )
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`; results of chance are included."""
-        if self.turn or not text.startswith("deal "):
-            return super().parse(text)
-        deal = HanabiDeal(tuple(tuple(hand.split()) for hand in text[5:].split("|")))
-        if str(deal) != text or not self._is_possible(deal):
-            raise InvalidAction(f"'{text}' is not a possible result of chance here")
-        return deal
+    def _read_chance(self, text: str) -> Action | None:
+        if self.turn:
+            return super()._read_chance(text)
+        return HanabiDeal(tuple(tuple(hand.split()) for hand in text[5:].split("|")))
 
     # Moves of players
 
@@ -324,5 +305,4 @@ class HanabiState(State):
 
     def _next_turn(self) -> None:
         self.player = (self.player + 1) % self.game.num_players
-        self.turn += 1
-        self.to_act = (self.player,)
+        self._begin_turn(self.player)

@@ -13,7 +13,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from arena import Action, Event, GameOptions
+from arena import Action, Event
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 
 COLOURS = ("red", "yellow", "green", "white", "blue")
 """In the order of the Hanabi Learning Environment; a game of n colours uses the first n."""
@@ -144,7 +146,7 @@ class HanabiDeck:
         return tuple(flags)
 
 
-class HanabiOptions(GameOptions):
+class HanabiOptions(SeatOptions):
     """Options of `hanabi`; the defaults are the rules of the card game."""
 
     players: int = Field(2, ge=2, le=5, description="Number of seats.")
@@ -291,18 +293,13 @@ class CardDrawn(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class UnseenCardDrawn(Event):
+class UnseenCardDrawn(PrivateEvent):
     """Private: for the player who has drawn a card and does not see it."""
 
     is_partial: ClassVar[bool] = True
 
-    player: int
     deck: int
     """Cards left in the deck."""
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

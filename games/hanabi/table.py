@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import CHANCE, Action, Event, Notes, Placement, Step
-from games.hanabi.game import Hanabi, HanabiState
+from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
@@ -257,25 +256,6 @@ class HanabiKnowledge:
         rows = [tuple(row) for row in (marginals @ columns).tolist()]
         slots = tuple(f"slot {slot}" for slot in range(1, size + 1))
         return Placement(slots, ("own hand",) * size, FITS, tuple(rows))
-
-
-def resample(game: Hanabi, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
-    """Return the same history with other cards in the player's hand.
-
-    The cards of the own hand are drawn from their exact distribution. Everything else that is in a
-    history, the player has seen: other hands, cards that were played or discarded, and all moves.
-    """
-    if not history:
-        return []
-    # First pass, over the real history: what the player has seen.
-    state, table = HanabiState(game), HanabiTable(game, player)
-    for step in history:
-        state.apply(step.player, step.action)
-    for event in state.log.witnessed[player]:
-        table.update(event)
-    # The deck has no order yet, so only the own hand is hidden.
-    kinds = table.posterior().sample(rng)
-    return replace_hand(game, history, player, [game.deck.kinds[kind] for kind in kinds])
 
 
 def replace_hand(

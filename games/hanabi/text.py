@@ -159,10 +159,7 @@ class HanabiText(GameText):
     """Texts of Hanabi."""
 
     game: Hanabi
-
-    def new_notes(self, player: int) -> HanabiNotes:
-        """Return the empty table as `player` sees it."""
-        return HanabiNotes(self.game, player)
+    notes_type = HanabiNotes
 
     def synonyms(self) -> dict[str, str]:
         """Return other words for the game's own, see `Game.synonyms`."""

@@ -8,24 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from arena import (
-    CHANCE,
-    Action,
-    Assessment,
-    Comment,
-    GameAnalysis,
-    Outcome,
-    Ply,
-    Step,
-    WeightedSum,
-)
+from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
 from arena.core.analysis import Fact
-from games.hidden_roles.game import (
-    DealRoles,
-    HiddenRolesGame,
-    HiddenRolesState,
-    RolesRevealed,
-)
+from arena.core.assessor import SeatAssessor
+from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState, RolesRevealed
 from games.hidden_roles.knowledge import RolePosterior
 
 ROLE_FACTS: Mapping[str, Fact] = {
@@ -46,14 +32,8 @@ class JudgedChoice:
     measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
 
 
-class RoleAssessor:
-    """Assessor of one game, ply by ply from the deal on.
-
-    Args:
-        analysis: The analysis of the game that is played; it judges the choices.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make; None means all.
-    """
+class RoleAssessor(SeatAssessor):
+    """Assessor of one game; the analysis of the game judges the choices."""
 
     def __init__(
         self,
@@ -61,13 +41,12 @@ class RoleAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
+        super().__init__(analysis.game, players, kinds)
         state = analysis.game.initial_state()
         assert isinstance(state, HiddenRolesState)
-        self._state, self._judge, self._kinds = state, analysis.judge, kinds
-        seats = range(analysis.game.num_players) if players is None else sorted(players)
-        self._knowledge = {seat: analysis.knowledge(seat) for seat in seats}
+        self._state, self._judge = state, analysis.judge
+        self._knowledge = {seat: analysis.knowledge(seat) for seat in self._assessed}
         self._dealt: dict[int, float] = {}
-        self._latest_ply = 0
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Add the next ply; return its assessment, if there is one."""
@@ -102,17 +81,9 @@ class RoleAssessor:
         if not self._wants("knowledge") or not self._dealt:
             return []
         return [
-            Assessment(
-                self._latest_ply,
-                seat,
-                "knowledge",
-                {"entropy_dealt": self._dealt[seat], "entropy_end": known.entropy()},
-            )
+            self._knowledge_of(seat, self._dealt[seat], known.entropy())
             for seat, known in self._knowledge.items()
         ]
-
-    def _wants(self, kind: str) -> bool:
-        return self._kinds is None or kind in self._kinds
 
 
 def choice_probabilities(assessment: Assessment) -> tuple[float, float]:
@@ -209,9 +180,7 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
     def _sample_roles(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> tuple[str, ...]:
-        state = self.game.initial_state()
-        for step in history:
-            state.apply(step.player, step.action)
+        state = self.game.initial_state().apply_all(history)
         knowledge = self.knowledge(player)
         for event in state.log.witnessed[player]:
             knowledge.update(event)

@@ -21,7 +21,6 @@ from arena import (
     Action,
     Event,
     Game,
-    GameOptions,
     InvalidAction,
     ReturnScale,
     Say,
@@ -30,6 +29,8 @@ from arena import (
     Spoken,
     State,
 )
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,17 @@ class DealRoles(Action):
 
     def __str__(self) -> str:
         return f"deal {', '.join(self.roles)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeatAction(Action):
+    """Base of actions that name one player, written `VERB Player SEAT`."""
+
+    seat: int
+    verb: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.verb} Player {self.seat}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +67,10 @@ SPEAK = SpeechOffer(Say)
 
 
 @dataclass(frozen=True, slots=True)
-class RoleDealt(Event):
+class RoleDealt(PrivateEvent):
     """Private: the role of one player."""
 
-    player: int
     role: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +80,14 @@ class RolesRevealed(Event):
     roles: tuple[str, ...]
 
 
-class HiddenRolesOptions(GameOptions):
-    """Options that games of hidden roles share."""
-
-    players: int
-
-
 class HiddenRolesGame(Game, ABC):
     """Game in which each seat has a secret role, and each role belongs to a team."""
 
-    options: HiddenRolesOptions
+    options: SeatOptions
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
     team_names: ClassVar[tuple[str, str]]
     """Names of the majority and of the minority."""
     default_bots = ("deducer", "deducer")
-
-    @cached_property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return self.options.players
 
     @property
     @abstractmethod

@@ -31,6 +31,7 @@ from arena import (
     State,
     Step,
 )
+from arena.core.event import PrivateEvent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,15 +75,10 @@ FOLDS = ((BET, PASS), (PASS, BET, PASS))
 
 
 @dataclass(frozen=True, slots=True)
-class CardDealt(Event):
+class CardDealt(PrivateEvent):
     """Private: the card of one player."""
 
-    player: int
     card: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +176,7 @@ class KuhnPokerState(State):
         self.cards = deal.cards
         for player, card in enumerate(deal.cards):
             self.log.append(CardDealt(player, card))
-        self._set_player(0)
-
-    def _set_player(self, player: int) -> None:
-        self.to_act = (player,)
-        self.turn += 1
+        self._begin_turn(0)
 
     def _move(self, player: int, move: Action) -> None:
         self.moves += (move,)
@@ -195,7 +187,7 @@ class KuhnPokerState(State):
         elif self.moves in FOLDS:
             self.to_act = ()
         else:
-            self._set_player(1 - player)
+            self._begin_turn(1 - player)
 
     def returns(self) -> tuple[float, ...]:
         """Return the chips won or lost: two after a call, else one."""
@@ -280,9 +272,7 @@ class KuhnArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["player"][observation.player] = 1
         move_number = 0
         for event in observation.events:

@@ -22,6 +22,7 @@ from arena import (
 )
 from arena.core.action import CHANCE
 from arena.core.analysis import DecisionKind, Fact
+from arena.core.assessor import SeatAssessor
 from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
 from games.leduc_poker.game import LeducPoker, LeducState, value_at_random
 from games.leduc_poker.knowledge import LeducKnowledge, equilibrium, own_key, showdown_chances
@@ -61,14 +62,8 @@ MEASURES: tuple[Measure, ...] = (
 )
 
 
-class LeducAssessor:
-    """Assessor of one hand, ply by ply from the deal on.
-
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make (`move`, `knowledge`); None means all.
-    """
+class LeducAssessor(SeatAssessor):
+    """Assessor of one hand; its kinds are `move` and `knowledge`."""
 
     def __init__(
         self,
@@ -76,15 +71,10 @@ class LeducAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        self._kinds = kinds
-        seats = range(game.num_players) if players is None else sorted(players)
-        self._knowledge = {seat: LeducKnowledge(game, seat) for seat in seats}
-        self._entropies: dict[int, list[float]] = {seat: [] for seat in seats}
+        super().__init__(game, players, kinds)
+        self._knowledge = {seat: LeducKnowledge(game, seat) for seat in self._assessed}
+        self._entropies: dict[int, list[float]] = {seat: [] for seat in self._assessed}
         """Entropy of each seat after the deal, and at each of its decisions, in bits."""
-        self._latest_ply = 0
-
-    def _wants(self, kind: str) -> bool:
-        return self._kinds is None or kind in self._kinds
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return its assessment if it was a decision."""
@@ -110,12 +100,7 @@ class LeducAssessor:
         if not self._wants("knowledge"):
             return []
         return [
-            Assessment(
-                self._latest_ply,
-                seat,
-                "knowledge",
-                {"entropy_dealt": entropies[0], "entropy_end": entropies[-1]},
-            )
+            self._knowledge_of(seat, entropies[0], entropies[-1])
             for seat, entropies in self._entropies.items()
             if entropies
         ]
@@ -183,9 +168,7 @@ class LeducAnalysis(GameAnalysis):
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
         """Draw the others' cards again that no showdown has revealed."""
-        state, steps = self.game.initial_state(), list(history)
-        for step in steps:
-            state.apply(step.player, step.action)
+        state, steps = self.game.initial_state().apply_all(history), list(history)
         if not steps:
             return steps
         cards, events = list(state.cards), state.log.events

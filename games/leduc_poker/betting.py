@@ -14,7 +14,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from arena import Action, Event, GameOptions
+from arena import Action, Event
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 
 RANKS = ("Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Jack", "Queen", "King")
 """From the lowest to the highest; a game of n ranks uses the last n."""
@@ -28,7 +30,7 @@ MOST_RAISES = 2
 """Raises in one round of the usual game, of all players together."""
 
 
-class LeducOptions(GameOptions):
+class LeducOptions(SeatOptions):
     """Options of `leduc_poker`; the defaults are the usual game, for which there is a solution."""
 
     players: int = Field(2, ge=2, le=4, description="Number of seats.")
@@ -220,15 +222,10 @@ LETTERS = {action: letter for letter, action in MOVES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class HoleCardDealt(Event):
+class HoleCardDealt(PrivateEvent):
     """Private: the card of one player."""
 
-    player: int
     card: str
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

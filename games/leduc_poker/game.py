@@ -14,15 +14,7 @@ from functools import cache, cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    ChanceOutcome,
-    Game,
-    ReturnScale,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, ReturnScale, State
 from games.leduc_poker.betting import (
     ANTE,
     LETTERS,
@@ -103,10 +95,6 @@ class LeducPoker(Game):
     summary = "poker with six cards and two rounds"
     Options = LeducOptions
     options: LeducOptions
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
 
     @property
     def default_bots(self) -> tuple[str, ...]:
@@ -210,8 +198,7 @@ class LeducState(State):
         elif self.betting.awaits_board:
             self.to_act = (CHANCE,)
         else:
-            self.to_act = (self.betting.player,)
-            self.turn += 1
+            self._begin_turn(self.betting.player)
 
     def returns(self) -> tuple[float, ...]:
         """Return the chips won or lost; 0 for all before the end."""

@@ -20,14 +20,7 @@ from pathlib import Path
 
 from arena import Action, Decision, Event, Observation, Placement, Seat
 from arena.core.errors import UsageError
-from games.leduc_poker.betting import (
-    CARDS,
-    MOVES,
-    LeducBetting,
-    card_chances,
-    copies_left,
-    strength,
-)
+from games.leduc_poker.betting import MOVES, LeducBetting, card_chances, copies_left, strength
 from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.notes import LeducNotes
 
@@ -138,32 +131,7 @@ Strategy = Mapping[LeducKey, Mapping[str, float]]
 """Probability of each legal move, by its letter."""
 
 BUNDLED = Path(__file__).with_name("equilibrium.txt")
-"""The strategy that `python -m games.leduc_poker.solver` has written."""
-HEADING = "card   board  moves     fold    call    raise"
-
-
-def leduc_keys(betting: LeducBetting | None = None, board: str = "") -> Iterator[LeducKey]:
-    """Yield all information sets with a choice, in the order of play."""
-    betting = betting or LeducBetting()
-    # The tree of public events: three board cards, and all own cards at each node.
-    if betting.awaits_board:
-        for card in CARDS:
-            yield from leduc_keys(betting.next_round(), card)
-    elif not betting.is_over:
-        for card in CARDS:
-            yield card, board, str(betting)
-        for move in betting.legal:
-            yield from leduc_keys(betting.after(move), board)
-
-
-def write_strategy(strategy: Strategy, path: Path) -> None:
-    """Write a strategy as text, with four decimals."""
-    lines = [HEADING]
-    for key in leduc_keys():
-        card, board, moves = key
-        row = "  ".join(f"{strategy[key].get(move, 0.0):.4f}" for move in MOVES)
-        lines.append(f"{card:5}  {board or '-':5}  {moves or '-':8}  {row}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+"""The strategy that `tests/support/leduc_solver.py` has written."""
 
 
 def read_strategy(path: Path) -> Strategy:
@@ -319,7 +287,7 @@ class Odds(LeducBot):
 
 
 class Equilibrium(LeducBot):
-    """Bot that plays the bundled approximate Nash equilibrium, computed by CFR+ (`solver`).
+    """Bot that plays the bundled approximate Nash equilibrium, computed by CFR+.
 
     Whatever the other player does, it loses on average at most its exploitability more than the
     value of the game; `tests/games/test_leduc_poker.py` states the figure.

@@ -82,11 +82,9 @@ class LeducArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
         notes, deck = observation.notes, self.game.deck
         assert isinstance(notes, LeducNotes)
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["player"][observation.player] = 1
         # Only cards that the observer has seen; the others stay zeros.
         for seat, card in notes.cards.items():

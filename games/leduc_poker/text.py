@@ -103,9 +103,7 @@ class LeducText(GameText):
     """Texts of Leduc hold'em."""
 
     game: LeducPoker
-
-    def new_notes(self, player: int) -> LeducNotes:
-        return LeducNotes(self.game, player)
+    notes_type = LeducNotes
 
     def synonyms(self) -> Mapping[str, str]:
         return {"check": "call", "match": "call", "bet": "raise", "reraise": "raise"}

@@ -20,6 +20,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import DecisionKind, Fact
+from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent
 from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
@@ -110,15 +111,8 @@ class DiceOdds:
         return facts if self.exact is None else {**facts, "exact": self.exact}
 
 
-class LiarsDiceAssessor:
-    """Assessor of one game, ply by ply from the first roll on.
-
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make (`bid`, `challenge`, `spot_on`, `knowledge`);
-            None means all.
-    """
+class LiarsDiceAssessor(SeatAssessor):
+    """Assessor of one game; its kinds are `bid`, `challenge`, `spot_on` and `knowledge`."""
 
     def __init__(
         self,
@@ -126,15 +120,10 @@ class LiarsDiceAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
-        self._kinds = kinds
-        seats = range(game.num_players) if players is None else sorted(players)
-        self._knowledge = {seat: LiarsDiceKnowledge(game, seat) for seat in seats}
+        super().__init__(game, players, kinds)
+        self._knowledge = {seat: LiarsDiceKnowledge(game, seat) for seat in self._assessed}
         self._entropy: dict[int, float] = {}
         """Entropy of each seat at its latest decision, in bits."""
-        self._latest_ply = 0
-
-    def _wants(self, kind: str) -> bool:
-        return self._kinds is None or kind in self._kinds
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return its assessment if it was a decision."""
@@ -164,12 +153,7 @@ class LiarsDiceAssessor:
         Bids exclude no hand, so that in a round the entropy stays that after the roll.
         """
         return [
-            Assessment(
-                self._latest_ply,
-                seat,
-                "knowledge",
-                {"entropy_dealt": entropy, "entropy_end": entropy},
-            )
+            self._knowledge_of(seat, entropy, entropy)
             for seat, entropy in sorted(self._entropy.items())
         ]
 

@@ -15,14 +15,15 @@ player only. So the posterior is a product over the players, and exact:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arena import Action, Decision, Observation, Seat
+from arena import Action, Observation
+from arena.agents.agent import EvenBot
 from games.liars_dice.game import LiarsDice
 from games.liars_dice.knowledge import DiceNotes, bid_probability, match_chance, tail
 from games.liars_dice.moves import CHALLENGE, DiceBid, hand_distribution
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class LiarsDiceBot(ABC):
+class LiarsDiceBot(EvenBot):
     """Bot that takes the action with the best immediate chance.
 
     A bid wins if it is true and challenged at once, a challenge wins if the last bid is false, a
@@ -39,22 +40,9 @@ class LiarsDiceBot(ABC):
     draws.
     """
 
-    def __init__(self, seat: Seat) -> None:
-        self._rng = seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        chances = self.probabilities(observation)
-        # All best actions are equally likely, so the weights are not needed.
-        return Decision(self._rng.choice(list(chances)))
-
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        """Return the policy: all best actions are equally likely."""
-        notes = observation.notes
+    def _best(self, observation: Observation) -> Sequence[Action]:
+        notes, raises = observation.notes, list(observation.legal_actions.of(DiceBid))
         assert isinstance(notes, DiceNotes)
-        best = self._best(notes, list(observation.legal_actions.of(DiceBid)))
-        return dict.fromkeys(best, 1 / len(best))
-
-    def _best(self, notes: DiceNotes, raises: list[DiceBid]) -> list[Action]:
         last, calls = notes.last_bid, list[tuple[float, Action]]()
         asked = [] if last is None else [last, DiceBid(last.quantity + 1, last.face)]
         values = self.truths(notes, [*raises, *asked])
@@ -85,7 +73,6 @@ class Reader(LiarsDiceBot):
     """Bot that also infers hidden dice from the bids of the others, by the model of `reading`."""
 
     def truths(self, notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
-        # Imported late: only this bot needs numpy.
         return truth_posterior(notes, bids)
 
 

@@ -14,16 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from arena import (
-    CHANCE,
-    Action,
-    ActionSet,
-    ChanceOutcome,
-    Game,
-    Observation,
-    ReturnScale,
-    State,
-)
+from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
 from games.liars_dice.moves import (
     CHALLENGE,
     SPOT_ON,
@@ -70,10 +61,6 @@ class LiarsDice(Game):
     Options = LiarsDiceOptions
     options: LiarsDiceOptions
     return_scale = ReturnScale("score", "", -1.0, 1.0)
-
-    @property
-    def num_players(self) -> int:
-        return self.options.players
 
     @cached_property
     def wild_face(self) -> int | None:
@@ -235,7 +222,7 @@ class LiarsDiceState(State):
             case DiceBid(quantity, face):
                 self.last = BidMade(player, quantity, face)
                 self.log.append(self.last)
-                self._set_player(self._next_seat(player))
+                self._begin_turn(self._next_seat(player))
             case _:
                 self._call(player, spot_on=isinstance(action, SpotOn))
 
@@ -250,11 +237,7 @@ class LiarsDiceState(State):
         # Private: the log shows it to this seat only.
         self.log.append(DiceRolled(seat, dice))
         if self.roller is None:
-            self._set_player(self.first)
-
-    def _set_player(self, player: int) -> None:
-        self.to_act = (player,)
-        self.turn += 1
+            self._begin_turn(self.first)
 
     def _next_seat(self, player: int) -> int:
         """Return the next seat with dice, in ascending order around the table."""

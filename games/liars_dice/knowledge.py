@@ -136,7 +136,7 @@ class LiarsDiceArrays(GameArrays):
 
         notes = observation.notes
         assert isinstance(notes, DiceNotes)
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["player"][observation.player] = 1
         # Counts per face, since the order of dice does not matter.
         for seat, hand in notes.hands.items():

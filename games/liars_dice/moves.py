@@ -11,7 +11,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from arena import Action, Event, GameOptions
+from arena import Action, Event
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 
 Hand = tuple[int, ...]
 """The dice of one player, in ascending order; faces are numbered from 1."""
@@ -20,7 +22,7 @@ NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 """Names of the faces, from 1."""
 
 
-class LiarsDiceOptions(GameOptions):
+class LiarsDiceOptions(SeatOptions):
     """Options of `liars_dice`; the defaults of the rules are those of OpenSpiel."""
 
     players: int = Field(2, ge=2, le=6, description="Number of seats.")
@@ -126,15 +128,10 @@ class RoundStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class DiceRolled(Event):
+class DiceRolled(PrivateEvent):
     """Private: the dice of one player."""
 
-    player: int
     dice: Hand
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,9 +176,7 @@ class LiarsDiceText(GameText):
     """Texts of liar's dice."""
 
     game: LiarsDice
-
-    def new_notes(self, player: int) -> DiceNotes:
-        return DiceNotes(self.game, player)
+    notes_type = DiceNotes
 
     def rules(self) -> str:
         """Return the rules and the notation."""

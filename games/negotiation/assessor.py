@@ -27,12 +27,8 @@ from arena import (
     WeightedSum,
 )
 from arena.core.analysis import Fact
-from games.negotiation.deals import (
-    Triple,
-    Values,
-    divisions,
-    other_values,
-)
+from arena.core.assessor import SeatAssessor
+from games.negotiation.deals import Triple, Values, divisions, other_values
 from games.negotiation.events import DealItems
 from games.negotiation.game import Negotiation, NegotiationState
 from games.negotiation.notes import ValueKnowledge
@@ -130,13 +126,10 @@ def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> Ba
     )
 
 
-class NegotiationAssessor:
+class NegotiationAssessor(SeatAssessor):
     """Assessor of one game: the agreement compared with the best ones of the same deal.
 
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: The kinds to make, of `agreement` and `knowledge`; None means both.
+    Its kinds are `agreement` and `knowledge`.
     """
 
     def __init__(
@@ -145,16 +138,14 @@ class NegotiationAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
+        super().__init__(game, players, kinds)
         self._state = NegotiationState(game)
-        self._kinds = kinds
-        self._assessed = range(game.num_players) if players is None else sorted(players)
         self._knowledge = {player: ValueKnowledge(game, player) for player in self._assessed}
-        self._latest = 0
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply. All assessments are made at the end."""
         self._state.apply(ply.player, ply.decision.action)
-        self._latest = ply.number
+        self._latest_ply = ply.number
         # The values of other players are private events of theirs.
         for player, knowledge in self._knowledge.items():
             for event in ply.events:
@@ -167,13 +158,12 @@ class NegotiationAssessor:
         found = list[Assessment]()
         # A game that was cut off before the deal has nothing to assess.
         for player in self._assessed if self._state.values else ():
-            if self._kinds is None or "agreement" in self._kinds:
+            if self._wants("agreement"):
                 found.append(self._agreement(player))
-            if self._kinds is None or "knowledge" in self._kinds:
+            if self._wants("knowledge"):
                 entropy = self._knowledge[player].entropy()
                 # Nothing can be learned for certain after the deal.
-                facts = {"entropy_dealt": entropy, "entropy_end": entropy}
-                found.append(Assessment(self._latest, player, "knowledge", facts))
+                found.append(self._knowledge_of(player, entropy, entropy))
         return found
 
     def _agreement(self, player: int) -> Assessment:
@@ -196,7 +186,7 @@ class NegotiationAssessor:
             "points": points[player],
             "nash": reference.nash[player],
         }
-        return Assessment(self._latest, player, "agreement", facts, measurements)
+        return Assessment(self._latest_ply, player, "agreement", facts, measurements)
 
 
 class NegotiationAnalysis(GameAnalysis):
@@ -206,6 +196,8 @@ class NegotiationAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
+    knowledge_type = ValueKnowledge
+    assessor_type = NegotiationAssessor
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -222,15 +214,6 @@ class NegotiationAnalysis(GameAnalysis):
             values = tuple(in_order[(seat - player) % players] for seat in range(players))
             steps[0] = Step(CHANCE, DealItems(dealt.counts, values))
         return steps
-
-    def knowledge(self, player: int) -> ValueKnowledge:
-        """Return the exact knowledge of `player` about the values of the others."""
-        return ValueKnowledge(self.game, player)
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> NegotiationAssessor:
-        return NegotiationAssessor(self.game, players, kinds)
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return the assessment of an agreement as text; None for other kinds.

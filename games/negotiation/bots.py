@@ -10,10 +10,11 @@ neither talk nor believe what they read.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
-from arena import Action, Decision, Observation, Seat
+from arena import Action, Observation, Seat
+from arena.agents.agent import EvenBot
 from games.negotiation.deals import TOTAL_VALUE, worth
 from games.negotiation.events import ACCEPT, WALK_AWAY, ProposeDivision
 from games.negotiation.game import Negotiation
@@ -21,24 +22,16 @@ from games.negotiation.notes import NegotiationNotes
 from games.negotiation.text import mean_values
 
 
-class TimeDependentBot:
+class TimeDependentBot(EvenBot):
     """Bot that concedes with time and draws evenly from the offers that it considers best."""
 
     beta: ClassVar[float]
     """Above 1 it concedes early, below 1 late."""
 
     def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
         assert isinstance(seat.game, Negotiation)
-        self.game, self._rng = seat.game, seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        """Choose an offer, or accept."""
-        return Decision(self._rng.choice(self._best(observation)))
-
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        """Return the probabilities of `act`."""
-        best = self._best(observation)
-        return dict.fromkeys(best, 1 / len(best))
+        self.game = seat.game
 
     def target(self, turn: int) -> float:
         """Return the points that the bot asks for in a turn.

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from arena import Action, Event, GameOptions
+from arena import Action, Event
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
 from games.negotiation.deals import TOTAL_VALUE, Triple, Values
 
 
-class NegotiationOptions(GameOptions):
+class NegotiationOptions(SeatOptions):
     """Options of `negotiation`."""
 
     players: int = Field(2, ge=2, le=3, description="Number of seats.")
@@ -99,15 +101,10 @@ class ItemsDealt(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ValuesDealt(Event):
+class ValuesDealt(PrivateEvent):
     """Private: what one item of each type is worth to a player."""
 
-    player: int
     values: Triple
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

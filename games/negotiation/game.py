@@ -22,7 +22,6 @@ from arena import (
     Action,
     ActionSet,
     Game,
-    InvalidAction,
     Observation,
     ReturnScale,
     Say,
@@ -117,10 +116,6 @@ class Negotiation(Game):
     return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 
-    @property
-    def num_players(self) -> int:
-        return self.options.players
-
     def _all_actions(self) -> Iterable[Action]:
         leave = [WALK_AWAY] if self.options.walk_away else []
         return (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)
@@ -183,19 +178,13 @@ class NegotiationState(State):
             and is_allowed(action.counts, action.values)
         )
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action | None:
         # There are too many deals to compare the text with each of them.
         counts, _, values = text.removeprefix("items ").partition("; values ")
         try:
-            action = DealItems(_triple(counts), tuple(map(_triple, values.split(", "))))
+            return DealItems(_triple(counts), tuple(map(_triple, values.split(", "))))
         except ValueError:
-            action = None
-        if action is None or str(action) != text or not self._is_possible(action):
-            raise InvalidAction(f"'{text}' is not a possible result of chance here")
-        return action
+            return None
 
     # Turns
 
@@ -252,8 +241,7 @@ class NegotiationState(State):
             self.to_act = ()
         else:
             # An offer is made only with enough turns left, so the limit is never exceeded.
-            self.to_act = ((player + 1) % self.game.num_players,)
-            self.turn += 1
+            self._begin_turn((player + 1) % self.game.num_players)
 
     def _shares(self, player: int, offer: ProposeDivision) -> tuple[Triple, ...]:
         """Return the items for each player, by seat."""

@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import (
-    ArraySpec,
-    Event,
-    GameArrays,
-    Notes,
-    Observation,
-    Placement,
-)
+from arena import ArraySpec, Event, GameArrays, Notes, Observation, Placement
 from games.negotiation.deals import (
     ITEMS,
     MOST_OF_A_TYPE,
@@ -36,12 +29,7 @@ from games.negotiation.deals import (
     value_vectors,
     worth,
 )
-from games.negotiation.events import (
-    DivisionProposed,
-    ItemsDealt,
-    OfferAccepted,
-    ValuesDealt,
-)
+from games.negotiation.events import DivisionProposed, ItemsDealt, OfferAccepted, ValuesDealt
 from games.negotiation.game import Negotiation
 
 
@@ -158,24 +146,6 @@ class NegotiationNotes(Notes):
                 # The last acceptance ends the game, and no other turn begins.
                 self.turn += len(self.accepted) < self.game.num_players - 1
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of `NegotiationArrays.specs`."""
-        arrays = {
-            name: np.zeros(spec.shape, spec.dtype) for name, spec in self.game.arrays.specs.items()
-        }
-        if self.own:
-            arrays["items"][:] = self.counts
-            arrays["values"][:] = self.own
-        if self.offer:
-            # Rows are seats from the observer on.
-            arrays["offer"][:] = np.roll(np.array(self.offer), -self.player, axis=0)
-            # Whoever offers agrees to the own offer.
-            for player in (self.proposer, *self.accepted):
-                assert player is not None
-                arrays["agreed"][(player - self.player) % self.game.num_players] = 1
-        arrays["turn"][0] = self.turn
-        return arrays
-
 
 class NegotiationArrays(GameArrays):
     """Observations of the negotiation as arrays."""
@@ -203,4 +173,16 @@ class NegotiationArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
-        return notes.arrays()
+        arrays = self._zeros()
+        if notes.own:
+            arrays["items"][:] = notes.counts
+            arrays["values"][:] = notes.own
+        if notes.offer:
+            # Rows are seats from the observer on.
+            arrays["offer"][:] = np.roll(np.array(notes.offer), -notes.player, axis=0)
+            # Whoever offers agrees to the own offer.
+            for player in (notes.proposer, *notes.accepted):
+                assert player is not None
+                arrays["agreed"][(player - notes.player) % self.game.num_players] = 1
+        arrays["turn"][0] = notes.turn
+        return arrays

@@ -116,6 +116,7 @@ class NegotiationText(GameText):
     """Texts of the negotiation."""
 
     game: Negotiation
+    notes_type = NegotiationNotes
 
     def synonyms(self) -> Mapping[str, str]:
         return {
@@ -217,8 +218,7 @@ class NegotiationText(GameText):
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return the situation without the first `forget` events; items, values and offer stay."""
-        game = self.game
-        lines = [f"You are {game.seat_names[observation.player]}. {self.omission_notice}"]
+        lines = [f"{self._introduction(observation)} {self.omission_notice}"]
         lines += [
             self.narrate(event)
             for event in observation.events[:forget]
@@ -228,9 +228,6 @@ class NegotiationText(GameText):
         # The notes hold the offer on the table, which may be among the omitted events.
         lines += self.situation(observation, "notes" if level == "events" else level)
         return "\n".join(lines)
-
-    def new_notes(self, player: int) -> NegotiationNotes:
-        return NegotiationNotes(self.game, player)
 
 
 class NegotiationView:

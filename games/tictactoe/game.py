@@ -134,8 +134,7 @@ class TicTacToeState(State):
         elif len(self.board) == 9:
             self.to_act = ()
         else:
-            self.to_act = (1 - player,)
-            self.turn += 1
+            self._begin_turn(1 - player)
 
     def marks(self, player: int) -> frozenset[Mark]:
         return frozenset(mark for mark, owner in self.board.items() if owner == player)

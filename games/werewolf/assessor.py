@@ -7,11 +7,7 @@ from collections.abc import Mapping
 
 from arena import Action, Assessment, Comment, DecisionKind, Measure, WeightedSum
 from arena.core.text import per_cent
-from games.hidden_roles.assessor import (
-    HiddenRolesAnalysis,
-    JudgedChoice,
-    choice_probabilities,
-)
+from games.hidden_roles.assessor import HiddenRolesAnalysis, JudgedChoice, choice_probabilities
 from games.hidden_roles.game import PASS, HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
 from games.werewolf.game import Werewolf, WerewolfState, pack_choice

@@ -211,10 +211,8 @@ class WerewolfArrays(GameArrays):
         `day` is the number of the night, at most 127, and 1 by day. With the options for it,
         `candidates` are those of a run-off, and `attacked` is the seat that the witch may save.
         """
-        import numpy as np  # Imported late: listing the games must stay fast.
-
         notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
-        arrays = {name: np.zeros(spec.shape, np.int8) for name, spec in self.specs.items()}
+        arrays = self._zeros()
         arrays["player"][observation.player] = 1
         if notes.role:
             arrays["role"][self.game.distinct_roles.index(notes.role)] = 1

@@ -8,7 +8,9 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from arena import Action, Event
-from games.hidden_roles.game import HiddenRolesOptions
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
+from games.hidden_roles.game import SeatAction
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
@@ -19,7 +21,7 @@ PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
 
-class WerewolfOptions(HiddenRolesOptions):
+class WerewolfOptions(SeatOptions):
     """Options of `werewolf`."""
 
     players: int = Field(7, ge=5, le=12, description="Number of seats.")
@@ -83,63 +85,45 @@ NO_SEAT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NightKill(Action):
+class NightKill(SeatAction):
     """A wolf's vote at night for the victim."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"kill Player {self.seat}"
+    verb = "kill"
 
 
 @dataclass(frozen=True, slots=True)
-class Inspect(Action):
+class Inspect(SeatAction):
     """The seer's question at night: is this player a werewolf?"""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"inspect Player {self.seat}"
+    verb = "inspect"
 
 
 @dataclass(frozen=True, slots=True)
-class Protect(Action):
+class Protect(SeatAction):
     """The doctor's choice at night: this player survives an attack."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"protect Player {self.seat}"
+    verb = "protect"
 
 
 @dataclass(frozen=True, slots=True)
-class DayVote(Action):
+class DayVote(SeatAction):
     """A vote by day for the elimination of a player, sealed until all have voted."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"vote Player {self.seat}"
+    verb = "vote"
 
 
 @dataclass(frozen=True, slots=True)
-class ShootPlayer(Action):
+class ShootPlayer(SeatAction):
     """The dying hunter's shot."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"shoot Player {self.seat}"
+    verb = "shoot"
 
 
 @dataclass(frozen=True, slots=True)
-class Poison(Action):
+class Poison(SeatAction):
     """The witch's poison: this player dies in the night."""
 
-    seat: int
-
-    def __str__(self) -> str:
-        return f"poison Player {self.seat}"
+    verb = "poison"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +138,10 @@ HEAL = HealVictim()
 
 
 @dataclass(frozen=True, slots=True)
-class PackSeen(Event):
+class PackSeen(PrivateEvent):
     """Private: the other werewolves, after the deal."""
 
-    player: int
     seats: tuple[int, ...]
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,40 +166,25 @@ class PackChose(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SeerSaw(Event):
+class SeerSaw(PrivateEvent):
     """Private: the result of an inspection."""
 
-    player: int
     seat: int
     is_wolf: bool
 
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
-
 
 @dataclass(frozen=True, slots=True)
-class DoctorProtected(Event):
+class DoctorProtected(PrivateEvent):
     """Private: the choice of the doctor, after the night."""
 
-    player: int
     seat: int
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
-class WitchSaw(Event):
+class WitchSaw(PrivateEvent):
     """Private: the player whom the wolves attack, before the witch uses a potion."""
 
-    player: int
     victim: int
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)

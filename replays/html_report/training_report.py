@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment
 from markupsafe import Markup
 
+from arena.core.text import percentage
 from arena.evaluation.formatting import options_in_words, par_text
 from replays.html_report import write_document
 from replays.html_report.charts import (
@@ -118,7 +119,7 @@ def _environment() -> Environment:
     page.globals |= {
         "checkpoint_name": sentences.checkpoint_name,
         "finite": finite,
-        "share": sentences.share,
+        "share": percentage,
         "sampling_rate": sampling_rate,
         "training_rate": training_rate,
     }

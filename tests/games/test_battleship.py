@@ -123,7 +123,7 @@ def test_the_shots_of_a_salvo_are_answered_together() -> None:
     assert Shoot("a4") not in state.legal_actions(0)
     notes = state.observe(0).notes
     assert isinstance(notes, BattleshipNotes) and notes.shots.shots == 0
-    assert notes.arrays()["called"].sum() == 1
+    assert state.observe(0).arrays()["called"].sum() == 1
     assert "shot 2 of your salvo" in state.observe(0).text("events")
     state.apply(0, Shoot("b4"))
     assert state.log.events[-2:] == [

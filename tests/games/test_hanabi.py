@@ -15,7 +15,6 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.tabletop import diagram
 from arena.testing import check_game
-from games.hanabi.arrays import array_specs
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
     CardPlayed,
@@ -275,7 +274,7 @@ def test_arrays_begin_with_the_observer() -> None:
     assert arrays["counters"].tolist() == [2, 3, 7]
     # Own play of slot 2, Y1 (kind 4), which fitted; before it a hint of colour 1 to seat 1.
     assert arrays["moves"].tolist() == [[1, 2, 4, 0, 1, 0, 0], [3, 0, 0, 1, 1, 1, 0]]
-    assert list(arrays) == list(array_specs(game))
+    assert list(arrays) == list(game.arrays.specs)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from leduc_solver import LeducSolver, leduc_keys, write_strategy
 
 from arena.agents.agent import Seat, uniform
 from arena.agents.reply.reader import read_reply
@@ -47,14 +48,11 @@ from games.leduc_poker.knowledge import (
     Strategy,
     equilibrium,
     hand_probabilities,
-    leduc_keys,
     probabilities,
     read_strategy,
     showdown_chances,
-    write_strategy,
 )
 from games.leduc_poker.notes import LeducNotes
-from games.leduc_poker.solver import LeducSolver
 
 GAME = LeducPoker()
 FOLD, CALL, RAISE = MOVES.values()

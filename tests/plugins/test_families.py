@@ -125,7 +125,7 @@ def test_a_missing_library_is_an_error_that_names_the_extra(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arena.plugins.catalog.find_spec", lambda package: None)
-    for module in ("open_spiel.library", "pettingzoo", "textarena_library"):
+    for module in ("open_spiel.library", "pettingzoo", "textarena"):
         forget_imports(f"games.adapters.{module}")
     with pytest.raises(MissingDependency, match=rf"arena-games\[{extra}\]"):
         make_game(name)

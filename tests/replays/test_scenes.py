@@ -149,7 +149,9 @@ def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() 
         HandDealt(0, tuple(others[:3])),
         EnvelopeSeen(0, envelope),
     ]
-    marks = Marks(game, events)
+    marks = Marks(game)
+    for event in events:
+        marks.update(event)
     assert marks.held_by(2) == list(envelope)
     assert marks.sign(others[5], 1) == "."
     marks.update(CardShown(1, 0, others[5]))

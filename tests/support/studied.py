@@ -18,7 +18,7 @@ from arena.episodes.match import outcome_of
 from arena.episodes.record import ChanceLine, DecisionLine, Header, OutcomeLine
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
-from arena.testing.positions import random_positions, replay_history
+from arena.testing.positions import random_positions
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import DealCards, EndTurn
 from replays.analysis.replay_analysis import ReplayAnalysis
@@ -69,7 +69,7 @@ def recorded(
             own = None if details is None else details.get(number, {})
             line = world.decision(number, step.player, str(step.action), own)
             replay.moves.append(line)
-    state = replay_history(game, history)
+    state = game.initial_state().apply_all(history)
     if state.is_terminal:
         end = outcome_of(state, None)
         replay.outcome = OutcomeLine(

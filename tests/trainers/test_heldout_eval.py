@@ -18,7 +18,7 @@ from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
-from trainers.loop.checkpoints import HeldOutEvaluation, SeatEnd
+from trainers.loop.checkpoints import SEAT_ENDS, HeldOutEvaluation
 from trainers.rollouts.opponents import PERIODIC, policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.runs.records import HeldOutResult
@@ -45,8 +45,8 @@ def evaluated(folder: Path) -> HeldOutResult:
 
 def test_the_delta_of_kuhn_poker_is_in_chips(tmp_path: Path) -> None:
     result = evaluated(tmp_path)
-    stored = json.loads((tmp_path / f"start-{PERIODIC}-{DEALS}.json").read_text())
-    start = [SeatEnd.read(end) for end in stored]
+    stored = (tmp_path / f"start-{PERIODIC}-{DEALS}.json").read_bytes()
+    start = SEAT_ENDS.validate_json(stored)
     assert result.scale == KUHN.return_scale
     mean = np.mean([end.returns for end in start])
     assert result.start_result.value == pytest.approx(mean, abs=1e-6)

@@ -7,7 +7,6 @@ complete or not written at all.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -19,6 +18,7 @@ from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.game import Game
 from arena.core.text import shorten
 from arena.episodes.files import open_draft
+from arena.episodes.job import sha256
 from arena.episodes.record import Header
 from arena.episodes.replay import Replay, check_regular, read_header, read_replay
 from arena.evaluation.analysis import SkippedFile, find_files
@@ -111,7 +111,7 @@ def export_replays(
         ArenaError: the file cannot be written. In both cases an older file `out` is unchanged.
     """
     files, games = _in_order(_input_files(paths, out))
-    result, digests = ExportResult(out), set[bytes]()
+    result, digests = ExportResult(out), set[str]()
     with open_draft(out) as draft, closing(make(draft, games, reward)) as exporter:
         for number, path in enumerate(files, start=1):
             _export(path, exporter, result, digests)
@@ -170,7 +170,7 @@ def _read_first_line(path: Path) -> Header | None:
 
 
 def _export(
-    path: Path, exporter: Exporter[Prepared], result: ExportResult, digests: set[bytes]
+    path: Path, exporter: Exporter[Prepared], result: ExportResult, digests: set[str]
 ) -> None:
     """Export one file. A fault in it only affects this file."""
     try:
@@ -196,11 +196,10 @@ def _export(
     result.games += 1
 
 
-def _digest(path: Path) -> bytes:
+def _digest(path: Path) -> str:
     try:
         check_regular(path)
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        return sha256(path)
     except OSError as error:
         raise ReplayError(f"cannot be read: {error.strerror}") from error
 

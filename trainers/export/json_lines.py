@@ -39,20 +39,13 @@ from trainers.export.seat_replies import NO_TOKENS, ModelReply, ReplyReader, Sea
 from trainers.rollouts.trajectories import sampling_logprob
 
 
-class ChatExport(Exporter[list[bytes]]):
-    """Exporter with one row per conversation."""
-
-    suffix: ClassVar[str] = "chat.jsonl"
-    requirement: ClassVar[str] = "a finished game of a model"
+class LinesExport(Exporter[list[bytes]]):
+    """Base of the exporters that write a line for each row of a game."""
 
     def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
         self._file = file
         self._reader = ReplyReader(games, reward)
         self._rows = 0
-
-    def prepare(self, replay: Replay) -> list[bytes]:
-        terms, seats = self._reader.terms, self._reader.seats(replay)
-        return [dump(row).encode() for seat in seats for row in chat_rows(seat, terms)]
 
     def write(self, prepared: list[bytes]) -> None:
         self._file.write(b"".join(prepared))
@@ -60,6 +53,17 @@ class ChatExport(Exporter[list[bytes]]):
 
     def finish(self) -> int:
         return self._rows
+
+
+class ChatExport(LinesExport):
+    """Exporter with one row per conversation."""
+
+    suffix: ClassVar[str] = "chat.jsonl"
+    requirement: ClassVar[str] = "a finished game of a model"
+
+    def prepare(self, replay: Replay) -> list[bytes]:
+        terms, seats = self._reader.terms, self._reader.seats(replay)
+        return [dump(row).encode() for seat in seats for row in chat_rows(seat, terms)]
 
 
 def chat_rows(seat: SeatReplies, terms: Sequence[str]) -> Iterator[dict[str, JsonValue]]:
@@ -106,29 +110,17 @@ def _continues(before: Sequence[Message], after: Sequence[Message]) -> bool:
 SCHEMA_VERSION = 1
 
 
-class OpenEnvExport(Exporter[list[bytes]]):
+class OpenEnvExport(LinesExport):
     """Exporter with one line per seat of a model."""
 
     suffix: ClassVar[str] = "openenv.jsonl"
     requirement: ClassVar[str] = "a finished game that can be trained on"
-
-    def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
-        self._file = file
-        self._reader = ReplyReader(games, reward)
-        self._rows = 0
 
     def prepare(self, replay: Replay) -> list[bytes]:
         seats = [seat for seat in self._reader.seats(replay) if has_tokens(seat)]
         if not seats:
             raise ReplayError(f"{replay.path}: {NO_TOKENS}")
         return [dump(training_trace(seat, self._reader.terms)).encode() for seat in seats]
-
-    def write(self, prepared: list[bytes]) -> None:
-        self._file.write(b"".join(prepared))
-        self._rows += len(prepared)
-
-    def finish(self) -> int:
-        return self._rows
 
 
 def training_trace(seat: SeatReplies, terms: Sequence[str]) -> dict[str, JsonValue]:

@@ -28,6 +28,7 @@ from pydantic import JsonValue
 from arena.agents.chat import DEFAULTS, Attempt
 from arena.core.game import Game
 from arena.core.text import pluralize
+from arena.episodes.job import sha256
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
 from arena.plugins.catalog import require
@@ -161,7 +162,7 @@ def episode_record(seats: Sequence[SeatReplies], weights: Mapping[str, float]) -
     }
     digest = _digest(data)
     task: Fields = {"type": "GameTask", "data": data, "key": digest, "hash": digest}
-    replay = _file_digest(seats[0].replay)
+    replay = sha256(seats[0].replay.path)
     dealt = GroupKey.of(seats[0]).dealt
     group: list[JsonValue] = [start.game, start.options, start.seed]
     group += [[*start.branches], [*dealt], [*header.players]]
@@ -257,11 +258,6 @@ def _call(reply: ModelReply, place: int | None) -> Fields:
 
 def _digest(value: JsonValue) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def _file_digest(replay: Replay) -> str:
-    with replay.path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Fields = dict[str, JsonValue]

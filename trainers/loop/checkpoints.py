@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import JsonValue
+from pydantic import FiniteFloat, TypeAdapter
 
 from arena.core.errors import ArenaError
 from arena.core.game import Game
@@ -112,11 +111,10 @@ class HeldOutEvaluation:
         path = self.folder / f"start-{self.first_seed}-{self.games}.json"
         try:
             # The name of the file holds what decides the deals. A broken file is played again.
-            stored = json.loads(path.read_text("utf-8"))
-            ends = [SeatEnd.read(end) for end in stored]
+            ends = SEAT_ENDS.validate_json(path.read_bytes(), strict=True)
             if len(ends) == self.games:
                 return ends
-        except (FileNotFoundError, TypeError, ValueError):
+        except (FileNotFoundError, ValueError):
             pass
         replays = "before" if self.first_seed == FINAL else ""
         results = await self._play(0, llm, progress, replays)
@@ -166,15 +164,10 @@ class SeatEnd(NamedTuple):
     """Result of the seat under test; a list of two in JSON."""
 
     won: bool
-    returns: float
+    returns: FiniteFloat
 
-    @classmethod
-    def read(cls, stored: JsonValue) -> SeatEnd:
-        """Read a stored result. Raises ValueError for anything else."""
-        match stored:
-            case [bool(won), float(returns)] if math.isfinite(returns):
-                return cls(won, returns)
-        raise ValueError(f"{stored!r} is not a result")
+
+SEAT_ENDS = TypeAdapter(list[SeatEnd])
 
 
 @dataclass(frozen=True, slots=True)

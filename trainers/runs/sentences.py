@@ -41,7 +41,7 @@ def step_line(record: StepRecord, total_steps: int) -> str:
         dropped = f" ({groups.dropped} dropped)" if groups.dropped else ""
         facts.append(pluralize(groups.trained, "group") + dropped)
     if record.legal_rate is not None:
-        facts.append(f"{share(record.legal_rate)} legal")
+        facts.append(f"{percentage(record.legal_rate)} legal")
     facts += [f"{name} {record.update[name]:.3g}" for name in LINE_METRICS if name in record.update]
     if record.evaluation:
         scale = record.evaluation.scale
@@ -54,11 +54,6 @@ def step_line(record: StepRecord, total_steps: int) -> str:
         facts.append(f"${record.cost:.4f}")
     facts.append(f"{finite(record.seconds) or 0.0:.1f} s")
     return f"step {record.step}/{total_steps}: {', '.join(facts)}"
-
-
-def share(value: float | None) -> str:
-    """Return a share: `98 %`."""
-    return percentage(value)
 
 
 def title(config: TrainConfig) -> str:

@@ -17,7 +17,7 @@ from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.figures import finite, key_order
 from trainers.runs.records import StepRecord
-from trainers.runs.sentences import checkpoint_name, mean_name, share, value_only
+from trainers.runs.sentences import checkpoint_name, mean_name, value_only
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 
 MAX_ROWS = 20
@@ -96,7 +96,7 @@ def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
             percent(row.win_rate),
             str(row.groups.trained),
             str(row.groups.dropped),
-            share(finite(row.legal_rate)),
+            percentage(finite(row.legal_rate)),
             _metric(row.update, "entropy"),
             _metric(row.update, "kl"),
             f"{row.seconds:.1f}",

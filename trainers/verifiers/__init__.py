@@ -1,6 +1,6 @@
 """Games as environments of verifiers 1, which its command line evaluates and its trainers train on.
 
 package.py      writes a Python package for one game: `arena verifiers package`
-environment.py  the classes that such a package derives from; needs the extra `verifiers`
-seat.py         the seat of a model that verifiers serves: arena's chat agent behind its rollout
+environment.py  the classes that such a package derives from, among them the seat of a model that
+                verifiers serves; needs the extra `verifiers`
 """

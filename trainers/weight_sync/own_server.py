@@ -7,10 +7,9 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -18,6 +17,9 @@ from arena.core.errors import UsageError
 from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
 from trainers.weight_sync.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from trainers.weight_sync.ray_servers import PlacedServer
 
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
 """The ranks for which vLLM can reserve memory."""
@@ -45,44 +47,13 @@ print(found[1] if found else "")
 version. The name of the package differs between builds, so its metadata are no help."""
 
 
-class ServerControl(Protocol):
-    """Starts, restarts and stops one server, in a process here or on a node of a cluster.
-
-    The calls block for seconds.
-    """
-
-    @property
-    def host(self) -> str:
-        """Return the IP address at which the server listens."""
-
-    @property
-    def port(self) -> int:
-        """Return its port."""
-
-    @property
-    def url(self) -> str:
-        """Return its base URL, without a path."""
-
-    @property
-    def running(self) -> bool:
-        """Return whether the server was started and has not ended."""
-
-    def place(self) -> None:
-        """Determine the address: before the first start, and anew if the node was lost."""
-
-    def restart(self, command: Sequence[str], variables: Mapping[str, str]) -> float:
-        """Do what `ServerProcess.restart` describes."""
-
-    def stop(self) -> None:
-        """Stop the server; without a running one do nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class OwnServer:
     """A server that the run starts, and how to start it with given weights."""
 
     config: TrainConfig
-    process: ServerControl
+    process: ServerProcess | PlacedServer
+    """In a process here, or on a node of a cluster. Its calls block for seconds."""
     adapters: Path
     """Folder from which the server may load adapters."""
     device: str

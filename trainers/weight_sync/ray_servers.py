@@ -223,10 +223,12 @@ class PlacedServer:
 
     @property
     def host(self) -> str:
+        """Return the IP address at which the server listens."""
         return self._place.host
 
     @property
     def port(self) -> int:
+        """Return its port."""
         return self._place.port
 
     @property

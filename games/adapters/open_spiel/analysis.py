@@ -50,7 +50,7 @@ def other_world(
 def _native_world(
     game: OpenSpielGame, history: Sequence[Step], player: int, rng: random.Random
 ) -> list[Step] | None:
-    state = _play(game, history)
+    state = OpenSpielState(game).apply_all(history)
     # The library's information state of a seat is defined where that seat acts.
     if state.to_act != (player,):
         return None
@@ -68,13 +68,6 @@ def _native_world(
         twin.apply(actor, action)
         steps.append(Step(actor, action))
     return steps
-
-
-def _play(game: OpenSpielGame, history: Sequence[Step]) -> OpenSpielState:
-    state = OpenSpielState(game)
-    for step in history:
-        state.apply(step.player, step.action)
-    return state
 
 
 def _known(state: OpenSpielState, player: int) -> tuple[tuple[int, ...], str]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, State
-from arena.core.errors import InvalidAction
 from games.adapters.library_game import (
     LibraryChance,
     LibraryDrew,
@@ -59,16 +58,14 @@ class OpenSpielState(State):
         spiel, self._legal, self._outcomes = self.spiel, {}, None
         player = spiel.current_player()
         if player >= 0:
-            self.to_act = (player,)
-            self.turn += 1
+            self._begin_turn(player)
         elif spiel.is_terminal():
             self.to_act = ()
         elif spiel.is_chance_node():
             self.to_act = (CHANCE,)
         else:
             seats = range(self.game.num_players)
-            self.to_act = tuple(seat for seat in seats if spiel.legal_actions(seat))
-            self.turn += 1
+            self._begin_turn(*(seat for seat in seats if spiel.legal_actions(seat)))
 
     def _legal_actions(self, player: int) -> ActionSet:
         legal = self._legal.get(player)
@@ -113,20 +110,15 @@ class OpenSpielState(State):
         possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
         return possible and self.chance_action(action.number) == action
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`. Raises InvalidAction or AmbiguousAction."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
+    def _read_chance(self, text: str) -> Action | None:
         written = _CHANCE_TEXT.fullmatch(text)
-        if written:
-            number = int(written[2])
-            action: Action = LibrarySeed(number)
-            if self.spiel is not None:
-                listed = any(n == number for n, _ in self._listed_outcomes())
-                action = self.chance_action(number) if listed else action
-            if str(action) == text and self._is_possible(action):
-                return action
-        raise InvalidAction(f"'{text}' is not a possible result of chance here")
+        if written is None:
+            return None
+        number = int(written[2])
+        if self.spiel is None:
+            return LibrarySeed(number)
+        listed = any(n == number for n, _ in self._listed_outcomes())
+        return self.chance_action(number) if listed else None
 
     def _apply(self, player: int, action: Action) -> None:
         try:

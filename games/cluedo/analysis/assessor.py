@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from arena import Action, Assessment, Outcome, Ply
+from arena.core.assessor import SeatAssessor
 from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import (
     REFUTATIONS,
@@ -28,7 +29,6 @@ from games.cluedo.analysis.judgements import (
     refutation_kind,
 )
 from games.cluedo.analysis.position_analysis import (
-    KnowledgeFacts,
     PositionAnalysis,
     SuggestionFacts,
     leaked_bits,
@@ -54,15 +54,8 @@ class PendingQuestion:
     """None if only the refutation is assessed."""
 
 
-class CluedoAssessor:
-    """Assessor of one game, ply by ply from the deal on.
-
-    Only what the wanted assessments need is computed.
-
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make; None means all.
+class CluedoAssessor(SeatAssessor):
+    """Assessor of one game. Only what the wanted assessments need is computed.
 
     Example:
         >>> import random
@@ -86,10 +79,9 @@ class CluedoAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
+        super().__init__(game, players, kinds)
         self.game = game
-        self._kinds = kinds
         self._state = CluedoState(game)
-        self._assessed = range(game.num_players) if players is None else sorted(players)
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
         judged = any(map(self._wants, REFUTATIONS))
         known = range(game.num_players) if judged else self._assessed
@@ -99,12 +91,6 @@ class CluedoAssessor:
         }
         self._pending: PendingQuestion | None = None
         self._analysis: PositionAnalysis | None = None
-        self._latest_ply = 0
-
-    def _wants(self, kind: str, player: int | None = None) -> bool:
-        """Return whether assessments of this kind are wanted, for this player if given."""
-        wanted = self._kinds is None or kind in self._kinds
-        return wanted and (player is None or player in self._assessed)
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the new assessments of this ply and of earlier ones."""
@@ -149,10 +135,8 @@ class CluedoAssessor:
                 assessments += judge_unused_certainty(player, seat)
             # It is set only if the kind "knowledge" is wanted for this player.
             if seat.entropy_dealt is not None:
-                facts = KnowledgeFacts(
-                    entropy_dealt=seat.entropy_dealt, entropy_end=seat.knowledge.entropy()
-                ).model_dump()
-                assessments.append(Assessment(self._latest_ply, player, "knowledge", facts))
+                end = seat.knowledge.entropy()
+                assessments.append(self._knowledge_of(player, seat.entropy_dealt, end))
         return assessments
 
     def appraise(self, player: int, action: Action) -> dict[str, JsonValue]:

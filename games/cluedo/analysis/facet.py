@@ -95,9 +95,7 @@ class CluedoAnalysis(GameAnalysis):
         if not history:
             return []
         # First pass, over the real history: the events that the player has witnessed.
-        state = CluedoState(self.game)
-        for step in history:
-            state.apply(step.player, step.action)
+        state = CluedoState(self.game).apply_all(history)
         # Without a refuter model every consistent deal may be drawn.
         witnessed = state.log.witnessed[player]
         knowledge = CluedoKnowledge.after(self.game, player, witnessed, "logic")

@@ -104,13 +104,6 @@ class UnusedCertaintyFacts(CluedoFacts):
     """Own turns that ended without an accusation since then."""
 
 
-class KnowledgeFacts(CluedoFacts):
-    """Entropy of the envelope in one player's view, after the deal and at the end."""
-
-    entropy_dealt: float
-    entropy_end: float
-
-
 # Accusation threshold
 
 

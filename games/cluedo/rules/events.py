@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from arena import Action, Event, InvalidAction
+from arena.core.event import PrivateEvent
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck, Triple
 
@@ -166,15 +167,10 @@ class Dealt(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HandDealt(Event):
+class HandDealt(PrivateEvent):
     """Private: the cards of one player."""
 
-    player: int
     cards: tuple[str, ...]
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +265,10 @@ class Accused(NamesTriple, Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EnvelopeSeen(Event):
+class EnvelopeSeen(PrivateEvent):
     """Private to a false accuser: the contents of the envelope."""
 
-    player: int
     envelope: Triple
-
-    @property
-    def audience(self) -> tuple[int, ...]:
-        return (self.player,)
 
 
 # The deal

@@ -141,8 +141,7 @@ class CluedoState(BoardState):
 
     def _start_turn(self, player: int) -> None:
         self.player = player
-        self.turn += 1
-        self.to_act = (player,)
+        self._begin_turn(player)
         self.phase = TurnPhase.START
         self.log.append(TurnBegan(player, self.turn))
         self.legal = self._turn_start_actions() if self.places else self.game.question_actions(None)

@@ -59,12 +59,9 @@ class CluedoText(GameText):
     """Texts of Cluedo."""
 
     game: CluedoSetting
+    notes_type = Notebook
     combined_move = COMBINED_MOVE
     table_shows_notes = True
-
-    def new_notes(self, player: int) -> Notebook:
-        """Return an empty notebook of `player`."""
-        return Notebook(self.game, player)
 
     def synonyms(self) -> Mapping[str, str]:
         return synonyms(self.game)
@@ -123,7 +120,7 @@ class CluedoText(GameText):
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         """Return the situation of a player; with `since`, only the news after so many events."""
-        lines = [] if since else [f"You are {self.game.seat_names[observation.player]}."]
+        lines = [] if since else [self._introduction(observation)]
         lines += self._narration(observation, since)
         lines += self._aids_and_actions(observation, level, since)
         return "\n".join(lines)
@@ -133,7 +130,7 @@ class CluedoText(GameText):
 
         Events that a notebook does not contain are kept: deal, own hand, accusations, envelope.
         """
-        lines = [f"You are {self.game.seat_names[observation.player]}. {self.omission_notice}"]
+        lines = [f"{self._introduction(observation)} {self.omission_notice}"]
         lines += [
             self.narrate(event)
             for event in observation.events[:forget]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from arena import Event, Ink, Panel, Tabletop
 from games.cluedo.rules.events import (
@@ -36,7 +36,7 @@ class Marks:
     the simplest consequences, not everything that follows.
     """
 
-    def __init__(self, game: CluedoSetting, events: Iterable[Event] = ()) -> None:
+    def __init__(self, game: CluedoSetting) -> None:
         self.cards = game.deck.cards
         self.envelope = game.num_players
         self.has: set[tuple[str, int]] = set()
@@ -45,8 +45,6 @@ class Marks:
         self.out: set[int] = set()
         """Seats with a false accusation."""
         self.suggestion: Sequence[str] = ()
-        for event in events:
-            self.update(event)
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""

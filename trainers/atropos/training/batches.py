@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import write_whole
@@ -27,18 +27,13 @@ from trainers.atropos.wire import ScoredData, TrainerRegistration
 from trainers.runs.run_log import TrainingView, reason_of
 
 
-class _StoredRefusal(BaseModel):
-    reason: str
-    content: JsonValue
-
-
 class _StoredBatch(BaseModel):
     # NaN may come from another server, and is stored as it came.
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
     step: int
     groups: list[ScoredData]
-    refused: list[_StoredRefusal]
+    refused: list[RefusedGroup]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +53,7 @@ class BatchInbox:
 
     def store(self, step: int, batch: ReceivedBatch) -> None:
         """Store the batch of a step until `clear`."""
-        refused = [_StoredRefusal(reason=r.reason, content=r.content) for r in batch.refused]
-        stored = _StoredBatch(step=step, groups=batch.groups, refused=refused)
+        stored = _StoredBatch(step=step, groups=batch.groups, refused=batch.refused)
         write_whole(self.batch, stored.model_dump_json())
 
     def stored(self, step: int) -> ReceivedBatch | None:
@@ -71,9 +65,7 @@ class BatchInbox:
             return None
         if stored.step != step:
             return None
-        return ReceivedBatch(
-            stored.groups, [RefusedGroup(r.reason, r.content) for r in stored.refused]
-        )
+        return ReceivedBatch(stored.groups, stored.refused)
 
     def clear(self) -> None:
         """Remove the stored batch."""

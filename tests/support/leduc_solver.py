@@ -1,4 +1,6 @@
-"""Counterfactual regret minimisation for Leduc hold'em; `python -m games.leduc_poker.solver`.
+"""Counterfactual regret minimisation for Leduc hold'em: the solver of the bundled strategy.
+
+`python tests/support/leduc_solver.py` writes the strategy, in half a minute.
 
 CFR+ (O. Tammelin, "Solving large imperfect information games using CFR+", arXiv:1407.5042) with
 alternating updates. In iteration t, at an information set I of the player to update and for each of
@@ -13,12 +15,14 @@ that of public events; at each node all three own cards are updated together, as
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from games.leduc_poker.betting import CARDS, LeducBetting, card_chances, chips_won
-from games.leduc_poker.knowledge import BUNDLED, LeducKey, Strategy, write_strategy
+from games.leduc_poker.betting import CARDS, MOVES, LeducBetting, card_chances, chips_won
+from games.leduc_poker.knowledge import BUNDLED, LeducKey, Strategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 ITERATIONS = 3000
 """Iterations of the bundled strategy."""
+HEADING = "card   board  moves     fold    call    raise"
 
 
 class LeducSolver:
@@ -142,6 +147,30 @@ def _parse(moves: str) -> LeducBetting:
     for letter in moves:
         betting = betting.next_round() if letter == "/" else betting.after(letter)
     return betting
+
+
+def leduc_keys(betting: LeducBetting | None = None, board: str = "") -> Iterator[LeducKey]:
+    """Yield all information sets with a choice, in the order of play."""
+    betting = betting or LeducBetting()
+    # The tree of public events: three board cards, and all own cards at each node.
+    if betting.awaits_board:
+        for card in CARDS:
+            yield from leduc_keys(betting.next_round(), card)
+    elif not betting.is_over:
+        for card in CARDS:
+            yield card, board, str(betting)
+        for move in betting.legal:
+            yield from leduc_keys(betting.after(move), board)
+
+
+def write_strategy(strategy: Strategy, path: Path) -> None:
+    """Write a strategy as text, with four decimals."""
+    lines = [HEADING]
+    for key in leduc_keys():
+        card, board, moves = key
+        row = "  ".join(f"{strategy[key].get(move, 0.0):.4f}" for move in MOVES)
+        lines.append(f"{card:5}  {board or '-':5}  {moves or '-':8}  {row}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -1,0 +1,38 @@
+"""Base of assessors: which seats and kinds are assessed, and the knowledge of a seat at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from arena.core.analysis import Assessment
+from arena.core.observation import ObservedGame
+
+
+class SeatAssessor:
+    """Base of an assessor of one game, which reads it ply by ply from the first one on.
+
+    Args:
+        game: The game that is played.
+        players: The seats to assess; None means all.
+        kinds: The kinds of assessments to make; None means all.
+    """
+
+    def __init__(
+        self,
+        game: ObservedGame,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        self._assessed = range(game.num_players) if players is None else sorted(players)
+        self._kinds = kinds
+        self._latest_ply = 0
+
+    def _wants(self, kind: str, player: int | None = None) -> bool:
+        """Return whether assessments of this kind are wanted, for this player if given."""
+        wanted = self._kinds is None or kind in self._kinds
+        return wanted and (player is None or player in self._assessed)
+
+    def _knowledge_of(self, player: int, dealt: float, end: float) -> Assessment:
+        """Return the assessment `knowledge`: entropies after the deal and at the end, in bits."""
+        facts = {"entropy_dealt": dealt, "entropy_end": end}
+        return Assessment(self._latest_ply, player, "knowledge", facts)

@@ -35,7 +35,7 @@ from arena.agents.reply.reading import Reading, correction, failed
 from arena.agents.scaffold import (
     FUNCTIONS,
     MOST_CALLS,
-    ToolCall,
+    ScaffoldCall,
     find_call,
     instruction,
     make_tools,
@@ -68,7 +68,7 @@ class ParsedReply:
 
     reading: Reading
     attempt: Attempt
-    call: ToolCall | None = None
+    call: ScaffoldCall | None = None
     """The tool that it calls instead of acting."""
 
     @property
@@ -234,7 +234,9 @@ class ChatAgent:
         reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
         return ParsedReply(reading, attempt.with_answer(completion, reading))
 
-    def _read_call(self, call: ToolCall, attempt: Attempt, completion: Completion) -> ParsedReply:
+    def _read_call(
+        self, call: ScaffoldCall, attempt: Attempt, completion: Completion
+    ) -> ParsedReply:
         """Record a call of a tool; one too many is a reply without an action."""
         if not self._calls_left:
             reading = failed("unparsable", str(call))

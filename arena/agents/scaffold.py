@@ -105,7 +105,7 @@ def own_notes(reply: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ScaffoldCall:
     """Call of a tool, instead of an action."""
 
     name: str
@@ -116,10 +116,10 @@ class ToolCall:
         return f"{self.name} {self.action}".rstrip()
 
 
-def find_call(reply: str) -> ToolCall | None:
+def find_call(reply: str) -> ScaffoldCall | None:
     """Return the call of a tool at the end of a reply; None if it ends otherwise."""
     if marked := _CALL.search(reply.rstrip()):
-        return ToolCall(marked[1].casefold(), marked[2].strip())
+        return ScaffoldCall(marked[1].casefold(), marked[2].strip())
     # A backend adds the call of a function to the text, as the last JSON object.
     start = reply.rfind('{"name"')
     try:
@@ -130,7 +130,7 @@ def find_call(reply: str) -> ToolCall | None:
         return None
     arguments = call.get("arguments")
     action = arguments.get("ACTION") if isinstance(arguments, dict) else None
-    return ToolCall(str(call["name"]), str(action or "").strip())
+    return ScaffoldCall(str(call["name"]), str(action or "").strip())
 
 
 def make_tools(scaffold: Scaffold | None, seat: Seat) -> SeatTools | None:
@@ -158,7 +158,7 @@ class SeatTools:
         self._knowledge = knowledge
         self._read = 0
 
-    def answer(self, call: ToolCall, observation: Observation, left: int) -> str:
+    def answer(self, call: ScaffoldCall, observation: Observation, left: int) -> str:
         """Return the answer to a call, and how many are `left`."""
         for event in observation.events_since(self._read):
             self._knowledge.update(event)

@@ -103,11 +103,15 @@ def play_command(
     with_models = has_models(specs)
     llm = model_flags.service(dry_run) if with_models else None
     chat = model_flags.options(played, specs, game_flags.max_turns, llm)
-    match = Match(played, specs, text_level=game_flags.text_level, max_turns=game_flags.max_turns)
-    if with_models or browser.web:  # In the browser, models may join later games.
-        match = replace(match, chat=chat)
     run = GameRun(
-        match=match,
+        match=Match(
+            played,
+            specs,
+            text_level=game_flags.text_level,
+            max_turns=game_flags.max_turns,
+            # In the browser, models may join later games.
+            chat=chat if with_models or browser.web else None,
+        ),
         seeds=range(first, first + games),
         out=out,
         delay=browser.delay or 0.0,
@@ -121,11 +125,9 @@ def play_command(
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
     if CLIENT in specs:
-        from arena.cli.mcp import play_with_clients
-
         if resume or dry_run:
             raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
-        return play_with_clients(run, (browser.host, browser.port), browser.clock, as_json)
+        return _wait_for_clients(run, browser, as_json)
     browser.check_unused()
     run.check()
     if resume:
@@ -134,6 +136,12 @@ def play_command(
         print_game_estimate(run, model_flags, as_json)
         return 0
     return run.run(as_json)
+
+
+def _wait_for_clients(run: GameRun, browser: BrowserFlags, as_json: bool) -> int:
+    from arena.cli.mcp import play_with_clients
+
+    return play_with_clients(run, (browser.host, browser.port), browser.clock, as_json)
 
 
 def _earlier_seed(out: Path, game: Game) -> int:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena.agents.scaffold import CONSEQUENCES, POSTERIOR, SeatTools, ToolCall
+from arena.agents.scaffold import CONSEQUENCES, POSTERIOR, ScaffoldCall, SeatTools
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import PlacedKnowledge
 from arena.core.game import Game
@@ -72,7 +72,7 @@ def _tool_answers(game: Game, seen: Observation) -> list[str]:
     if not isinstance(game.analysis.knowledge(seen.player), PlacedKnowledge):
         return []
     tools = SeatTools(game, seen.player)
-    return [tools.answer(ToolCall(name), seen, 0) for name in (POSTERIOR, CONSEQUENCES)]
+    return [tools.answer(ScaffoldCall(name), seen, 0) for name in (POSTERIOR, CONSEQUENCES)]
 
 
 def check_reachable(game: Game, seed: int, samples: int = 3) -> None:

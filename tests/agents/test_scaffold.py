@@ -16,8 +16,8 @@ from arena.agents.chat import Attempt, ChatOptions
 from arena.agents.scaffold import (
     LONGEST_NOTES,
     MOST_CALLS,
+    ScaffoldCall,
     SeatTools,
-    ToolCall,
     find_call,
     own_notes,
 )
@@ -163,13 +163,16 @@ def test_the_newest_notes_count() -> None:
 @pytest.mark.parametrize(
     ("reply", "call"),
     [
-        ("I need to know more.\nCall: posterior", ToolCall("posterior")),
-        ("**Call: Posterior**\n", ToolCall("posterior")),
-        ("`Call: consequences accuse A, B`.", ToolCall("consequences", "accuse A, B")),
-        ("Call: consequences suggest Mrs White, Rope, Hall", ToolCall("consequences", "S")),
-        ('{"thoughts": "", "action": "Call: consequences"}', ToolCall("consequences")),
-        ('Hm. {"name": "posterior", "arguments": {}}', ToolCall("posterior")),
-        ('{"name": "consequences", "arguments": {"ACTION": "S"}}', ToolCall("consequences", "S")),
+        ("I need to know more.\nCall: posterior", ScaffoldCall("posterior")),
+        ("**Call: Posterior**\n", ScaffoldCall("posterior")),
+        ("`Call: consequences accuse A, B`.", ScaffoldCall("consequences", "accuse A, B")),
+        ("Call: consequences suggest Mrs White, Rope, Hall", ScaffoldCall("consequences", "S")),
+        ('{"thoughts": "", "action": "Call: consequences"}', ScaffoldCall("consequences")),
+        ('Hm. {"name": "posterior", "arguments": {}}', ScaffoldCall("posterior")),
+        (
+            '{"name": "consequences", "arguments": {"ACTION": "S"}}',
+            ScaffoldCall("consequences", "S"),
+        ),
         ('{"name": "Suggest", "arguments": {}}', None),
         ('{"name": "posterior", "arguments": {}', None),
         ("Call: posterior\nAction: end turn", None),
@@ -178,8 +181,10 @@ def test_the_newest_notes_count() -> None:
         ("Call: posterior" + " )" * 9000 + '"x', None),
     ],
 )
-def test_a_call_ends_the_reply(reply: str, call: ToolCall | None) -> None:
-    wanted = call and ToolCall(call.name, call.action.replace("S", "suggest Mrs White, Rope, Hall"))
+def test_a_call_ends_the_reply(reply: str, call: ScaffoldCall | None) -> None:
+    wanted = call and ScaffoldCall(
+        call.name, call.action.replace("S", "suggest Mrs White, Rope, Hall")
+    )
     assert find_call(reply) in (call, wanted)
 
 
@@ -242,7 +247,10 @@ def position(game: Game, seed: int, plies: int) -> State:
 def answers(game: Game, state: State, player: int) -> list[str]:
     seen = state.observe(player)
     legal = [str(action) for action in list(seen.legal_actions)[:2]]
-    calls = [ToolCall("posterior"), *(ToolCall("consequences", text) for text in ("", *legal))]
+    calls = [
+        ScaffoldCall("posterior"),
+        *(ScaffoldCall("consequences", text) for text in ("", *legal)),
+    ]
     tools = SeatTools(game, player)
     return [tools.answer(call, seen, 1) for call in calls]
 
@@ -280,14 +288,14 @@ def test_consequences_are_those_of_the_exact_knowledge() -> None:
     state = position(CLUEDO, 1, 1)
     player = state.to_act[0]
     tools, seen = SeatTools(CLUEDO, player), state.observe(player)
-    listed = tools.answer(ToolCall("consequences"), seen, 2)
+    listed = tools.answer(ScaffoldCall("consequences"), seen, 2)
     assert "right with probability 0.9 %" in listed
     assert len(re.findall("of information expected", listed)) == 6
     bits = [float(text) for text in re.findall(r"(\d\.\d\d) bits of information", listed)]
     assert bits == sorted(bits, reverse=True) and bits[0] > 0.3
-    odds = tools.answer(ToolCall("consequences", "accuse Mrs White, Rope, Hall"), seen, 2)
+    odds = tools.answer(ScaffoldCall("consequences", "accuse Mrs White, Rope, Hall"), seen, 2)
     assert re.search(r"right with probability \d", odds) or "not" in odds
-    wrong = tools.answer(ToolCall("consequences", "show Rope"), seen, 2)
+    wrong = tools.answer(ScaffoldCall("consequences", "show Rope"), seen, 2)
     assert wrong.startswith("No consequences of 'show Rope': ")
 
 

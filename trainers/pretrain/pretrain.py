@@ -107,19 +107,15 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     model: Any = new_model(recipe, tokenizer)
-    student = NewModel.of(model.to(device), recipe)
+    student = NewModel.of(model.to(_device(device)), recipe)
     parameters = sum(p.numel() for p in student.model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     student.load(saved)
     out.mkdir(parents=True, exist_ok=True)
     for number in range(saved.stage, len(recipe.parts)):
-        began = time.perf_counter()
         played = play_stage(recipe, number) if corpus is None else corpus
-        took = time.perf_counter() - began
-        notify(f"{len(played)} chats of {recipe.parts[number].games} games, {took:.0f} s")
+        notify(f"{len(played)} chats of {recipe.parts[number].games} games")
         chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
         steps = _learn_stage(student, recipe, chats, saved, started)
         for point, saved in steps:
@@ -132,6 +128,14 @@ def pretrain(
     figures = PretrainingFigures(recipe, saved.chats, parameters, seconds, saved.curve)
     save(student, tokenizer, figures, out)
     return figures
+
+
+def _device(name: str) -> str:
+    import torch
+
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _learn_stage(

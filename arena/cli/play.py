@@ -25,8 +25,12 @@ from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arena.agents.chat import ChatOptions
     from arena.cli.game_run import GameRun
     from arena.core.game import Game
+    from arena.episodes.match import Match
     from arena.episodes.record import Header
 
 PACE = 0.7
@@ -95,23 +99,14 @@ def play_command(
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
     from arena.cli.recordings import check_recordings
-    from arena.episodes.match import Match
 
     played = game_flags.make(game)
     specs = seat_specs(played, seat, backend)
     first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
-    with_models = has_models(specs)
-    llm = model_flags.service(dry_run) if with_models else None
+    llm = model_flags.service(dry_run) if has_models(specs) else None
     chat = model_flags.options(played, specs, game_flags.max_turns, llm)
     run = GameRun(
-        match=Match(
-            played,
-            specs,
-            text_level=game_flags.text_level,
-            max_turns=game_flags.max_turns,
-            # In the browser, models may join later games.
-            chat=chat if with_models or browser.web else None,
-        ),
+        match=_match(played, specs, game_flags, chat if llm or browser.web else None),
         seeds=range(first, first + games),
         out=out,
         delay=browser.delay or 0.0,
@@ -136,6 +131,13 @@ def play_command(
         print_game_estimate(run, model_flags, as_json)
         return 0
     return run.run(as_json)
+
+
+def _match(game: Game, specs: Sequence[str], flags: GameFlags, chat: ChatOptions | None) -> Match:
+    """Return what is played; `chat` is that of models, which in the browser may join later."""
+    from arena.episodes.match import Match
+
+    return Match(game, specs, text_level=flags.text_level, chat=chat, max_turns=flags.max_turns)
 
 
 def _wait_for_clients(run: GameRun, browser: BrowserFlags, as_json: bool) -> int:

@@ -107,8 +107,7 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    model: Any = new_model(recipe, tokenizer)
-    student = NewModel.of(model.to(_device(device)), recipe)
+    student = NewModel.of(new_model(recipe, tokenizer), recipe, _device(device))
     parameters = sum(p.numel() for p in student.model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     student.load(saved)
@@ -307,8 +306,9 @@ class NewModel:
     validation: list[PaddedBatch]
 
     @staticmethod
-    def of(model: Any, recipe: Recipe) -> NewModel:
+    def of(model: Any, recipe: Recipe, device: str = "cpu") -> NewModel:
         """Return a model with new optimizers, and with a new head if the recipe asks for it."""
+        model.to(device)
         head = None
         if recipe.beliefs:
             from trainers.pretrain.belief_head import BeliefHead

@@ -43,6 +43,7 @@ from arena.agents.scaffold import (
     text_level_of,
 )
 from arena.core.action import Action
+from arena.core.analysis import PlacedKnowledge
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
@@ -316,8 +317,6 @@ class ChatAgent:
         if notebook is None:
             if not split_entry(reply)[0]:
                 return
-            from arena.core.analysis import PlacedKnowledge  # Only games with beliefs need it.
-
             knowledge = self._seat.game.analysis.knowledge(self._seat.player)
             if not isinstance(knowledge, PlacedKnowledge):
                 return

@@ -126,11 +126,8 @@ def pretrain_command(
 def _from_scratch(
     game: str, game_flags: GameOptionFlags, flags: PretrainFlags, out: Path
 ) -> dict[str, JsonValue]:
-    from trainers.hosts.selection import check_device
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
-
-    check_device(flags.device)
 
     if not flags.resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: there is something already; name a new folder")

@@ -157,6 +157,12 @@ class Architecture(BaseModel):
         """Return the bytes of one token's keys and values in float32."""
         return 2 * self.layers * self.kv_heads * self.head_dim * 4
 
+    def cache_bytes(self, context: int = 0, cuda_memory: int = 0) -> int:
+        """Return the size of the KV cache for chats of `context` tokens; 0: those of a sampler."""
+        tokens = min(context or LONG_CHAT, self.context)
+        regions = self.cache_regions(tokens, CUDA_SLOTS if cuda_memory else SLOTS, cuda_memory)
+        return regions * tokens * self.cache_bytes_per_token
+
     def cache_regions(self, context: int, slots: int = SLOTS, cuda_memory: int = 0) -> int:
         """Return the number of chats of `context` tokens that the KV cache holds; at least one.
 

@@ -40,6 +40,7 @@ from backends.embedded.tokenizer import ChatTokenizer
 NewToken = tuple[SequenceState, GeneratedToken]
 """A token, with the sequence that waits for it."""
 CUDA_PREFILL_SHARES = 8
+"""Shares of a step's prompt tokens on CUDA; on a CPU each thread has one."""
 
 
 class Batcher:

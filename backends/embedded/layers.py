@@ -50,6 +50,13 @@ def torch_threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def chosen_device(name: str) -> torch.device:
+    """Return the device of this name; "auto" is CUDA where torch finds it."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
 @contextmanager
 def tf32(wanted: bool) -> Iterator[None]:
     """Let CUDA round the factors of float32 products to 10 bits; elsewhere nothing changes."""

@@ -30,6 +30,7 @@ from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.layers import (
     ModelWeights,
     StateDict,
+    chosen_device,
     fuse_weights,
     merge_lora,
     read_state_dict,
@@ -96,9 +97,7 @@ class Sampler:
     ) -> None:
         config = read_model_config(folder)
         architecture = parse_architecture(config, str(folder))
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        torch_device = torch.device(device)
+        torch_device = chosen_device(device)
         self.name = folder.name
         self.context_length = min(context_length or LONG_CHAT, architecture.context)
         self.chat_tokenizer = ChatTokenizer(folder, config)

@@ -34,7 +34,6 @@ from backends.embedded import (
 )
 from backends.embedded.architecture import (
     FAMILIES,
-    LONG_CHAT,
     Architecture,
     read_architecture,
     weight_files,
@@ -65,13 +64,9 @@ class LocalModel:
         """Return the most memory that playing needs; None for a model that cannot be used."""
         if self.architecture is None:
             return None
-        # The sampler's keys and values.
-        tokens = min(self.architecture.context, LONG_CHAT)
-        regions = self.architecture.cache_regions(tokens)
-        cache = regions * tokens * self.architecture.cache_bytes_per_token
         # The file stays mapped, to merge adapters with its tensors.
         weights = FLOAT * self.architecture.parameters + self.file_bytes
-        return LIBRARIES_BYTES + weights + cache
+        return LIBRARIES_BYTES + weights + self.architecture.cache_bytes()
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the fields for `--json`; unknown ones are null."""

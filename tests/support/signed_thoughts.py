@@ -15,17 +15,17 @@ from __future__ import annotations
 import json
 import re
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from loopback_server import LoopbackServer, QuietHandler
 
 
 class Refused(Exception):
     """The error of a provider for a turn that lacks what it has signed."""
 
 
-class SignedThoughts:
+class SignedThoughts(LoopbackServer):
     """The server, as a context manager. `says` is written before each call of a function."""
 
     def __init__(self, says: str = "") -> None:
@@ -40,46 +40,19 @@ class SignedThoughts:
         self._lock = threading.Lock()
         owner = self
 
-        class Answer(BaseHTTPRequestHandler):
+        class Answer(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 status, answer = owner.answer(self.path, body)
-                content = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+                self.answer(status, json.dumps(answer).encode())
 
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__(Answer)
 
     @property
     def openai_url(self) -> str:
         return f"{self.url}/v1"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
 
     def answer(self, path: str, body: Any) -> tuple[int, Any]:
         with self._lock:

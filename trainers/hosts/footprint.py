@@ -16,11 +16,8 @@ import psutil
 from arena.core.errors import UsageError
 from arena.core.text import size_text
 from backends.embedded.architecture import (
-    CUDA_SLOTS,
-    LONG_CHAT,
     SCORED_LOGITS,
     SERVED_BYTES,
-    SLOTS,
     Architecture,
     read_architecture,
     weight_files,
@@ -29,7 +26,6 @@ from trainers.config.config import TrainConfig
 
 LIBRARIES = 350_000_000
 """Memory of a process that has imported arena, torch and, for training, transformers."""
-THIS_MACHINE = "this machine"
 FLOAT = 4
 """Bytes of a number: sampler and learner compute in float32, whatever the file holds."""
 
@@ -69,7 +65,9 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     memory = {
         "libraries": LIBRARIES,
         "sampler": file_bytes + model * (1 + served),
-        "cache of keys and values": _cache_bytes(architecture, config),
+        "cache of keys and values": architecture.cache_bytes(
+            config.max_context_tokens, _cuda_memory(config.device)
+        ),
         # With LoRA float32 weights are used where the file lies in memory.
         "weights": trained + (0 if file_bytes >= model else model) if rank else model,
         "gradients": trained,
@@ -94,17 +92,6 @@ def _adapter_parameters(architecture: Architecture, rank: int) -> int:
     # All matrices of the layers; biases and norms have one axis.
     shapes = architecture.tensor_shapes().items()
     return rank * sum(sum(shape) for name, shape in shapes if ".layers." in name and shape[1:])
-
-
-def _cache_bytes(architecture: Architecture, config: TrainConfig) -> int:
-    """Return the most memory of the sampler's keys and values."""
-    tokens = min(config.max_context_tokens or LONG_CHAT, architecture.context)
-    memory, where = _memory(config.device)
-    is_cuda = where != THIS_MACHINE
-    regions = architecture.cache_regions(
-        tokens, CUDA_SLOTS if is_cuda else SLOTS, memory if is_cuda else 0
-    )
-    return regions * architecture.cache_bytes_per_token * tokens
 
 
 def _activations(architecture: Architecture, config: TrainConfig) -> int:
@@ -148,9 +135,16 @@ def check_fits(needed: Footprint, config: TrainConfig, folder: Path) -> None:
 
 def _memory(device: str) -> tuple[int, str]:
     """Return the bytes of memory in which the device computes, and its name."""
+    if memory := _cuda_memory(device):
+        return memory, f"GPU {device.partition(':')[2] or 0}"
+    return psutil.virtual_memory().total, "this machine"
+
+
+def _cuda_memory(device: str) -> int:
+    """Return the bytes of memory of a CUDA device; 0 if the run computes on the CPU."""
     import torch
 
-    if device != "cpu" and torch.cuda.is_available():
-        index = torch.device("cuda" if device == "auto" else device).index or 0
-        return torch.cuda.get_device_properties(index).total_memory, f"GPU {index}"
-    return psutil.virtual_memory().total, THIS_MACHINE
+    if device == "cpu" or not torch.cuda.is_available():
+        return 0
+    index = torch.device("cuda" if device == "auto" else device).index or 0
+    return torch.cuda.get_device_properties(index).total_memory

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-import torch
-
 from arena.core.errors import UsageError
 from backends.embedded.architecture import Architecture, read_architecture, read_model_config
+from backends.embedded.layers import chosen_device
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.imitation import (
@@ -195,9 +194,6 @@ def _batches(chats: Sequence[Chat], order: Sequence[int], size: int) -> Iterator
 
 
 def _student(settings: ImitationSettings, held_out: Sequence[Chat]) -> ImitatingModel:
-    device = settings.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     rank = settings.lora_rank
     lora = Lora(rank, settings.lora_alpha, settings.seed) if rank else None
     options = UpdateOptions(
@@ -206,7 +202,7 @@ def _student(settings: ImitationSettings, held_out: Sequence[Chat]) -> Imitating
         gradient_checkpointing=settings.gradient_checkpointing,
         threads=settings.threads,
     )
-    learner = Learner(Path(settings.base_model), device, lora)
+    learner = Learner(Path(settings.base_model), str(chosen_device(settings.device)), lora)
     return ImitatingModel(learner, options, held_out, settings.batch_size)
 
 

@@ -25,6 +25,7 @@ from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
+from trainers.hosts.selection import check_device
 from trainers.pretrain.beliefs import placed_knowledge, places_of
 from trainers.pretrain.corpus import (
     NAME_PREFIXES,
@@ -94,9 +95,11 @@ def pretrain(
 
     Raises:
         MissingDependency: the extra is not installed.
-        UsageError: nothing to resume, a run of another recipe, or no chat is short enough.
+        UsageError: no such device, nothing to resume, a run of another recipe, or no chat is short
+            enough.
     """
     require("pretraining", ("torch", "transformers", "tokenizers"), "train")
+    check_device(device)
     import torch
 
     saved = SavedRun.read(out, recipe) if resume else SavedRun()
@@ -107,7 +110,7 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    student = NewModel.of(new_model(recipe, tokenizer), recipe, _device(device))
+    student = NewModel.of(new_model(recipe, tokenizer), recipe, device)
     parameters = sum(p.numel() for p in student.model.parameters())
     notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
     student.load(saved)
@@ -127,14 +130,6 @@ def pretrain(
     figures = PretrainingFigures(recipe, saved.chats, parameters, seconds, saved.curve)
     save(student, tokenizer, figures, out)
     return figures
-
-
-def _device(name: str) -> str:
-    import torch
-
-    if name != "auto":
-        return name
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _learn_stage(
@@ -308,7 +303,9 @@ class NewModel:
     @staticmethod
     def of(model: Any, recipe: Recipe, device: str = "cpu") -> NewModel:
         """Return a model with new optimizers, and with a new head if the recipe asks for it."""
-        model.to(device)
+        from backends.embedded.layers import chosen_device
+
+        model.to(chosen_device(device))
         head = None
         if recipe.beliefs:
             from trainers.pretrain.belief_head import BeliefHead

@@ -13,7 +13,6 @@ from arena.agents.notebook import (
     OR,
     UNKNOWN,
     ModelNotebook,
-    place_labels,
     split_entry,
 )
 from arena.core.analysis import Placement
@@ -90,7 +89,7 @@ class ExactNotebook(ModelNotebook):
     def _rows(self, now: Placement) -> Iterator[str]:
         """Yield where each thing may be that is not in the own hand, which is in the chat."""
         own = now.places.index(self._own) if self._own in now.places else None
-        labels = place_labels(now.places)
+        labels = tuple(self.places)
         for thing, row in zip(now.things, now.probabilities, strict=False):
             where = [number for number, probability in enumerate(row) if probability > 0]
             # All zeros: everybody sees the thing.

@@ -95,8 +95,7 @@ def pretrain(
 
     Raises:
         MissingDependency: the extra is not installed.
-        UsageError: no such device, nothing to resume, a run of another recipe, or no chat is short
-            enough.
+        UsageError: no such device, no run of this recipe to resume, or no chat is short enough.
     """
     require("pretraining", ("torch", "transformers", "tokenizers"), "train")
     check_device(device)
@@ -111,8 +110,7 @@ def pretrain(
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
     student = NewModel.of(new_model(recipe, tokenizer), recipe, device)
-    parameters = sum(p.numel() for p in student.model.parameters())
-    notify(f"{len(tokenizer)} tokens, {parameters / 1e6:.2f} M parameters")
+    notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
     student.load(saved)
     out.mkdir(parents=True, exist_ok=True)
     for number in range(saved.stage, len(recipe.parts)):
@@ -127,7 +125,7 @@ def pretrain(
                 if can_resume:
                     saved.write(out, recipe, student)
     seconds = round(time.perf_counter() - started)
-    figures = PretrainingFigures(recipe, saved.chats, parameters, seconds, saved.curve)
+    figures = PretrainingFigures(recipe, saved.chats, student.parameters, seconds, saved.curve)
     save(student, tokenizer, figures, out)
     return figures
 
@@ -313,6 +311,11 @@ class NewModel:
             head = BeliefHead(recipe.hidden_size, places_of(largest_games(recipe)))
             head.to(model.device)
         return NewModel(model, head, _optimizers(model, head, recipe), [])
+
+    @property
+    def parameters(self) -> int:
+        """Return the number of weights of the model, without the head."""
+        return sum(p.numel() for p in self.model.parameters())
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -38,32 +38,42 @@ class Muon(torch.optim.Optimizer):
         if closure is not None:
             raise ValueError("Muon takes no closure")
         for group in self.param_groups:
+            alike: dict[torch.Size, list[Tensor]] = {}
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._move(parameter, group["lr"], group["momentum"])
+                    alike.setdefault(parameter.shape, []).append(parameter)
+            for parameters in alike.values():
+                self._move(parameters, group["lr"], group["momentum"])
 
-    def _move(self, parameter: Tensor, rate: float, momentum: float) -> None:
-        gradient, state = parameter.grad, self.state[parameter]
-        assert gradient is not None
-        if not state:
-            state["momentum"] = torch.zeros_like(parameter)
-        mean = state["momentum"].lerp_(gradient, 1 - momentum)
-        # Nesterov: the gradient is mixed in once more.
-        update = orthogonalised(gradient.lerp(mean, momentum))
+    def _move(self, parameters: Sequence[Tensor], rate: float, momentum: float) -> None:
+        """Update matrices of one shape: their products are computed together."""
+        mixed = list[Tensor]()
+        for parameter in parameters:
+            gradient, state = parameter.grad, self.state[parameter]
+            assert gradient is not None
+            if not state:
+                state["momentum"] = torch.zeros_like(parameter)
+            mean = state["momentum"].lerp_(gradient, 1 - momentum)
+            # Nesterov: the gradient is mixed in once more.
+            mixed.append(gradient.lerp(mean, momentum))
         # An orthogonal [n, m] matrix has the root mean square 1 / sqrt(max(n, m)), AdamW about 0.2.
-        parameter.add_(update, alpha=-0.2 * math.sqrt(max(parameter.shape)) * rate)
+        size = -0.2 * math.sqrt(max(parameters[0].shape)) * rate
+        for parameter, update in zip(parameters, orthogonalised(torch.stack(mixed)), strict=True):
+            parameter.add_(update, alpha=size)
 
 
-def orthogonalised(matrix: Tensor) -> Tensor:
-    """Return about U V^T of the singular value decomposition U S V^T of a matrix, float32.
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """Return about U V^T of the singular value decompositions U S V^T of [n, rows, columns].
 
-    The singular values of the result are between 0.6 and 1.3, which serves as well as 1.
+    They are float32. The singular values of the result are between 0.6 and 1.3, which serves as
+    well as 1.
     """
     # The product with the smaller side is the smaller one.
-    x = matrix.float().T if matrix.shape[0] > matrix.shape[1] else matrix.float()
-    x = x / x.norm().clamp(min=TINY)
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.float().mT if tall else matrices.float()
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=TINY)
     a, b, c = NEWTON_SCHULZ
     for _ in range(ITERATIONS):
-        square = x @ x.T
-        x = torch.addmm(x, torch.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x.T if matrix.shape[0] > matrix.shape[1] else x
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x

@@ -45,8 +45,6 @@ T = TypeVar("T")
 
 MISTAKES = 0.03
 """Share of decisions before which a wrong answer is given and corrected."""
-FAULTS = 0.1
-"""Share of notebook entries with a fault."""
 MAX_FIRST_REBUILD = 14
 """A chat is rebuilt before one of so many decisions, numbered from 0."""
 
@@ -160,10 +158,6 @@ class DemonstrationRecorder(ChatRecorder):
             self.knowledge.read(observation, self.chat.messages)
         if self._notebook:
             self._entry = self._notebook.entry(observation)
-            if self._entry and self._rng.random() < FAULTS:
-                # It is read, but not learned: the next entry corrects it.
-                self._entry = self._notebook.with_fault(self._entry, self._rng)
-                self.mistakes.add(len(self.chat.messages))
             self._notebook.read(self._entry)
 
     def reply(self, action: Action) -> str:

@@ -49,6 +49,8 @@ SAMPLED_GAMES = 40
 """Games of each stage whose texts make the tokenizer, before the stages are played."""
 MEASURE_EVERY = 100
 """Steps between points of the saved curve."""
+MOST_HELD_OUT = 100
+"""Chats that a point measures at most: more take longer than the steps between."""
 STATE = "pretraining.state"
 """File of an interrupted run."""
 
@@ -109,7 +111,8 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    student = NewModel.of(new_model(recipe, tokenizer), recipe, device)
+    ends = tokenizer.convert_tokens_to_ids(ends_of_rows(recipe))
+    student = NewModel.of(new_model(recipe, tokenizer), recipe, device, ends)
     notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
     student.load(saved)
     out.mkdir(parents=True, exist_ok=True)
@@ -257,11 +260,16 @@ def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrained
     texts = [message.content for chat in corpus[:2000] for message in chat.messages]
     # A model finds a name wherever it is if it has one token.
     prefixes = ("",) if recipe.deduces else NAME_PREFIXES
-    names = names_of(largest_games(recipe))
-    if recipe.notebook:
-        tables = [placed_knowledge(game, 0).placement() for game in largest_games(recipe)]
-        names += dict.fromkeys(end for table in tables for end in row_ends(table.places))
+    names = [*names_of(largest_games(recipe)), *ends_of_rows(recipe)]
     return make_tokenizer(texts, names, prefixes=prefixes)
+
+
+def ends_of_rows(recipe: Recipe) -> list[str]:
+    """Return what ends a row of the notebook; each is one token."""
+    if not recipe.notebook:
+        return []
+    tables = [placed_knowledge(game, 0).placement() for game in largest_games(recipe)]
+    return list(dict.fromkeys(end for table in tables for end in row_ends(table.places)))
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -297,10 +305,16 @@ class NewModel:
     head: BeliefHead | None
     optimizers: Sequence[torch.optim.Optimizer]
     validation: list[PaddedBatch]
+    row_ends: torch.Tensor
+    """Tokens that end the rows of a notebook: bool, [vocabulary]."""
 
     @staticmethod
-    def of(model: Any, recipe: Recipe, device: str = "cpu") -> NewModel:
+    def of(
+        model: Any, recipe: Recipe, device: str = "cpu", row_ends: Sequence[int] = ()
+    ) -> NewModel:
         """Return a model with new optimizers, and with a new head if the recipe asks for it."""
+        import torch
+
         from backends.embedded.layers import chosen_device
 
         model.to(chosen_device(device))
@@ -310,7 +324,9 @@ class NewModel:
 
             head = BeliefHead(recipe.hidden_size, places_of(largest_games(recipe)))
             head.to(model.device)
-        return NewModel(model, head, _optimizers(model, head, recipe), [])
+        ends = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
+        ends[list(row_ends)] = True
+        return NewModel(model, head, _optimizers(model, head, recipe), [], ends)
 
     @property
     def parameters(self) -> int:
@@ -329,12 +345,14 @@ class NewModel:
 
         `first` is the number of steps that are done already. It yields a point for each step.
         """
-        # Two percent of the chats, from the first deals, measure the loss and are not trained on.
-        count = max(1, len(examples) // 50)
+        # At most two percent of the chats, from the first deals, measure the loss and are not
+        # trained on.
+        count = min(max(1, len(examples) // 50), MOST_HELD_OUT)
         passes = [*[examples[count:]] * recipe.epochs, last]
         # One generator for all passes, so that each has another order.
         rng = np.random.default_rng([recipe.seed, number] if number else recipe.seed)
-        plan = [batch for part in passes for batch in batches(part, recipe, rng)]
+        own = recipe.parts[number].own_rows
+        plan = [replace(b, own_rows=own) for part in passes for b in batches(part, recipe, rng)]
         # A generator of its own: the number of held-out chats does not change the order.
         self.validation[:] = batches(examples[:count], recipe, np.random.default_rng(0))
         for point in training_steps(
@@ -371,7 +389,7 @@ class NewModel:
         # a chat is not predicted.
         batch = batch.on(self.model.device)
         weights = batch.weights[:, 1:]
-        states = _states(self.model, batch)
+        states = _states(self.model, self.with_own_rows(batch))
         losses = _cross_entropies(self.model.lm_head(states[:, :-1]), batch)
         loss = (losses * weights).sum() / weights.sum()
         if self.head:
@@ -389,6 +407,31 @@ class NewModel:
         for optimizer in self.optimizers:
             optimizer.step()
         return loss.item()
+
+    def with_own_rows(self, batch: PaddedBatch) -> PaddedBatch:
+        """Return the batch to read: some chats have the rows that the model draws itself.
+
+        The targets stay the right rows, so that the model learns to read its notebook as it will
+        find it in play (scheduled sampling: Bengio et al. 2015, arXiv:1506.03099, and in parallel
+        Mihaylova and Martins 2019, arXiv:1906.07651).
+        """
+        import torch
+
+        if not batch.own_rows:
+            return batch
+        # Seeded by the batch, so that a resumed run draws the same.
+        drawing = torch.Generator(self.model.device).manual_seed(int(batch.ids.sum()))
+        chosen = torch.rand(len(batch.ids), 1, generator=drawing, device=self.model.device)
+        written = batch.is_target & self.row_ends[batch.ids] & (chosen < batch.own_rows)
+        with torch.no_grad():
+            # Position t predicts token t + 1.
+            states = _states(self.model, batch)[:, :-1][written[:, 1:]]
+            logits = self.model.lm_head(states).masked_fill(~self.row_ends, -torch.inf)
+        if not len(logits):
+            return batch
+        ids = batch.ids.clone()
+        ids[written] = torch.multinomial(logits.softmax(-1), 1, generator=drawing)[:, 0]
+        return replace(batch, ids=ids)
 
     def measure(self) -> HeldOut:
         import torch
@@ -558,6 +601,8 @@ class PaddedBatch:
     """Of each chat."""
     entries: Sequence[tuple[int, int, int]] = ()
     """Notebook entries: the chat, the first token, and the one behind the last."""
+    own_rows: float = 0.0
+    """Share of the chats in which the model reads rows of its own."""
 
     def on(self, device: torch.device) -> PaddedBatch:
         """Return the batch with its tensors on a device."""

@@ -35,6 +35,8 @@ class CurriculumStage:
     held-out chats, at which the next stage begins; 1: after all games."""
     redrawn: str = ""
     """Option that each game sets to its seed; empty: none."""
+    own_rows: float = 0.0
+    """Share of chats in which the notebook reads what the model would have written."""
 
     def ends_at(self, point: CurvePoint) -> bool:
         """Return whether the next stage begins after this point."""
@@ -114,9 +116,9 @@ NOTEBOOK_STAGES = (
     CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000),
     CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000, 1.0, "names_seed"),
     CurriculumStage(
-        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, 1.0, "names_seed"
+        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, 1.0, "names_seed", 0.5
     ),
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, 1.0, "names_seed"),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, 1.0, "names_seed", 0.5),
 )
 """Curriculum of decks for a notebook."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 
 from arena.agents.notebook import (
@@ -95,16 +94,6 @@ class ExactNotebook(ModelNotebook):
             # All zeros: everybody sees the thing.
             if where and where != [own]:
                 yield f"{thing} {''.join(labels[number] for number in where)}"
-
-    def with_fault(self, entry: str, rng: random.Random) -> str:
-        """Return an entry in which one thing is where it need not be, or not where it may be."""
-        lines = entry.splitlines()[1:-1]
-        things = [line.rpartition(" ")[0] for line in lines]
-        number = rng.choice([n for n, thing in enumerate(things) if thing in self._kinds])
-        labels = [label for label, place in self.places.items() if place != self._own]
-        wrong = rng.sample(labels, rng.randrange(1, len(labels)))
-        lines[number] = f"{things[number]} {''.join(sorted(wrong, key=labels.index))}"
-        return _marked(lines)
 
 
 def _marked(lines: Sequence[str]) -> str:

@@ -49,8 +49,8 @@ SAMPLED_GAMES = 40
 """Games of each stage whose texts make the tokenizer, before the stages are played."""
 MEASURE_EVERY = 100
 """Steps between points of the saved curve."""
-MOST_HELD_OUT = 100
-"""Chats that a point measures at most: more take longer than the steps between."""
+MOST_MEASURED = 100
+"""Held-out chats of a point: more would take as long as the steps between."""
 STATE = "pretraining.state"
 """File of an interrupted run."""
 
@@ -345,16 +345,16 @@ class NewModel:
 
         `first` is the number of steps that are done already. It yields a point for each step.
         """
-        # At most two percent of the chats, from the first deals, measure the loss and are not
-        # trained on.
-        count = min(max(1, len(examples) // 50), MOST_HELD_OUT)
+        # Two percent of the chats, from the first deals, are not trained on and measure the loss.
+        count = max(1, len(examples) // 50)
         passes = [*[examples[count:]] * recipe.epochs, last]
         # One generator for all passes, so that each has another order.
         rng = np.random.default_rng([recipe.seed, number] if number else recipe.seed)
         own = recipe.parts[number].own_rows
         plan = [replace(b, own_rows=own) for part in passes for b in batches(part, recipe, rng)]
         # A generator of its own: the number of held-out chats does not change the order.
-        self.validation[:] = batches(examples[:count], recipe, np.random.default_rng(0))
+        measured = examples[: min(count, MOST_MEASURED)]
+        self.validation[:] = batches(measured, recipe, np.random.default_rng(0))
         for point in training_steps(
             self,
             plan,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from pydantic import TypeAdapter, ValidationError
 
 from arena.agents.chat import ChatOptions
@@ -13,6 +11,7 @@ from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.state import State
 from arena.core.text import pluralize, printable, shorten
+from arena.episodes.job import sha256
 from arena.episodes.record import ChanceLine, Position, dump
 from arena.episodes.replay import Replay, Walked
 
@@ -68,7 +67,11 @@ def position(replay: Replay, ply: int) -> Position:
         over = last < len(replay.moves)
         why = "the game is over there" if over else f"{replay.path} has {pluralize(last, 'ply')}"
         raise UsageError(f"--branch {ply}: {why}; choose --branch 0 to {last}")
-    return Position(printable(replay.path.name), _sha256(replay), replay.header, tuple(plies))
+    try:
+        digest = sha256(replay.path)
+    except OSError as error:
+        raise ReplayError(f"cannot read {replay.path}: {error.strerror}") from error
+    return Position(printable(replay.path.name), digest, replay.header, tuple(plies))
 
 
 def deals_anew(replay: Replay, start: Position) -> bool:
@@ -135,11 +138,3 @@ def _checked(replay: Replay, walked: Walked) -> Ply:
     except ValueError as error:  # For example NaN, which is not JSON.
         raise ReplayError(f"{replay.path}: ply {ply.number + 1}: {shorten(str(error))}") from error
     return ply
-
-
-def _sha256(replay: Replay) -> str:
-    try:
-        with replay.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ReplayError(f"cannot read {replay.path}: {error.strerror}") from error

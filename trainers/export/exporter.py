@@ -174,7 +174,8 @@ def _export(
 ) -> None:
     """Export one file. A fault in it only affects this file."""
     try:
-        digest = _digest(path)
+        check_regular(path)
+        digest = sha256(path)
         if digest in digests:
             result.copies += 1
             return
@@ -185,6 +186,9 @@ def _export(
         prepared = exporter.prepare(replay)
     except UsageError:
         raise
+    except OSError as error:
+        result.skipped.append(SkippedFile(path, f"cannot be read: {error.strerror}"))
+        return
     except ArenaError as error:
         result.skipped.append(SkippedFile(path, str(error).removeprefix(f"{path}: ")))
         return
@@ -194,14 +198,6 @@ def _export(
         return
     exporter.write(prepared)
     result.games += 1
-
-
-def _digest(path: Path) -> str:
-    try:
-        check_regular(path)
-        return sha256(path)
-    except OSError as error:
-        raise ReplayError(f"cannot be read: {error.strerror}") from error
 
 
 def _nothing_exported(skipped: Sequence[SkippedFile], requirement: str) -> str:

@@ -17,11 +17,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.executors.work import Work
+from arena.episodes.executors.work import Executor, Work
 from arena.episodes.executors.worker import (
     CallEnd,
     CallStart,
@@ -57,7 +56,7 @@ class WorkerLost(Exception):
     """The worker ended before its work; another one can do the work. Its text is the reason."""
 
 
-class WorkerPool:
+class WorkerPool(Executor):
     """Executor on workers that `launch` starts: processes, or actors of a cluster.
 
     Workers start when there is work for them. A unit of work whose worker is lost, e.g. killed, is
@@ -92,15 +91,7 @@ class WorkerPool:
         self._failure: BaseException | None = None
         self._launching: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
         for launching in self._launching:
             launching.cancel()
         await asyncio.gather(*self._launching, return_exceptions=True)

@@ -9,7 +9,6 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.state import State
 from arena.core.text import pluralize, printable, shorten
 from arena.episodes.job import sha256
 from arena.episodes.record import ChanceLine, Position, dump
@@ -60,7 +59,8 @@ def position(replay: Replay, ply: int) -> Position:
         # one.
         if len(plies) < ply:
             plies.append(_checked(replay, walked))
-        if _goes_on(walked.state, limit):
+        state = walked.state
+        if not state.is_terminal and (limit is None or state.turn <= limit):
             last = walked.ply.number + 1
     if not 0 <= ply <= last:
         # More moves than playable positions: the game ends before the file does.
@@ -116,10 +116,6 @@ def models_of(replay: Replay) -> ChatOptions | None:
                 f"{replay.path}: line 1: models: {name} is {value}, not {least} to {most}"
             )
     return options
-
-
-def _goes_on(state: State, limit: int | None) -> bool:
-    return not state.is_terminal and (limit is None or state.turn <= limit)
 
 
 def _checked(replay: Replay, walked: Walked) -> Ply:

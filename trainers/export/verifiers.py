@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, ClassVar
 
@@ -114,7 +114,7 @@ class VerifiersExport(Exporter[EpisodeRecord]):
     def _flush(self) -> None:
         """Write the episodes of one start position, with the advantages in their groups."""
         groups: dict[GroupKey, list[TraceRecord]] = {}
-        for trace in self._pending_traces():
+        for trace in (trace for episode in self._pending for trace in episode.traces):
             groups.setdefault(trace.key, []).append(trace)
             self._traces += 1
             self._without_tokens += not any(node["token_ids"] for node in trace.nodes)
@@ -138,10 +138,6 @@ class VerifiersExport(Exporter[EpisodeRecord]):
             self._file.write(pack({**episode.fields, "traces": traces}))
         self._rows += len(self._pending)
         self._pending = []
-
-    def _pending_traces(self) -> Iterator[TraceRecord]:
-        for episode in self._pending:
-            yield from episode.traces
 
 
 def pack(value: Fields) -> bytes:

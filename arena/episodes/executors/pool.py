@@ -25,8 +25,7 @@ from arena.episodes.executors.worker import (
     CallEnd,
     CallStart,
     Channel,
-    DecisionCount,
-    HintLine,
+    ServiceNote,
     WorkCancel,
     WorkEnd,
     WorkStart,
@@ -257,10 +256,11 @@ class _Worker:
                     task = loop.create_task(answering, context=running.context)
                     running.calls.add(task)
                     task.add_done_callback(running.calls.discard)
-                case DecisionCount(number, spec, failure):
-                    self._count_decision(number, spec, failure)
-                case HintLine(topic, line) if self._llm:
-                    self._llm.hint(topic, line)
+                case ServiceNote(number, method, arguments) if self._llm:
+                    try:
+                        getattr(self._llm, method)(*arguments)
+                    except StopPlaying as stop:
+                        self._settle(number, None, stop)
         # Now, so that nothing is sent to it, even if it had no work.
         self._has_ended(self)
         await self._channel.end()
@@ -275,13 +275,6 @@ class _Worker:
             running.result.set_result(result)
         else:
             running.result.set_exception(error)
-
-    def _count_decision(self, number: int, spec: str, failure: str | None) -> None:
-        try:
-            if self._llm:
-                self._llm.count_decision(spec, failure)
-        except StopPlaying as stop:
-            self._settle(number, None, stop)
 
     async def _answer(self, start: CallStart) -> None:
         assert self._llm is not None, "work without models makes no calls"

@@ -18,11 +18,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.spec import redacted
@@ -78,21 +77,13 @@ class CallEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionCount:
-    """Decision of an agent, for the ledger."""
+class ServiceNote:
+    """Call of a method of the driver's service that has no result."""
 
     number: int
     """The unit of work."""
-    spec: str
-    failure: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HintLine:
-    """Line for people."""
-
-    topic: str
-    line: str
+    method: Literal["count_decision", "hint"]
+    arguments: tuple[str | None, ...]
 
 
 class Channel(Protocol):
@@ -153,10 +144,10 @@ class RemoteService:
         return nullcontext()
 
     def count_decision(self, spec: str, failure: str | None) -> None:
-        self._channel.send(DecisionCount(self._number, spec, failure))
+        self._channel.send(ServiceNote(self._number, "count_decision", (spec, failure)))
 
     def hint(self, topic: str, line: str) -> None:
-        self._channel.send(HintLine(topic, line))
+        self._channel.send(ServiceNote(self._number, "hint", (topic, line)))
 
 
 class _Calls:
@@ -190,7 +181,7 @@ async def serve(channel: Channel) -> None:
         match message:
             case WorkStart(number):
                 running[number] = asyncio.create_task(_run(message, channel, calls))
-                running[number].add_done_callback(partial(_forget, running, number))
+                running[number].add_done_callback(lambda _, n=number: running.pop(n, None))
             case WorkCancel(number) if number in running:
                 running[number].cancel()
             case CallEnd():
@@ -199,10 +190,6 @@ async def serve(channel: Channel) -> None:
         work.cancel()
     # Their files are closed when they end.
     await asyncio.gather(*running.values(), return_exceptions=True)
-
-
-def _forget(running: dict[int, asyncio.Task[None]], number: int, _work: object) -> None:
-    running.pop(number, None)
 
 
 async def _run(start: WorkStart, channel: Channel, calls: _Calls) -> None:

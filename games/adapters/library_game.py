@@ -350,14 +350,8 @@ class LibraryObserved(Event):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the event without its array."""
-        fields: dict[str, Any] = {
-            "event": type(self).__name__,
-            "audience": None if self.public else [self.player],
-            "player": self.player,
-            "text": self.text,
-            "labels": self.labels,
-            "public": self.public,
-        }
+        fields = Event.to_json(self)
+        del fields["array"]
         return fields
 
 

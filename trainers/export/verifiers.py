@@ -149,7 +149,8 @@ def pack(value: Fields) -> bytes:
 
 def episode_record(seats: Sequence[SeatReplies], weights: Mapping[str, float]) -> EpisodeRecord:
     """Return the episode of a game from all seats in which a model has answered."""
-    start, header = StartPosition.of(seats[0]), seats[0].replay.header
+    header = seats[0].replay.header
+    start = StartPosition.of(header)
     data: Fields = {
         "name": f"{header.game}#{header.seed}",
         "game": header.game,

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
@@ -181,7 +182,7 @@ async def serve(channel: Channel) -> None:
         match message:
             case WorkStart(number):
                 running[number] = asyncio.create_task(_run(message, channel, calls))
-                running[number].add_done_callback(lambda _, n=number: running.pop(n, None))
+                running[number].add_done_callback(partial(_forget, running, number))
             case WorkCancel(number) if number in running:
                 running[number].cancel()
             case CallEnd():
@@ -190,6 +191,10 @@ async def serve(channel: Channel) -> None:
         work.cancel()
     # Their files are closed when they end.
     await asyncio.gather(*running.values(), return_exceptions=True)
+
+
+def _forget(running: dict[int, asyncio.Task[None]], number: int, _work: object) -> None:
+    running.pop(number, None)
 
 
 async def _run(start: WorkStart, channel: Channel, calls: _Calls) -> None:

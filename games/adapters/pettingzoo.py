@@ -19,7 +19,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.text import shorten
 from arena.plugins.catalog import require
-from arena.plugins.families import FamilyGame, unknown_game
+from arena.plugins.families import FamilyGame
 from games.adapters.library_game import (
     NO_ARRAY,
     LibraryGame,
@@ -187,7 +187,8 @@ class PettingZooFamily:
         names = _modules()
         versioned = [known for known in names if name in (known, known.rpartition("_v")[0])]
         if not versioned:
-            raise unknown_game(FAMILY, "PettingZoo", name, names)
+            known = ", ".join(names)
+            raise UsageError(f"PettingZoo has no classic environment '{name}'; known: {known}")
         return _game_class(versioned[0])
 
     def games(self) -> Sequence[FamilyGame]:

@@ -22,10 +22,9 @@ from uuid import uuid4
 import httpx
 from pydantic import JsonValue, SecretStr
 
-from arena.agents.agent import Agent
 from arena.agents.chat import ChatOptions
 from arena.agents.chat_agent import ChatAgent
-from arena.agents.seating import default_opponent, make_agent
+from arena.agents.seating import default_opponent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.core.seeds import check_seed
@@ -147,15 +146,9 @@ class GameWorkflow:
             limits = self._settings.service.limits(LEARNER).model_copy(update={"concurrency": 1})
             proxy = ProxyBackend(check_url(url), self._model, limits, key, http_client)
             llm.add(LEARNER, proxy, is_trained=True)
-            specs = self._specs(seat)
-            match = replace(match, specs=specs)
-            agents: list[Agent] = [
-                ChatAgent(spec, match.seat_of(player, llm))
-                if player == seat
-                else make_agent(spec, match.seat_of(player, llm))
-                for player, spec in enumerate(specs)
-            ]
-            episode = await play(match, agents)
+            match = replace(match, specs=self._specs(seat))
+            learner = ChatAgent(LEARNER, match.seat_of(seat, llm))
+            episode = await play(match, match.seat(llm, {seat: learner}))
         return self._response_rewards(episode, seat, proxy.responses)
 
     def _deal(self, data: Mapping[str, JsonValue]) -> Match:

@@ -83,15 +83,8 @@ def masked_ppo(
 ) -> MaskablePPO:
     """Return a MaskablePPO that is to learn one seat of a game, with `num_envs` environments.
 
-    Args:
-        game: A game, or the name of one.
-        num_envs: Number of games that are played in turns.
-        player: The learner's seat, from 0.
-        opponents: One SPEC for all other seats, or one for each of them.
-        max_turns: Turns after which a game is truncated; by default the game's own limit.
-        seed: Seed of the deals and of the learner.
-        settings: Arguments of `MaskablePPO`, such as `{"n_steps": 512}`.
-        options: Options of the game, if it is given by name.
+    The games are played in turns. `seed` is that of the deals and of the learner, `settings` are
+    arguments of `MaskablePPO`, such as `{"n_steps": 512}`, and the others those of `masked_env`.
 
     Raises:
         UsageError: An argument does not fit the game.

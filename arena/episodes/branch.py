@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from pydantic import TypeAdapter, ValidationError
 
 from arena.agents.chat import ChatOptions
@@ -11,8 +9,8 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.state import State
 from arena.core.text import pluralize, printable, shorten
+from arena.episodes.job import sha256
 from arena.episodes.record import ChanceLine, Position, dump
 from arena.episodes.replay import Replay, Walked
 
@@ -61,14 +59,19 @@ def position(replay: Replay, ply: int) -> Position:
         # one.
         if len(plies) < ply:
             plies.append(_checked(replay, walked))
-        if _goes_on(walked.state, limit):
+        state = walked.state
+        if not state.is_terminal and (limit is None or state.turn <= limit):
             last = walked.ply.number + 1
     if not 0 <= ply <= last:
         # More moves than playable positions: the game ends before the file does.
         over = last < len(replay.moves)
         why = "the game is over there" if over else f"{replay.path} has {pluralize(last, 'ply')}"
         raise UsageError(f"--branch {ply}: {why}; choose --branch 0 to {last}")
-    return Position(printable(replay.path.name), _sha256(replay), replay.header, tuple(plies))
+    try:
+        digest = sha256(replay.path)
+    except OSError as error:
+        raise ReplayError(f"cannot read {replay.path}: {error.strerror}") from error
+    return Position(printable(replay.path.name), digest, replay.header, tuple(plies))
 
 
 def deals_anew(replay: Replay, start: Position) -> bool:
@@ -115,10 +118,6 @@ def models_of(replay: Replay) -> ChatOptions | None:
     return options
 
 
-def _goes_on(state: State, limit: int | None) -> bool:
-    return not state.is_terminal and (limit is None or state.turn <= limit)
-
-
 def _checked(replay: Replay, walked: Walked) -> Ply:
     """Return the ply. Raises ReplayError if a branch with it could not be written or verified."""
     ply = walked.ply
@@ -135,11 +134,3 @@ def _checked(replay: Replay, walked: Walked) -> Ply:
     except ValueError as error:  # For example NaN, which is not JSON.
         raise ReplayError(f"{replay.path}: ply {ply.number + 1}: {shorten(str(error))}") from error
     return ply
-
-
-def _sha256(replay: Replay) -> str:
-    try:
-        with replay.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ReplayError(f"cannot read {replay.path}: {error.strerror}") from error

@@ -45,19 +45,8 @@ def write_whole(path: Path, text: str) -> None:
 
     Raises OSError and then leaves the old file unchanged.
     """
-    # In the same folder: a rename is atomic only within one file system.
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            # The data must be on disk before the name is, or a crash could leave an empty file.
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+    with _draft_of(path) as file:
+        file.write(text.encode())
 
 
 @contextmanager
@@ -66,15 +55,24 @@ def open_draft(path: Path) -> Iterator[BinaryIO]:
 
     Raises ArenaError if it cannot be written, and then leaves an older file unchanged.
     """
+    try:
+        with _draft_of(path) as file:
+            yield file
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _draft_of(path: Path) -> Iterator[BinaryIO]:
+    # In the same folder: a rename is atomic only within one file system.
     draft = path.with_name(f".{path.name}.part")
     try:
         with draft.open("wb") as file:
             yield file
             file.flush()
+            # The data must be on disk before the name is, or a crash could leave an empty file.
             os.fsync(file.fileno())
         draft.replace(path)
-    except OSError as error:
-        raise ArenaError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         with suppress(OSError):
             draft.unlink()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -178,16 +178,8 @@ class OutcomeLine(_Strict):
     @classmethod
     def of(cls, outcome: Outcome, turns: int, decisions: int) -> OutcomeLine:
         """Return the line of a game that has ended like this."""
-        return cls(
-            status=outcome.status,
-            reason=outcome.reason,
-            returns=outcome.returns,
-            winner=outcome.winner,
-            turns=turns,
-            decisions=decisions,
-            roles=outcome.roles,
-            teams=outcome.teams,
-        )
+        facts = asdict(outcome)
+        return cls(**facts, winner=outcome.winner, turns=turns, decisions=decisions)
 
     @property
     def outcome(self) -> Outcome:

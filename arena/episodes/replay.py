@@ -146,7 +146,11 @@ def read_replay(path: Path | str) -> Replay:
     path = Path(path)
     # Line ends are kept, to detect a last line that was cut off. Bytes, because a cut may split a
     # character.
-    raw = _read(path).splitlines(keepends=True)
+    try:
+        check_regular(path)
+        raw = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise ReplayError(f"cannot read {path}: {error.strerror}") from error
     notice = None
     if raw and not raw[-1].endswith(b"\n"):
         notice = f"the last line is cut off; the replay is read up to line {len(raw) - 1}"
@@ -167,14 +171,6 @@ def read_replay(path: Path | str) -> Replay:
             f"the game is unfinished; it has {pluralize(len(replay.moves), 'ply')} so far"
         )
     return replay
-
-
-def _read(path: Path) -> bytes:
-    try:
-        check_regular(path)
-        return path.read_bytes()
-    except OSError as error:
-        raise ReplayError(f"cannot read {path}: {error.strerror}") from error
 
 
 def check_regular(path: Path) -> None:

@@ -168,7 +168,9 @@ class AccessControl:
         # A web page can send a form or plain text to a foreign server without asking it first
         # (CORS preflight), but not application/json.
         is_post = request.scope.get("method") == "POST"  # A WebSocket has no method.
-        if is_post and _has_body(request) and content_type != "application/json":
+        has_length = request.headers.get("content-length", "0") != "0"
+        has_body = has_length or "transfer-encoding" in request.headers
+        if is_post and has_body and content_type != "application/json":
             raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
 
 
@@ -205,12 +207,6 @@ def _is_loopback_host(header: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
-
-
-def _has_body(request: HTTPConnection) -> bool:
-    return (
-        request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-    )
 
 
 class BodyLimit:

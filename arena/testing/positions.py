@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
 from arena.agents.agent import RandomBot, Seat, act_now
 from arena.agents.seating import default_opponent, make_agent
-from arena.core.action import CHANCE, Action, Step
+from arena.core.action import CHANCE, Step
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
@@ -47,18 +46,16 @@ def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
         if player == CHANCE:
             action = state.sample_chance(rng)
         else:
-            spoken = _speech(state, player, rng)
-            action = spoken or act_now(agents[player], state.observe(player)).action
+            # At every second chance to speak, random speech.
+            offers = state.legal_actions(player).speech
+            if offers and rng.random() < 0.5:
+                action = rng.choice(offers).sample(rng)
+            else:
+                action = act_now(agents[player], state.observe(player)).action
         state.apply(player, action)
         history.append(Step(player, action))
         assert len(history) < LONGEST, f"seed {seed}: random play does not end"
         yield SampledPosition(state, tuple(history))
-
-
-def _speech(state: State, player: int, rng: random.Random) -> Action | None:
-    """Return random speech at every second chance to speak; None otherwise."""
-    offers = state.legal_actions(player).speech
-    return rng.choice(offers).sample(rng) if offers and rng.random() < 0.5 else None
 
 
 def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[SampledPosition]:

@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from backends.embedded.sampler import GeneratedToken, PromptLogprob
     from backends.server.tokenization import Tokenizing
 
+SAMPLING_FIELDS = (
+    "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty",
+    "repetition_penalty", "logit_bias", "min_tokens", "stop",
+)  # fmt: skip
+"""Fields of a body that the sampler has under the same name."""
 MAX_SCORES = 200_000
 """Log-probabilities of prompts in one response: they take up to 200 bytes each."""
 
@@ -158,21 +163,12 @@ class CompletionEndpoints:
         param = "messages" if isinstance(body, ChatBody) else "prompt"
         params = partial(
             SamplingParams,
-            temperature=body.temperature,
-            top_p=body.top_p,
+            **{name: getattr(body, name) for name in SAMPLING_FIELDS},
             max_tokens=self.generation.limit_tokens(prompt, max_tokens, param),
-            stop=body.stop,
             guided_choice=constraint.choice,
             guided_regex=constraint.regex,
             guided_json=constraint.json_schema,
             guided_grammar=constraint.grammar,
-            top_k=body.top_k,
-            min_p=body.min_p,
-            presence_penalty=body.presence_penalty,
-            frequency_penalty=body.frequency_penalty,
-            repetition_penalty=body.repetition_penalty,
-            logit_bias=body.logit_bias,
-            min_tokens=body.min_tokens,
             top_logprobs=top_logprobs,
         )
         # The first choice scores the prompt for all; the others find it in the cache.

@@ -8,10 +8,10 @@ import random
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, create_model
 
 from arena import (
     Action,
@@ -26,6 +26,7 @@ from arena import (
     Tabletop,
 )
 from arena.core.errors import ArenaError
+from arena.core.game import GameOptions
 from arena.core.observation import TextLevel
 from arena.core.text import one_line, printable, shorten
 from arena.plugins.loader import make_game
@@ -33,9 +34,6 @@ from games.adapters.process import ApartState, LibraryProcess, is_library_proces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from arena.core.game import GameOptions
-
 
 MOST_LINES, WIDTH = 28, 100
 """Lines and columns of a text in a view."""
@@ -122,7 +120,7 @@ class LibraryGame(Game):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By name: the class is made at run time, so it cannot be imported by another process.
-        return _remade, (self.name, self.options.model_dump())
+        return partial(make_game, self.name, **self.options.model_dump()), ()
 
     @cached_property
     def openings(self) -> tuple[LibraryObserved | None, ...]:
@@ -245,8 +243,28 @@ def library_fault(game: LibraryGame, action: Action, error: Exception) -> ArenaE
     return ArenaError(f"{game.name}: the library failed at '{action}': {fault}")
 
 
-def _remade(name: str, options: dict[str, Any]) -> Game:
-    return make_game(name, **options)
+def game_class(
+    base: type[LibraryGame], name: str, library: str, title: str, **attributes: Any
+) -> type[Any]:
+    """Return the class of one game; `name` has the family, `title` is in words."""
+    described = {"name": name, "summary": f"{title} ({library})"}
+    described["__doc__"] = f"{title}, as {library} implements it."
+    return type(name.replace("/", "_"), (base,), {**described, **attributes})
+
+
+def options_class(
+    library: str,
+    name: str,
+    defaults: Mapping[str, JsonValue],
+    base: type[GameOptions] = GameOptions,
+) -> type[GameOptions]:
+    """Return a model of the parameters of a game, with the library's defaults and their types."""
+    note = f"Parameter of {library}'s {name}."
+    fields: dict[str, Any] = {
+        parameter: (type(default), Field(default, description=note))
+        for parameter, default in defaults.items()
+    }
+    return create_model(f"{library}Options_{name}", __base__=base, **fields)
 
 
 # Actions and events
@@ -332,14 +350,8 @@ class LibraryObserved(Event):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the event without its array."""
-        fields: dict[str, Any] = {
-            "event": type(self).__name__,
-            "audience": None if self.public else [self.player],
-            "player": self.player,
-            "text": self.text,
-            "labels": self.labels,
-            "public": self.public,
-        }
+        fields = Event.to_json(self)
+        del fields["array"]
         return fields
 
 

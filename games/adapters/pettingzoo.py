@@ -14,11 +14,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
-from pydantic import Field, create_model
-
 from arena import Action, ActionSet
 from arena.core.errors import UsageError
-from arena.core.game import Game, GameOptions
+from arena.core.game import Game
 from arena.core.text import shorten
 from arena.plugins.catalog import require
 from arena.plugins.families import FamilyGame
@@ -30,7 +28,9 @@ from games.adapters.library_game import (
     LibraryObserved,
     LibraryText,
     clean_lines,
+    game_class,
     one_line_label,
+    options_class,
 )
 from games.adapters.seeded_state import SeededState
 
@@ -213,26 +213,11 @@ def _modules() -> dict[str, Any]:
 def _game_class(name: str) -> type[PettingZooGame]:
     module = _modules()[name]
     title = name.rpartition("_v")[0].replace("_", " ")
-    contents: dict[str, Any] = {
-        "__doc__": f"{title}, as PettingZoo implements it.",
-        "name": f"{FAMILY}/{name}",
-        "summary": f"{title} (PettingZoo)",
-        "module": module,
-        "Options": _options(name, module),
-    }
-    return type(f"PettingZoo_{name}", (PettingZooGame,), contents)
-
-
-def _options(name: str, module: Any) -> type[GameOptions]:
-    """Return a model of the parameters of the environment's constructor."""
-    fields: dict[str, Any] = {}
-    for parameter in inspect.signature(module.raw_env.__init__).parameters.values():
-        if parameter.name == "self" or parameter.name in VIEW_PARAMETERS:
-            continue
-        note = f"Parameter of PettingZoo's {name}."
-        kind = type(parameter.default)
-        fields[parameter.name] = (kind, Field(parameter.default, description=note))
-    return create_model(f"PettingZooOptions_{name}", __base__=GameOptions, **fields)
+    parameters = inspect.signature(module.raw_env.__init__).parameters.values()
+    kept = [each for each in parameters if each.name not in ("self", *VIEW_PARAMETERS)]
+    options = options_class("PettingZoo", name, {each.name: each.default for each in kept})
+    full_name, attributes = f"{FAMILY}/{name}", {"module": module, "Options": options}
+    return game_class(PettingZooGame, full_name, "PettingZoo", title, **attributes)
 
 
 def _listed(name: str) -> FamilyGame:

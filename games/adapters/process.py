@@ -270,7 +270,7 @@ class ApartState(State):
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         if self._outcomes is None:
-            self._outcomes = self._ask("outcomes")
+            self._outcomes = self._ask("ask", "chance_outcomes")
         return self._outcomes
 
     def sample_chance(self, rng: random.Random) -> Action:
@@ -282,14 +282,14 @@ class ApartState(State):
         return action
 
     def _read_chance(self, text: str) -> Action:
-        action: Action = self._ask("parse", text)
+        action: Action = self._ask("ask", "parse", text)
         return action
 
     def returns(self) -> tuple[float, ...]:
         return self._returns
 
     def reason(self) -> str:
-        return str(self._ask("reason"))
+        return str(self._ask("ask", "reason"))
 
     def clone(self) -> Self:
         twin = super().clone()

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from arena import CHANCE, Action, ChanceOutcome, Step
+from arena import CHANCE, Action, Step
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import one_line, shorten
 from arena.plugins.loader import game_class
@@ -79,26 +79,19 @@ class LibraryServer:
         events = state.log.events[since:]
         return PositionReport(state.to_act, state.turn, events, legal, state.returns(), outcomes)
 
-    def outcomes(self, number: int) -> Sequence[ChanceOutcome]:
-        outcomes: Sequence[ChanceOutcome] = self._positions[number].chance_outcomes()
-        return outcomes
+    def ask(self, number: int, method: str, *arguments: object) -> object:
+        """Return what a method of a position returns."""
+        return getattr(self._positions[number], method)(*arguments)
 
     def draw(self, number: int, rng: random.Random) -> tuple[Action, object]:
         """Return a result of chance and the state of the generator after the draw."""
         return self._positions[number].sample_chance(rng), rng.getstate()
-
-    def parse(self, number: int, text: str) -> Action:
-        action: Action = self._positions[number].parse(text)
-        return action
 
     def compute(
         self, function: Callable[..., object], arguments: Sequence[object], rng: random.Random
     ) -> tuple[object, object]:
         """Return the result of a function, and the state of the generator after it."""
         return function(self._game, *arguments, rng), rng.getstate()
-
-    def reason(self, number: int) -> str:
-        return str(self._positions[number].reason())
 
 
 def serve(descriptor: int) -> None:

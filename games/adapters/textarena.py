@@ -22,7 +22,13 @@ from arena.core.observation import GameText, TextLevel
 from arena.core.text import one_line, quote, shorten
 from arena.plugins.catalog import require
 from arena.plugins.families import FamilyGame, unknown_game
-from games.adapters.library_game import LibraryGame, LibraryMove, LibraryText, clean_lines
+from games.adapters.library_game import (
+    LibraryGame,
+    LibraryMove,
+    LibraryText,
+    clean_lines,
+    game_class,
+)
 from games.adapters.seeded_state import SeededState
 
 MOST_PLAYERS = 15
@@ -328,9 +334,4 @@ TEXTARENA = TextArenaFamily()
 
 @cache
 def _game_class(name: str) -> type[TextArenaGame]:
-    contents: dict[str, Any] = {
-        "__doc__": f"{name}, as TextArena implements it.",
-        "name": f"{FAMILY}/{name}",
-        "summary": f"{name} (TextArena)",
-    }
-    return type(f"TextArena_{name}", (TextArenaGame,), contents)
+    return game_class(TextArenaGame, f"{FAMILY}/{name}", "TextArena", name)

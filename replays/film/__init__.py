@@ -96,19 +96,10 @@ class FilmOptions:
         seconds: float = 1.0,
         dark: bool = False,
     ) -> Self:
-        """Return the options of a film of a game.
+        """Return the options of a film of a game. Raises UsageError if it cannot be made.
 
-        Args:
-            replay: The game.
-            film_format: The kind of file.
-            first: The first position. None: after the deal, where the viewer opens the game too.
-            last: The last position. None: the end of the game.
-            size: The size of the frames. None: that of the format.
-            seconds: Time of each position except the last.
-            dark: Dark colours instead of light ones.
-
-        Raises:
-            UsageError: The film cannot be made.
+        By default it starts after the deal, where the viewer opens the game too, and ends with the
+        game, and has the size of its format.
         """
         last = len(replay.moves) if last is None else last
         deals = (at for at, move in enumerate(replay.moves) if isinstance(move, DecisionLine))

@@ -314,7 +314,7 @@ def test_adapters_are_loaded_and_unloaded_over_http(wire: WandbWire) -> None:
         with pytest.raises(BackendError, match="answered 400: no adapter in nowhere") as fault:
             await adapters.load("m@4", Path("nowhere"))
         assert fault.value.cause == "bad_request" and fault.value.__context__ is None
-        with pytest.raises(BackendError, match="load_lora_adapter for m@4 failed") as gone:
+        with pytest.raises(BackendError, match="nothing answers at .*/load_lora_adapter") as gone:
             await RemoteAdapters("http://127.0.0.1:1/v1", KEY).load("m@4", Path("nowhere"))
         assert gone.value.retryable and KEY not in str(gone.value)
 

@@ -88,14 +88,8 @@ def serve_trajectories(
 ) -> int:
     """Serve until a signal and return the exit code: `arena atropos api`.
 
-    The bearer token is the variable ARENA_API_KEY, from the environment or `.env`.
-
-    Args:
-        host: Address to listen on.
-        port: The port; 0 selects a free one.
-        data: Folder of the queue, which survives the process.
-        max_groups: Groups that may wait for a batch.
-        max_body_bytes: Largest body, after decompression.
+    The bearer token is the variable ARENA_API_KEY, from the environment or `.env`. `data` is the
+    folder of the queue, which survives the process; the limits are those of `make_trajectory_app`.
 
     Raises:
         ArenaError: The address or the folder cannot be used.

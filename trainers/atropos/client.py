@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,6 +34,10 @@ MAX_REASON = 500
 RETRY_AFTER = 5.0
 """Seconds, if a full server does not say how long to wait."""
 
+FIRST_WAIT = 0.25
+"""Seconds before a call is repeated at a server that does not answer."""
+
+Answer = TypeVar("Answer")
 AnyAnswer = TypeVar("AnyAnswer", bound=WireModel)
 
 
@@ -57,6 +63,24 @@ class TooManyGroups(ArenaError):
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+async def patiently(
+    call: Callable[[], Awaitable[Answer]], seconds: float, notify: Callable[[str], None]
+) -> Answer:
+    """Repeat a call while the server does not answer. Raises ApiUnreachable after this time."""
+    deadline, wait = time.monotonic() + seconds, FIRST_WAIT
+    while True:
+        try:
+            return await call()
+        except ApiUnreachable as error:
+            if time.monotonic() + wait > deadline:
+                raise
+            if wait == FIRST_WAIT:
+                notify(f"{error}; trying again for {seconds:g} s")
+        # Exponential back-off: a server that restarts is not flooded by all its environments.
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, 10.0)
 
 
 @dataclass(frozen=True, slots=True)

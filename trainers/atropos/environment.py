@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.atropos.client import ApiUnreachable, TooManyGroups, TrajectoryClient, UnknownEnv
+from trainers.atropos.client import TooManyGroups, TrajectoryClient, UnknownEnv, patiently
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
 from trainers.atropos.wire import EnvRegistration, EnvStatus, ScoredData
 
@@ -123,15 +123,19 @@ class TrajectoryEnvironment:
                 while (status := await self._status()).current_step < self._total_steps:
                     if self._may_start(status):
                         self._running += 1
-                        item = self._play(self.counts.items, status.current_step)
-                        task = group.create_task(item)
+                        playing = self._play(self.counts.items, status.current_step)
+                        task = group.create_task(playing)
                         items.add(task)
                         task.add_done_callback(items.discard)
                         self.counts.items += 1
                     else:
                         await asyncio.sleep(self._options.poll_seconds)
                 if status.current_step >= self._trainer_steps:
-                    self._drop(items)
+                    # No trainer takes their groups, and its model server may be gone already.
+                    for item in items:
+                        item.cancel()
+                    dropped = len(items) * self._player.groups_per_item
+                    self.counts.dropped[AFTER_END] += dropped
         # One error in place of a group of them, so that callers catch it by its own class.
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -140,12 +144,6 @@ class TrajectoryEnvironment:
                 with suppress(ArenaError, TimeoutError):
                     async with asyncio.timeout(5):
                         await self._client.disconnect_env(self._env_id)
-
-    def _drop(self, items: set[asyncio.Task[None]]) -> None:
-        """End items whose groups no trainer takes; its model server may be gone already."""
-        for item in items:
-            item.cancel()
-        self.counts.dropped[AFTER_END] += len(items) * self._player.groups_per_item
 
     def _may_start(self, status: EnvStatus) -> bool:
         """Return whether the groups of one more item are wanted."""
@@ -264,17 +262,4 @@ class TrajectoryEnvironment:
 
     async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """Repeat a call while the server does not answer. Raises ApiUnreachable in the end."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._options.patience
-        wait = 0.5
-        while True:
-            try:
-                return await call()
-            except ApiUnreachable as error:
-                if loop.time() + wait > deadline:
-                    raise
-                if wait == 0.5:
-                    self._notify(f"{error}; trying again for {self._options.patience:g} s")
-            # Exponential back-off: a server that restarts is not flooded by all its environments.
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, 10.0)
+        return await patiently(call, self._options.patience, self._notify)

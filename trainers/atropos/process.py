@@ -40,7 +40,7 @@ async def process(
     would be pushed.
 
     Raises:
-        UsageError: `out` exists or cannot be written.
+        UsageError: `out` exists or cannot be written, or items give nothing but dropped groups.
     """
     counts, shown = EnvironmentCounts(), list[ScoredData]()
     with _new_file(out) as lines:
@@ -49,7 +49,9 @@ async def process(
             counts.items += 1
             counts.add(played)
             counts.pushed += len(played.groups)
-            _check_progress(counts)
+            # Otherwise rows that are always too long would be played for ever.
+            if not counts.pushed and counts.items >= 20:
+                raise UsageError(f"20 items gave no group: {counts}")
             lines.writelines(f"{group.to_json()}\n" for group in played.groups)
             # After each item, so that a killed run leaves its finished groups.
             lines.flush()
@@ -75,13 +77,6 @@ def _new_file(out: Path) -> Iterator[TextIO]:
         raise UsageError(f"--out {out}: the file exists; name another one") from None
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror}") from None
-
-
-def _check_progress(counts: EnvironmentCounts) -> None:
-    """Raise UsageError if nothing but dropped groups comes out."""
-    # Otherwise rows that are always too long would be played for ever.
-    if not counts.pushed and counts.items >= 20:
-        raise UsageError(f"20 items gave no group: {counts}")
 
 
 def page(title: str, counts: EnvironmentCounts, groups: list[ScoredData]) -> str:

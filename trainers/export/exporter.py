@@ -7,7 +7,6 @@ complete or not written at all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from arena.episodes.record import Header
 from arena.episodes.replay import Replay, check_regular, read_header, read_replay
 from arena.evaluation.analysis import SkippedFile, find_files
 from arena.plugins.loader import make_game
+from trainers.export.seat_replies import GameSetup, StartPosition
 
 MAX_REASONS = 4
 """Reasons that an error lists if nothing can be exported; the others are counted."""
@@ -138,25 +138,15 @@ def _input_files(paths: Sequence[Path], out: Path) -> list[Path]:
 
 def _in_order(files: Sequence[Path]) -> tuple[list[Path], list[Game]]:
     """Return the files, those of one deal together, and the games in them."""
-    headers = {path: _read_first_line(path) for path in files}
-    setups = {_setup_key(header): header for header in headers.values() if header is not None}
-
-    def key(path: Path) -> tuple[str, int, list[tuple[str, int]]]:
-        header = headers[path]
-        if header is None:
-            return "", 0, []
-        branches = [(branch.parent_sha256, branch.ply) for branch in header.branches]
-        return _setup_key(header), header.seed, branches
-
+    headers = {path: header for path in files if (header := _read_first_line(path))}
+    setups = {GameSetup.of(header): header for header in headers.values()}
     games = []
     for header in setups.values():
         with suppress(ArenaError):  # The replay is reported when it is read.
             games.append(make_game(header.game, **header.options))
-    return sorted(files, key=key), games
-
-
-def _setup_key(header: Header) -> str:
-    return json.dumps([header.game, header.options], sort_keys=True)
+    starts = {path: StartPosition.of(header) for path, header in headers.items()}
+    nowhere = StartPosition("", "", 0, ())
+    return sorted(files, key=lambda path: starts.get(path, nowhere)), games
 
 
 def _read_first_line(path: Path) -> Header | None:
@@ -174,7 +164,8 @@ def _export(
 ) -> None:
     """Export one file. A fault in it only affects this file."""
     try:
-        digest = _digest(path)
+        check_regular(path)
+        digest = sha256(path)
         if digest in digests:
             result.copies += 1
             return
@@ -185,6 +176,9 @@ def _export(
         prepared = exporter.prepare(replay)
     except UsageError:
         raise
+    except OSError as error:
+        result.skipped.append(SkippedFile(path, f"cannot be read: {error.strerror}"))
+        return
     except ArenaError as error:
         result.skipped.append(SkippedFile(path, str(error).removeprefix(f"{path}: ")))
         return
@@ -194,14 +188,6 @@ def _export(
         return
     exporter.write(prepared)
     result.games += 1
-
-
-def _digest(path: Path) -> str:
-    try:
-        check_regular(path)
-        return sha256(path)
-    except OSError as error:
-        raise ReplayError(f"cannot be read: {error.strerror}") from error
 
 
 def _nothing_exported(skipped: Sequence[SkippedFile], requirement: str) -> str:

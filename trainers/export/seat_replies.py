@@ -278,7 +278,7 @@ NO_TOKENS = (
 """Reason to leave out a game."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class StartPosition:
     """The position from which games of a group start; such games are adjacent in the file."""
 
@@ -289,9 +289,8 @@ class StartPosition:
     """PARENT/PLY of each branching; empty for a game that starts with the deal."""
 
     @classmethod
-    def of(cls, seat: SeatReplies) -> StartPosition:
-        """Return the start of a seat's game."""
-        header = seat.replay.header
+    def of(cls, header: Header) -> StartPosition:
+        """Return the start of a replay's game."""
         branches = tuple(f"{branch.parent_sha256}/{branch.ply}" for branch in header.branches)
         return cls(header.game, GameSetup.of(header).options, header.seed, branches)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, ClassVar
 
@@ -114,7 +114,7 @@ class VerifiersExport(Exporter[EpisodeRecord]):
     def _flush(self) -> None:
         """Write the episodes of one start position, with the advantages in their groups."""
         groups: dict[GroupKey, list[TraceRecord]] = {}
-        for trace in self._pending_traces():
+        for trace in (trace for episode in self._pending for trace in episode.traces):
             groups.setdefault(trace.key, []).append(trace)
             self._traces += 1
             self._without_tokens += not any(node["token_ids"] for node in trace.nodes)
@@ -139,10 +139,6 @@ class VerifiersExport(Exporter[EpisodeRecord]):
         self._rows += len(self._pending)
         self._pending = []
 
-    def _pending_traces(self) -> Iterator[TraceRecord]:
-        for episode in self._pending:
-            yield from episode.traces
-
 
 def pack(value: Fields) -> bytes:
     """Return MessagePack; floats have 64 bits, so log-probabilities are exact."""
@@ -153,7 +149,8 @@ def pack(value: Fields) -> bytes:
 
 def episode_record(seats: Sequence[SeatReplies], weights: Mapping[str, float]) -> EpisodeRecord:
     """Return the episode of a game from all seats in which a model has answered."""
-    start, header = StartPosition.of(seats[0]), seats[0].replay.header
+    header = seats[0].replay.header
+    start = StartPosition.of(header)
     data: Fields = {
         "name": f"{header.game}#{header.seed}",
         "game": header.game,

@@ -27,10 +27,9 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue, SecretStr
 
-from arena.agents.agent import Agent, Seat
+from arena.agents.agent import Seat
 from arena.agents.chat import Attempt, ChatMode, ChatOptions
 from arena.agents.chat_agent import ChatAgent
-from arena.agents.seating import make_agent
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
@@ -293,7 +292,9 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
                     models[number] = ModelSeat(opened, self._settings)
                     stack.push_async_callback(models[number].close)
             match = self._match(task.data, models)
-            seated = self._seated(match, models, llm)
+            for number, model in models.items():
+                model.sit(match.seat_of(number, llm))
+            seated = match.seat(llm, models)
             folder, seed = self.config.replays, task.data.seed
             file = None if folder is None else ReplayFile(folder, f"{seed}", numbered=True)
             job = GameJob(f"the task of seed {seed}", match, whole_episode, replay=file)
@@ -317,18 +318,6 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
         return Match(
             self._game, specs, data.seed, config.text_level, chat, config.max_turns, agents_seed
         )
-
-    @staticmethod
-    def _seated(match: Match, models: Mapping[int, ModelSeat], llm: LLMService) -> list[Agent]:
-        agents: list[Agent] = []
-        for number, spec in enumerate(match.specs):
-            seat = match.seat_of(number, llm)
-            if number in models:
-                models[number].sit(seat)
-                agents.append(models[number])
-            else:
-                agents.append(make_agent(spec, seat))
-        return agents
 
     def _record(self, seat_episode: SeatEpisode, trace: vf.Trace) -> None:
         """Record the reward terms of a seat; those without a weight are metrics."""

@@ -67,12 +67,10 @@ class AdapterServer:
         """Return the server's own version; empty if it reports none."""
         # Beside /v1.
         url = f"{self.url.removesuffix('/v1')}/version"
-        reply = send_request("GET", url, self.key)
-        if isinstance(reply, str):
-            return ""
         try:
+            reply = send_request("GET", url, self.key)
             return _Version.model_validate_json(reply.text).version
-        except ValidationError:
+        except (BackendError, ValidationError):
             return ""
 
     def names(self) -> set[str]:
@@ -119,12 +117,7 @@ class AdapterServer:
         return safe_excerpt(extract_message(reply.text), self.key) or f"{reply.status_code}"
 
     def _send(self, method: str, path: str, body: JsonValue = None) -> httpx.Response:
-        """Raise a retryable BackendError if no server answers."""
-        reply = send_request(method, self.url + path, self.key, body)
-        if isinstance(reply, str):
-            message = f"nothing answers at {self.url} ({reply}); {self.start_hint}"
-            raise BackendError(message, "connection", retryable=True)
-        return reply
+        return send_request(method, self.url + path, self.key, body, self.start_hint)
 
 
 class RemoteAdapters:
@@ -150,23 +143,25 @@ class RemoteAdapters:
     async def _post(self, path: str, body: dict[str, JsonValue], allowed_status: int = 200) -> None:
         url = f"{self._url}/{path}"
         reply = await asyncio.to_thread(send_request, "POST", url, self._key, body)
-        if isinstance(reply, str):
-            message = f"{url} for {body['lora_name']} failed ({reply})"
-            raise BackendError(message, "connection", retryable=True)
         if reply.status_code not in {200, allowed_status}:
             raise status_error(reply.status_code, extract_message(reply.text), url, key=self._key)
 
 
-def send_request(method: str, url: str, key: str, body: JsonValue = None) -> httpx.Response | str:
-    """Send one HTTP request and block until the reply; without one return why, in one line.
+def send_request(
+    method: str, url: str, key: str, body: JsonValue = None, hint: str = ""
+) -> httpx.Response:
+    """Send one HTTP request and block until the reply.
 
-    A failure is returned and not raised: httpx's exception holds the request with the API key.
+    Raises a retryable BackendError, which ends with the hint, if no server answers.
     """
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
         return httpx.request(method, url, json=body, headers=headers, timeout=TIMEOUT)
     except httpx.HTTPError as error:
-        return safe_excerpt(f"{error}", key) or type(error).__name__
+        problem = safe_excerpt(f"{error}", key) or type(error).__name__
+    # Outside of `except`: httpx's exception holds the request with the API key.
+    message = f"nothing answers at {url} ({problem})"
+    raise BackendError(f"{message}; {hint}" if hint else message, "connection", retryable=True)
 
 
 def _load_body(name: str, folder: Path) -> dict[str, JsonValue]:

@@ -19,7 +19,7 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 
-from arena.core.errors import BackendError, StopPlaying
+from arena.core.errors import StopPlaying
 from arena.llm.backend import Completion, Request
 from backends.embedded import SamplerBackend
 from backends.embedded.architecture import Architecture
@@ -246,10 +246,9 @@ class SharedWeightsTrainer(FullWeightsTrainer):
         # These routes are beside /v1.
         server = self._servers[0]
         url = f"{server.url.removesuffix('/v1')}/{route}"
-        reply = await asyncio.to_thread(send_request, "POST", url, server.key, body)
-        if isinstance(reply, str):
-            message = f"nothing answers at {url} ({reply}); {server.start_hint}"
-            raise BackendError(message, "connection", retryable=True)
+        reply = await asyncio.to_thread(
+            send_request, "POST", url, server.key, body, server.start_hint
+        )
         if reply.status_code != 200:
             cause = extract_message(reply.text) or f"{reply.status_code}"
             raise StopPlaying(f"{url}: {cause}; {server.start_hint}")

@@ -96,6 +96,48 @@ class WeightProbe:
         first = await asyncio.to_thread(self._logprobs, reply, one)
         return float((first - await asyncio.to_thread(self._logprobs, reply, other)).abs().max())
 
+    async def calibrate(self, name: str, read: ReadWeights, expected: str) -> float:
+        """Return the tolerance for the server's rounding, while `name` must have these weights.
+
+        Raises StopPlaying for other weights than the expected ones, whose name is for the error.
+        """
+        difference = await self.difference(await self.request(name), read)
+        # Written so that NaN fails too.
+        if not difference <= ANOTHER_MODEL:
+            raise StopPlaying(
+                f"{self.http.url} answers with another model ({name}) than {expected}: the "
+                f"log-probabilities of its reply differ by {difference:.2g} nats; {self.hint}"
+            )
+        # The weights are equal here, so the difference is rounding alone.
+        return max(EXACT, ROUNDING * difference)
+
+    async def prove(
+        self,
+        reply: ProbeReply,
+        step: int,
+        weights: Callable[[int], Mapping[str, Tensor]],
+        tolerance: float,
+        earlier: Mapping[int, str],
+    ) -> float:
+        """Return the difference of a reply from the weights of a step, in nats.
+
+        Raises StopPlaying if it is larger than the tolerance; the error names the `earlier`
+        weights, by their step, that the server still has.
+        """
+        difference = await self.difference(reply, partial(weights, step))
+        if difference <= tolerance:
+            return difference
+        matching = ""
+        for before in sorted(earlier, reverse=True):
+            if await self.difference(reply, partial(weights, before)) <= tolerance:
+                matching = f", and are those of {earlier[before]}"
+                break
+        raise StopPlaying(
+            f"{self.http.url} still answers with other weights than those of step {step}: the "
+            f"log-probabilities of its first reply differ by {difference:.2g} nats{matching}. "
+            f"Restart the server and {RESUME}"
+        )
+
     def _check_prompt(self, completion: Completion, prompt: Sequence[int]) -> None:
         served = completion.prompt_token_ids
         if served and list(served) != list(prompt):
@@ -223,39 +265,18 @@ class ProvenServer(AdapterServer):
     async def prove(self, name: str, step: int, chat: Chat) -> ProbeReply:
         """Return the reply under this name. Raises StopPlaying unless it is that of the step."""
         reply = await self.probe.request(name, chat)
-        difference = await self.probe.difference(reply, partial(self._weights, step))
-        # Written so that NaN fails too.
-        if not difference <= self._tolerance:
-            raise StopPlaying(
-                f"{self.url} still answers with other weights than those of step {step}: "
-                f"the log-probabilities of its first reply differ by {difference:.2g} nats"
-                f"{await self._matching_step(reply, step)}. Restart the server and {RESUME}"
-            )
+        earlier = {n: f"step {n}" if n else "the base model" for n in self._earlier(step)}
+        await self.probe.prove(reply, step, self._weights, self._tolerance, earlier)
         return reply
-
-    async def _matching_step(self, reply: ProbeReply, step: int) -> str:
-        """Return which earlier weights the reply matches, for the error message, or ""."""
-        for earlier in sorted(self._earlier(step), reverse=True):
-            gap = await self.probe.difference(reply, partial(self._weights, earlier))
-            if gap <= self._tolerance:
-                return f", and are those of {f'step {earlier}' if earlier else 'the base model'}"
-        return ""
 
     async def calibrate(self, step: int) -> None:
         """Set the tolerance by the server's rounding, while it must have the weights of a step.
 
         Raises StopPlaying for another model.
         """
-        reply = await self.probe.request(self.base_name, PROBE)
-        difference = await self.probe.difference(reply, partial(self._weights, step))
-        if not difference <= ANOTHER_MODEL:
-            raise StopPlaying(
-                f"{self.url} answers with another model ({self.base_name}) than --base-model "
-                f"{self._base}: the log-probabilities of its reply differ by {difference:.2g} "
-                f"nats; {self.start_hint}"
-            )
-        # The weights are equal here, so the difference is rounding alone.
-        self._tolerance = max(EXACT, ROUNDING * difference)
+        self._tolerance = await self.probe.calibrate(
+            self.base_name, partial(self._weights, step), f"--base-model {self._base}"
+        )
 
     def accepts(self, difference: float) -> bool:
         """Return whether a difference in nats may be rounding, under weights that changed much."""

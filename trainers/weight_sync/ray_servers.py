@@ -151,7 +151,8 @@ class ClusterPlacement:
 
     def _reserve(self) -> None:
         self._is_ours = join(self._address or None)
-        here = self._node()
+        own = ray.get_runtime_context().get_node_id()
+        here = next(node["Resources"] for node in ray.nodes() if node["NodeID"] == own)
         # The head of a cluster often has no cores to give; the trainer runs there all the same.
         trainer = {name: 1.0 for name in self._share if here.get(name, 0.0) >= 1}
         trainer |= {name: 0.001 for name in here if name.startswith("node:") and "__" not in name}
@@ -199,11 +200,6 @@ class ClusterPlacement:
         self._group = self._trainer = None
         if self._is_ours:
             ray.shutdown()
-
-    def _node(self) -> dict[str, float]:
-        """Return the resources of the node of this process."""
-        number = ray.get_runtime_context().get_node_id()
-        return next(node["Resources"] for node in ray.nodes() if node["NodeID"] == number)
 
 
 class PlacedServer:

@@ -7,13 +7,10 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import count
 from pathlib import Path
-from string import Template
 
 from pydantic import JsonValue
 
@@ -27,13 +24,11 @@ from arena.core.seeds import stream
 from arena.core.spec import Spec, redacted
 from arena.core.version import __version__
 from arena.envs.hosting import HostedGame
+from arena.envs.templates import filled_templates, write_files
 from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import GameSession
 from arena.llm.backend import Tool
 
-SUFFIX = ".tmpl"
-RENAMED = {"dockerignore": ".dockerignore"}
-"""Files whose names would mean something in this repository."""
 FLOOR_MARGIN = 0.1
 """OpenEnv's least distance of a random player from the highest reward."""
 MAX_PLAN_ACTIONS = 100
@@ -68,7 +63,7 @@ def write_package(hosted: HostedGame, directory: Path, options: PackageOptions) 
 
     Raises:
         UsageError: The folder exists, an opponent is not a bot, or the reward's range is unknown.
-        ArenaError: No game shows the highest reward.
+        ArenaError: No game shows the highest reward, or the folder cannot be written.
     """
     if directory.exists():
         raise UsageError(f"{directory} exists: name a new folder, nothing is overwritten")
@@ -79,12 +74,8 @@ def write_package(hosted: HostedGame, directory: Path, options: PackageOptions) 
     low, high = _reward_range(hosted.game, options)
     evidence = find_evidence(hosted, high, FLOOR_MARGIN)
     values = _values(hosted, name, options, (low, high), evidence)
-    contents = {path: Template(text).substitute(values) for path, text in _templates()}
-    contents |= _recordings(evidence)
-    for path, text in contents.items():
-        target = directory / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    contents = filled_templates("arena.envs.openenv", values) | _recordings(evidence)
+    write_files(directory, contents)
     (directory / "validation/oracle.sh").chmod(0o755)
     return WrittenPackage(name, sorted(contents), evidence.oracle.seed)
 
@@ -114,18 +105,6 @@ def _reward_range(game: Game, options: PackageOptions) -> tuple[float, float]:
             f"the reward's range {low:g},{high:g}: the highest must be above 0 and LOW"
         )
     return min(low, 0.0), high
-
-
-def _templates() -> Iterator[tuple[str, str]]:
-    """Yield the path in the package and the text of each template."""
-    folders: list[tuple[str, Traversable]] = [("", files(__package__).joinpath("template"))]
-    for prefix, folder in folders:
-        for entry in folder.iterdir():
-            if entry.is_dir():
-                folders.append((f"{prefix}{entry.name}/", entry))
-            elif entry.name.endswith(SUFFIX):
-                name = entry.name.removesuffix(SUFFIX)
-                yield f"{prefix}{RENAMED.get(name, name)}", entry.read_text("utf-8")
 
 
 def _recordings(evidence: Evidence) -> dict[str, str]:

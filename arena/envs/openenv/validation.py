@@ -16,7 +16,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from openenv.cli._validation import validate_running_environment
@@ -70,11 +70,7 @@ class PackageReport:
 
     def to_json(self) -> JsonValue:
         """Return the checks as JSON."""
-        rows: list[JsonValue] = [
-            {"name": check.name, "status": check.status, "reason": check.reason}
-            for check in self.checks
-        ]
-        return {"passed": self.passed, "checks": rows}
+        return {"passed": self.passed, "checks": [asdict(check) for check in self.checks]}
 
 
 def validate_package(directory: Path) -> PackageReport:
@@ -92,7 +88,12 @@ def validate_package(directory: Path) -> PackageReport:
         except (SignatureError, UnsupportedPackageError) as error:
             raise UsageError(f"{directory}: {error}") from error
         checks = [
-            PackageCheck(result.check_id, _status(result.status), " ".join(result.evidence))
+            PackageCheck(
+                result.check_id,
+                # An error of a check says nothing good about the package.
+                "fail" if result.status is CheckStatus.ERROR else str(result.status.value),
+                " ".join(result.evidence),
+            )
             for result in report.results
         ]
         if report.verdict is Verdict.FAIL and all(check.status != "fail" for check in checks):
@@ -103,11 +104,6 @@ def validate_package(directory: Path) -> PackageReport:
             checks.append(PackageCheck(name, status, criterion["description"]))
         checks += _check_recordings(directory, url)
     return PackageReport(tuple(checks))
-
-
-def _status(status: CheckStatus) -> str:
-    # An error of a check says nothing good about the package.
-    return "fail" if status is CheckStatus.ERROR else str(status.value)
 
 
 class LocalProvider:

@@ -11,8 +11,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from arena.core.errors import ArenaError
 from arena.episodes.executors.work import Executor, ExecutorKind, Work, in_worker
@@ -40,7 +39,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """Executor of this process: games of models in the event loop, other work in one thread."""
 
     workers = 1
@@ -51,15 +50,7 @@ class LocalExecutor:
         # A thread of its own, so that the event loop remains free for progress and Ctrl-C.
         self._thread = ThreadPoolExecutor(1)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
         # Work that waits is dropped; work that runs is waited for.
         self._thread.shutdown(wait=True, cancel_futures=True)
 

@@ -17,17 +17,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.executors.work import Work
+from arena.episodes.executors.work import Executor, Work
 from arena.episodes.executors.worker import (
     CallEnd,
     CallStart,
     Channel,
-    DecisionCount,
-    HintLine,
+    ServiceNote,
     WorkCancel,
     WorkEnd,
     WorkStart,
@@ -57,7 +55,7 @@ class WorkerLost(Exception):
     """The worker ended before its work; another one can do the work. Its text is the reason."""
 
 
-class WorkerPool:
+class WorkerPool(Executor):
     """Executor on workers that `launch` starts: processes, or actors of a cluster.
 
     Workers start when there is work for them. A unit of work whose worker is lost, e.g. killed, is
@@ -92,15 +90,7 @@ class WorkerPool:
         self._failure: BaseException | None = None
         self._launching: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def close(self) -> None:
         for launching in self._launching:
             launching.cancel()
         await asyncio.gather(*self._launching, return_exceptions=True)
@@ -266,10 +256,11 @@ class _Worker:
                     task = loop.create_task(answering, context=running.context)
                     running.calls.add(task)
                     task.add_done_callback(running.calls.discard)
-                case DecisionCount(number, spec, failure):
-                    self._count_decision(number, spec, failure)
-                case HintLine(topic, line) if self._llm:
-                    self._llm.hint(topic, line)
+                case ServiceNote(number, method, arguments) if self._llm:
+                    try:
+                        getattr(self._llm, method)(*arguments)
+                    except StopPlaying as stop:
+                        self._settle(number, None, stop)
         # Now, so that nothing is sent to it, even if it had no work.
         self._has_ended(self)
         await self._channel.end()
@@ -284,13 +275,6 @@ class _Worker:
             running.result.set_result(result)
         else:
             running.result.set_exception(error)
-
-    def _count_decision(self, number: int, spec: str, failure: str | None) -> None:
-        try:
-            if self._llm:
-                self._llm.count_decision(spec, failure)
-        except StopPlaying as stop:
-            self._settle(number, None, stop)
 
     async def _answer(self, start: CallStart) -> None:
         assert self._llm is not None, "work without models makes no calls"

@@ -14,7 +14,6 @@ import socket
 import sys
 from collections import deque
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import ray
@@ -58,13 +57,8 @@ class RayPool(WorkerPool):
         self.workers = self.workers or max(1, int(cores))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await super().__aexit__(kind, error, trace)
+    async def close(self) -> None:
+        await super().close()
         if self._is_ours:
             await asyncio.to_thread(ray.shutdown)
 

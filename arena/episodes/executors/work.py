@@ -44,14 +44,19 @@ class Executor(Protocol):
         Raises the errors of the work, and ArenaError if its workers were lost repeatedly.
         """
 
-    async def __aenter__(self) -> Self: ...
+    async def close(self) -> None:
+        """End the workers; called at the end of the context."""
+
+    async def __aenter__(self) -> Self:
+        return self
 
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        await self.close()
 
 
 def in_worker(function: Callable[[], T]) -> Work[T]:

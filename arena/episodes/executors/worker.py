@@ -22,7 +22,7 @@ from functools import partial
 from itertools import count
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.spec import redacted
@@ -78,21 +78,13 @@ class CallEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionCount:
-    """Decision of an agent, for the ledger."""
+class ServiceNote:
+    """Call of a method of the driver's service that has no result."""
 
     number: int
     """The unit of work."""
-    spec: str
-    failure: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HintLine:
-    """Line for people."""
-
-    topic: str
-    line: str
+    method: Literal["count_decision", "hint"]
+    arguments: tuple[str | None, ...]
 
 
 class Channel(Protocol):
@@ -153,10 +145,10 @@ class RemoteService:
         return nullcontext()
 
     def count_decision(self, spec: str, failure: str | None) -> None:
-        self._channel.send(DecisionCount(self._number, spec, failure))
+        self._channel.send(ServiceNote(self._number, "count_decision", (spec, failure)))
 
     def hint(self, topic: str, line: str) -> None:
-        self._channel.send(HintLine(topic, line))
+        self._channel.send(ServiceNote(self._number, "hint", (topic, line)))
 
 
 class _Calls:

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import ConfigDict
 
 from arena import CHANCE, Action, ReturnScale
 from arena.core.action import normalise
@@ -23,7 +23,9 @@ from games.adapters.library_game import (
     LibraryObserved,
     LibraryText,
     clean_lines,
+    game_class,
     one_line_label,
+    options_class,
 )
 from games.adapters.open_spiel import library
 
@@ -281,23 +283,10 @@ OPEN_SPIEL = OpenSpielFamily()
 @cache
 def _game_class(name: str) -> type[OpenSpielGame]:
     kind = library.game_types()[name]
-    contents: dict[str, Any] = {
-        "__doc__": f"{kind.long_name}, as OpenSpiel implements it.",
-        "name": f"{FAMILY}/{name}",
-        "summary": f"{kind.long_name} (OpenSpiel)",
-        "kind": kind,
-        "Options": _options(name, kind),
-    }
-    return type(f"OpenSpiel_{name}", (OpenSpielGame,), contents)
-
-
-def _options(name: str, kind: Any) -> type[GameOptions]:
-    """Return a model of the game's parameters, with the library's defaults and types."""
-    fields: dict[str, Any] = {}
-    for parameter, default in library.option_defaults(kind).items():
-        note = f"Parameter of OpenSpiel's {name}."
-        fields[parameter] = (type(default), Field(default, description=note))
-    return create_model(f"OpenSpielOptions_{name}", __base__=OpenSpielOptions, **fields)
+    defaults = library.option_defaults(kind)
+    options = options_class("OpenSpiel", name, defaults, OpenSpielOptions)
+    title, full_name = kind.long_name, f"{FAMILY}/{name}"
+    return game_class(OpenSpielGame, full_name, "OpenSpiel", title, kind=kind, Options=options)
 
 
 def _listed(name: str, kind: Any) -> FamilyGame:

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import write_whole
 from trainers.atropos.client import (
-    ApiUnreachable,
     BatchLost,
     NoTrainer,
     ReceivedBatch,
     RefusedGroup,
     TrajectoryClient,
+    patiently,
 )
 from trainers.atropos.wire import ScoredData, TrainerRegistration
 from trainers.runs.run_log import TrainingView, reason_of
@@ -140,7 +140,11 @@ class BatchSource:
         self._view.phase("waiting for groups")
         while (batch := await self._take()) is None:
             if time.monotonic() - started > seconds:
-                await self._explain_silence(seconds)
+                status = await self.patiently(self._client.status)
+                self._view.notify(
+                    f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
+                    f"{self._client.url}; is an environment running?"
+                )
                 seconds *= 2
             await self._check_group_size()
             await asyncio.sleep(POLL_SECONDS)
@@ -175,13 +179,6 @@ class BatchSource:
                 "environment, or --batch-size and --gradient-accumulation-steps"
             )
 
-    async def _explain_silence(self, seconds: float) -> None:
-        status = await self.patiently(self._client.status)
-        self._view.notify(
-            f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
-            f"{self._client.url}; is an environment running?"
-        )
-
     async def _give_back(self, groups: Sequence[ScoredData]) -> bool:
         """Push the groups of a batch again; returns whether the server took them."""
         with suppress(ArenaError):
@@ -192,15 +189,4 @@ class BatchSource:
 
     async def patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """Repeat a call while the server does not answer. Raises ApiUnreachable in the end."""
-        deadline, wait = time.monotonic() + self._patience, POLL_SECONDS
-        while True:
-            try:
-                return await call()
-            except ApiUnreachable as error:
-                if time.monotonic() + wait > deadline:
-                    raise
-                if wait == POLL_SECONDS:
-                    self._view.notify(f"{error}; trying again for {self._patience:g} s")
-            # Exponential back-off, as environments do.
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, 10.0)
+        return await patiently(call, self._patience, self._view.notify)

@@ -134,7 +134,12 @@ class Batches:
         counts = _rollout_counts(received.groups)
         record = step_record(self.config, number, counts, {}, update).model_copy(
             update={
-                "groups": _group_counts(batch),
+                "groups": GroupCounts(
+                    trained=len({sequence.group for sequence in batch.sequences}),
+                    no_variance=batch.equal,
+                    stale=len(batch.stale),
+                    refused=len(batch.refused),
+                ),
                 "warnings": tuple(one.reason for one in batch.refused[:SHOWN_REASONS]),
             }
         )
@@ -207,15 +212,6 @@ class Batches:
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
         return {**metrics, **staleness}
-
-
-def _group_counts(batch: TrainingBatch) -> GroupCounts:
-    return GroupCounts(
-        trained=len({sequence.group for sequence in batch.sequences}),
-        no_variance=batch.equal,
-        stale=len(batch.stale),
-        refused=len(batch.refused),
-    )
 
 
 def _rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:

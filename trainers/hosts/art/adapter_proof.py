@@ -25,11 +25,9 @@ from trainers.hosts.art.art_host import ErrorTranslatingBackend, require_open
 from trainers.hosts.art.classes import TrainResult, TrajectoryGroup
 from trainers.hosts.art.convert import from_art
 from trainers.weight_sync.proven_server import (
-    ANOTHER_MODEL,
     EXACT,
     PROBE,
     RESUME,
-    ROUNDING,
     Chat,
     WeightProbe,
     first_chats,
@@ -71,15 +69,9 @@ class AdapterProof:
         device = torch.device("cpu")
         hint = "--trainer-host local needs the vLLM of openpipe-art[backend]"
         self._connected = WeightProbe(http, self._encode, self._architecture, device, hint)
-        reply = await self._connected.request(name, PROBE)
-        difference = await self._connected.difference(reply, partial(self._weights, step))
-        # Written so that NaN fails too.
-        if not difference <= ANOTHER_MODEL:
-            raise StopPlaying(
-                f"{http.url} answers with another model than {self._base} with the adapter of step "
-                f"{step}: the log-probabilities of its reply differ by {difference:.2g} nats"
-            )
-        self._tolerance = max(EXACT, ROUNDING * difference)
+        expected = f"{self._base} with the adapter of step {step}"
+        read = partial(self._weights, step)
+        self._tolerance = await self._connected.calibrate(name, read, expected)
 
     async def prove(
         self, name: str, step: int, before: int, chat: Chat = PROBE
@@ -104,17 +96,10 @@ class AdapterProof:
         # ART renames the adapter if no game gave a gradient: then nothing has changed.
         before = step if self._folder(before) is None else before
         new, old = partial(self._weights, step), partial(self._weights, before)
-        difference = await probe.difference(reply, new)
-        if not difference <= self._tolerance:
-            gap = await probe.difference(reply, old)
-            matching = f", and are those of step {before}" if gap <= self._tolerance else ""
-            raise StopPlaying(
-                f"{probe.http.url} answers with other weights than those of step {step}: the "
-                f"log-probabilities of its first reply differ by {difference:.2g} nats{matching}; "
-                f"{RESUME}"
-            )
         return {
-            "swap_difference": difference,
+            "swap_difference": await probe.prove(
+                reply, step, self._weights, self._tolerance, {before: f"step {before}"}
+            ),
             "swap_moved": await probe.distance(reply, new, old),
             "seconds_proving": time.perf_counter() - started,
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -25,17 +25,23 @@ from trainers.trajectory import TrajectoryGroup
 
 if TYPE_CHECKING:
     import art
-    from art import dev
-    from art.types import TrainResult, TrainSFTConfig
+    from art.types import TrainResult
 
     from arena.llm.backend import Backend
 
-    Model: TypeAlias = art.Model[Any, Any]
     Trainable: TypeAlias = art.TrainableModel[Any, Any]
 
 DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 """The model of ART's examples: its chat template renders a chat as it was sampled."""
 PACKAGES = ("art", "openai", "torch", "transformers")
+OPERATIONS = {
+    "close": "closing",
+    "register": "registering the model",
+    "_get_step": "looking for checkpoints",
+    "_delete_checkpoint_files": "deleting checkpoints",
+    "_prepare_backend_for_training": "starting to serve the model",
+}
+"""Calls of ART's protocol, beside `train`, whose errors are translated; and their names there."""
 ART_TOTALS = "_metrics_builder_state"
 """ART's key of its running totals (art.model.METRICS_BUILDER_STATE_KEY)."""
 
@@ -63,8 +69,12 @@ class ErrorTranslatingBackend:
         self._hint = hint
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate attributes that ART reads from some backends only."""
-        return getattr(self.inner, name)
+        """Delegate ART's protocol, and the attributes that ART reads from some backends only."""
+        found = getattr(self.inner, name)
+        operation = OPERATIONS.get(name)
+        if operation is None:
+            return found
+        return lambda *given, **named: self.call(operation, found(*given, **named))
 
     def translate(self, error: Exception, operation: str) -> ArenaError:
         """Return the failure in one line; not retryable, since the state is unknown."""
@@ -90,45 +100,11 @@ class ErrorTranslatingBackend:
             raise outcome
         return outcome
 
-    # ART's protocol, in its order.
-
-    def _model_inference_name(self, model: Model, step: int | None = None) -> str:
-        return self.inner._model_inference_name(model, step)
-
-    async def close(self) -> None:
-        await self.call("closing", self.inner.close())
-
-    async def register(self, model: Model) -> None:
-        await self.call("registering the model", self.inner.register(model))
-
-    async def _get_step(self, model: Trainable) -> int:
-        return await self.call("looking for checkpoints", self.inner._get_step(model))
-
-    async def _delete_checkpoint_files(self, model: Trainable, steps_to_keep: list[int]) -> None:
-        deleting = self.inner._delete_checkpoint_files(model, steps_to_keep)
-        await self.call("deleting checkpoints", deleting)
-
-    async def _prepare_backend_for_training(
-        self, model: Trainable, config: dev.OpenAIServerConfig | None
-    ) -> tuple[str, str]:  # ART's protocol has a bare tuple: URL and API key.
-        starting = self.inner._prepare_backend_for_training(model, config)
-        return await self.call("starting to serve the model", starting)
-
     async def train(
         self, model: Trainable, trajectory_groups: Iterable[art.TrajectoryGroup], **kwargs: Any
     ) -> TrainResult:
         training = self.inner.train(model, trajectory_groups, **kwargs)
         return await self.call("training", training)
-
-    def _train_sft(
-        self,
-        model: Trainable,
-        trajectories: Iterable[art.Trajectory],
-        config: TrainSFTConfig,
-        dev_config: dev.TrainSFTConfig,
-        verbose: bool = False,
-    ) -> AsyncIterator[dict[str, float]]:
-        return self.inner._train_sft(model, trajectories, config, dev_config, verbose)
 
 
 ArtBackend = TypeVar("ArtBackend", bound=ErrorTranslatingBackend)

@@ -105,7 +105,7 @@ def _seat_trajectory(seat: SeatReplies) -> SeatTrajectory:
         trajectory_of(seat.own, seat.seat), metrics=dict(seat.breakdown.terms), metadata=metadata
     )
     trajectory = trajectory.with_reward(seat.breakdown.reward)
-    return SeatTrajectory(StartPosition.of(seat), key, trajectory)
+    return SeatTrajectory(StartPosition.of(seat.replay.header), key, trajectory)
 
 
 def read_groups(path: Path | str) -> Iterator[ArtGroup]:

@@ -14,6 +14,8 @@ from arena.core.errors import StopPlaying
 from arena.llm.backend import Backend, Completion, Price, Request
 from arena.llm.response_cache import ResponseCache
 
+BATCHES = "batches.sqlite"
+"""Name of the journal of batches in the folder of a run."""
 PRICE_SHARE = 0.5
 """Share of the usual price that a request in a batch costs, at each provider with batches."""
 

@@ -25,7 +25,7 @@ from arena.llm.backend import (
     traits_of,
 )
 from arena.llm.batched_backend import BatchedBackend
-from arena.llm.batches import BatchJournal, batch_endpoint_of, batch_price
+from arena.llm.batches import BATCHES, BatchJournal, batch_endpoint_of, batch_price
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import SharedLimits, provider_name
@@ -38,10 +38,6 @@ PROBE_TOKENS = 64
 """Longest reply to a probe."""
 THINKING_PROBE_TOKENS = 2048
 """The same for models that think; some providers report a limit that is too low as an error."""
-
-
-BATCHES = "batches.sqlite"
-"""Name of the journal of batches in the folder of a run."""
 
 
 def notify_on_stderr(line: str) -> None:

@@ -106,6 +106,12 @@ async def _estimate(
         for spec in specs
         if Spec.parse(spec).scaffold == "tools"
     ]
+    lacking += [
+        f"Games of {redacted(spec)} are played one after the other, as each starts with its notes "
+        "of the one before."
+        for spec in specs
+        if Spec.parse(spec).scaffold == "memory"
+    ]
     if any(terms.traits.by_batch for terms in models.values()):
         lacking.append(
             "Prices are those of batches, half of the usual ones. A game takes as many batches as "

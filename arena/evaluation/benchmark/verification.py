@@ -269,6 +269,8 @@ def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: G
         ("models", header.models, chat if isinstance(chat, dict) else None),
         ("branches", header.branches, ()),
         ("seed of agents", header.agents_seed, None),
+        # It could hold hints about the deal.
+        ("memories", header.memories, ()),
         ("arena", header.arena, card.arena),
     ]
     for name, found, right in expected:

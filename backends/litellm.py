@@ -21,17 +21,21 @@ from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
+from arena.llm.batches import BatchEndpoint
 from arena.llm.settings import Limits, ModelOverride, Settings
+from backends.batch_endpoints import AnthropicBatches, OpenAIBatches
 from backends.litellm_client import (
-    ROUTES_WITH_CLIENT,
-    HTTPExchange,
     ModelInfo,
     carries_reasoning_items,
+    load_litellm,
+    model_arguments,
+)
+from backends.litellm_transport import (
+    ROUTES_WITH_CLIENT,
+    HTTPExchange,
     connect,
     current_exchange,
     disconnect,
-    load_litellm,
-    model_arguments,
 )
 from backends.openai_wire import longest_body, read_choice, read_engine, sampling_fields, with_bill
 from backends.provider_errors import extract_message, safe_excerpt, status_error
@@ -51,6 +55,11 @@ class Provider:
 
 
 OPENAI_URL = "https://api.openai.com/v1"
+BATCHES: dict[str, type[OpenAIBatches | AnthropicBatches]] = {
+    "openai": OpenAIBatches,
+    "anthropic": AnthropicBatches,
+}
+"""Endpoints of batches, by litellm's route."""
 _FREE_MODEL: dict[str, JsonValue] = {
     "mode": "chat",
     "input_cost_per_token": 0.0,
@@ -101,6 +110,11 @@ class LiteLLMBackend:
             # OpenRouter states the cost of each answer; litellm computes the others from prices.
             has_known_price=info.price is not None or provider.route == "openrouter",
         )
+
+    def batch_endpoint(self) -> BatchEndpoint | None:
+        """Return the provider's endpoint of batches; None if it has none."""
+        kind = BATCHES.get(self._provider.route)
+        return kind(self._limits, self._key) if kind else None
 
     async def close(self) -> None:
         await disconnect(id(self))

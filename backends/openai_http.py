@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -38,6 +40,14 @@ MAX_LIST_BYTES = 16 << 20
 """A longer response is not a list of models."""
 MAX_ERROR_BYTES = 1 << 16
 """Bytes of an error body that are searched for a message."""
+VLLM_DETAILS = (
+    ("/version", re.compile(r'"version": ?"([\w.+-]{1,40})"')),
+    *(
+        ("/server_info", re.compile(rf"\b{name}['\"]?[=:] ?['\"]?(?:torch\.)?(\w{{1,40}})"))
+        for name in ("dtype", "quantization")
+    ),
+)
+"""Routes of vLLM, and what is read there of its version, dtype and quantisation."""
 ONE_CONNECTION = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
 """Limits of each client. httpx searches all connections of a client at each request, in quadratic
 time: with 256 calls in flight one client reaches thirty calls per second, one client per connection
@@ -154,6 +164,8 @@ class HTTPBackend:
         self._looking_up = asyncio.Lock()
         self._is_vllm: bool | None = None
         """None until the server's list of models says so."""
+        self._details: str | None = None
+        """What the server is, see `_server`; None until it was asked."""
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits
@@ -184,7 +196,7 @@ class HTTPBackend:
         body = chat_request(request, model)
         raw = await self._fetch("POST", "/chat/completions", longest_body(request), body)
         seconds = time.perf_counter() - started
-        return read_completion(raw, self.url, model, seconds, self._key)
+        return read_completion(raw, self.url, model, seconds, self._key, await self._server())
 
     async def models(self) -> list[ModelCard]:
         """Return the models that the server lists, at least one. Raises BackendError."""
@@ -222,8 +234,35 @@ class HTTPBackend:
                     self._is_vllm = None if error.retryable else False
         return not self._is_vllm
 
+    async def _server(self) -> str:
+        """Return version, dtype and quantisation of vLLM, as far as it states them; "" for others.
+
+        The last two are in `/server_info`, which it serves with VLLM_SERVER_DEV_MODE=1 only.
+        """
+        if not self._is_vllm:
+            return ""
+        async with self._looking_up:
+            if self._details is None:
+                version, *others = [await self._stated(*each) for each in VLLM_DETAILS]
+                self._details = ", ".join(filter(None, (f"vLLM {version}".strip(), *others)))
+        return self._details
+
+    async def _stated(self, path: str, pattern: re.Pattern[str]) -> str:
+        """Return what a route outside of /v1 states; "" if it does not."""
+        with suppress(BackendError):
+            root = self.url.removesuffix("/v1")
+            raw = await self._fetch("GET", path, MAX_LIST_BYTES, base=root)
+            stated = pattern.search(raw.decode(errors="replace"))
+            return stated[1] if stated and stated[1] not in {"None", "null"} else ""
+        return ""
+
     async def _fetch(
-        self, method: str, path: str, longest: int, body: dict[str, JsonValue] | None = None
+        self,
+        method: str,
+        path: str,
+        longest: int,
+        body: dict[str, JsonValue] | None = None,
+        base: str | None = None,
     ) -> bytes:
         """Return the body of a response with status 200. Raises BackendError otherwise."""
         content = None if body is None else json.dumps(body).encode()
@@ -236,7 +275,7 @@ class HTTPBackend:
                 try:
                     # Streaming, so that a body over the limit is not read to its end.
                     async with client.stream(
-                        method, self.url + path, content=content, headers=headers
+                        method, (base or self.url) + path, content=content, headers=headers
                     ) as response:
                         return await self._read(response, longest)
                 finally:

@@ -211,8 +211,8 @@ def read_engine(body: bytes, requested_model: str) -> str:
     return _engine_text(engine, requested_model)
 
 
-def _engine_text(engine: _Engine, requested_model: str) -> str:
-    parts = (engine.provider, engine.system_fingerprint)
+def _engine_text(engine: _Engine, requested_model: str, server: str = "") -> str:
+    parts = (engine.provider, engine.system_fingerprint, server)
     details = ", ".join(part for part in parts if part and isinstance(part, str))
     name = engine.model or requested_model
     return to_one_line(f"{name} [{details}]" if details else name)[:LONGEST_ENGINE]
@@ -226,7 +226,12 @@ class _ChatCompletion(_Engine):
 
 
 def read_completion(
-    body: bytes, source: str, requested_model: str, seconds: float, key: str = ""
+    body: bytes,
+    source: str,
+    requested_model: str,
+    seconds: float,
+    key: str = "",
+    server: str = "",
 ) -> Completion:
     """Return the completion in the body of a response with status 200.
 
@@ -238,6 +243,7 @@ def read_completion(
         requested_model: Model of the request; used if the response names none.
         seconds: Duration of the call.
         key: API key; it is removed from error messages.
+        server: What the server is, beside what the response says: `vLLM 0.32.0, bfloat16`.
 
     Raises:
         BackendError: The body is not a chat completion.
@@ -247,7 +253,7 @@ def read_completion(
     except ValidationError as error:
         fault = _unreadable(body, source, error, key)
     else:
-        return _completion(response, requested_model, seconds)
+        return _completion(response, requested_model, seconds, server)
     raise with_bill(fault, body)  # Outside the `except`: the ValidationError quotes the body.
 
 
@@ -264,7 +270,9 @@ def with_bill(error: BackendError, body: bytes) -> BackendError:
     return error
 
 
-def _completion(response: _ChatCompletion, requested_model: str, seconds: float) -> Completion:
+def _completion(
+    response: _ChatCompletion, requested_model: str, seconds: float, server: str
+) -> Completion:
     wire_usage = response.usage or _Usage()
     model = response.model or requested_model
     version = parse_policy_version(model)
@@ -283,7 +291,7 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
         prompt_token_ids=tuple(response.prompt_token_ids or ()),
         seconds=seconds,
         id="" if response.id is None else str(response.id),
-        engine=_engine_text(response, requested_model),
+        engine=_engine_text(response, requested_model, server),
     )
 
 

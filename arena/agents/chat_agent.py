@@ -35,6 +35,7 @@ from arena.agents.reply.reading import Reading, correction, failed
 from arena.agents.scaffold import (
     FUNCTIONS,
     MOST_CALLS,
+    OWN_NOTES,
     ScaffoldCall,
     find_call,
     instruction,
@@ -106,6 +107,8 @@ class ChatAgent:
         if more := instruction(self._scaffold, options.answers):
             first = Message("system", f"{first.content}\n{more}")
         self._chat = Chat([first, *others], options.chat, level)
+        if self._scaffold == "memory":
+            self._chat.scratchpad = seat.memory
         self._combined = seat.game.text.combined_move if options.combined else None
         # What a combined move has announced for the next decision.
         self._announced = ""
@@ -224,7 +227,7 @@ class ChatAgent:
         self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
         if self._options.beliefs:
             self._note(reply)
-        if self._scaffold == "scratchpad" and (notes := own_notes(reply)) is not None:
+        if self._scaffold in OWN_NOTES and (notes := own_notes(reply)) is not None:
             self._chat.scratchpad = notes
         text = choice.text
         call = find_call(visible(text)) if self._tools else None

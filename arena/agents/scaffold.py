@@ -2,7 +2,8 @@
 
 A SPEC names the scaffold, `MODEL+tools`, so replays and results hold it. Models with "scratchpad"
 may write a block `<notes>…</notes>` in a reply; it replaces the one before and is shown again
-whenever the chat is rebuilt. Models with "tools" may end a reply with a call instead of an action:
+whenever the chat is rebuilt. With "memory" it is shown at the beginning of the next game, too (see
+`arena.episodes.memory`). Models with "tools" may end a reply with a call instead of an action:
 
     Call: posterior
     Call: consequences suggest Mrs White, Rope, Hall
@@ -38,6 +39,8 @@ MOST_LISTED = 6
 LONGEST_NOTES = 2000
 """Characters of a model's own notes that are kept."""
 
+OWN_NOTES: tuple[Scaffold, ...] = ("scratchpad", "memory")
+"""Scaffolds with notes of the model's own."""
 POSTERIOR, CONSEQUENCES = "posterior", "consequences"
 _ABOUT = {
     POSTERIOR: "the exact probability of each hidden fact, by what you have seen",
@@ -79,11 +82,12 @@ def text_level_of(spec: str, default: TextLevel) -> TextLevel:
 
 def instruction(scaffold: Scaffold | None, answers: AnswerForm) -> str:
     """Return what the system message adds for a scaffold; empty for one without a form."""
-    if scaffold == "scratchpad":
+    if scaffold in OWN_NOTES:
+        more = " You also get it at the beginning of your next game." * (scaffold == "memory")
         return (
             "You may keep notes: write <notes>…</notes> before your action. The newest block "
             f"replaces the one before, up to {LONGEST_NOTES} characters, and you can read it at "
-            "later decisions, even when your replies are left out."
+            f"later decisions, even when your replies are left out.{more}"
         )
     if scaffold != "tools":
         return ""
@@ -135,7 +139,7 @@ def find_call(reply: str) -> ScaffoldCall | None:
 
 def make_tools(scaffold: Scaffold | None, seat: Seat) -> SeatTools | None:
     """Return the tools of a seat with such a scaffold. Raises UsageError for guided replies."""
-    if scaffold in ("tools", "scratchpad") and seat.models.guided:
+    if scaffold in ("tools", *OWN_NOTES) and seat.models.guided:
         raise UsageError(
             f"seat {seat.player}: guided replies hold a legal action and nothing else, so the "
             f"scaffold '{scaffold}' has no effect; use --free"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.experiment import ExperimentFlags, ExperimentRun
+from arena.cli.experiment import MOST_GAMES, ExperimentFlags, ExperimentRun
 from arena.cli.flags import GameFlags
 from arena.cli.play_flags import ExecutorFlags, ModelFlags
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
-from arena.core.spec import redacted
+from arena.core.spec import Spec, redacted
 from arena.core.version import __version__
 from arena.episodes.files import write_whole
 from arena.evaluation.records import RESULTS, Slot
@@ -35,8 +35,11 @@ class BenchFlags(ExecutorFlags):
     """Folder of the submission. Default: a new one in runs/bench."""
     resume: bool = setting(False, flag="--resume")
     """Continue the run in --out."""
-    max_concurrent: int = setting(16, ge=1, le=10_000)
-    """Games played at the same time, if models play."""
+    max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
+    """Games played at the same time, if models play. Default: 16; all of a task with --batch."""
+    batch: bool = setting(False, "Models", flag="--batch")
+    """Ask hosted models through the batches of their provider, at half the price: each decision
+    takes minutes to hours, in all games of a task at once."""
     dry_run: bool = setting(False, "Models", flag="--dry-run")
     """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
@@ -75,6 +78,11 @@ class SuiteRun:
             raise UsageError(
                 f"max_attempts={self.model_flags.max_attempts}: {self.suite.label} gives every "
                 f"model {self.suite.max_attempts} attempts per decision"
+            )
+        if Spec.parse(self.player).scaffold == "memory":
+            raise UsageError(
+                f"--player {redacted(self.player)}: games of a suite are independent, so no player "
+                "takes notes from one to the next; use +scratchpad"
             )
         for task in self.suite.tasks:
             self._experiment(task, self.model_flags).check()

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     """Turns results, which come in the order of the schedule, into a report."""
 
 
+CONCURRENT = 16
+MOST_GAMES = 10_000
+"""Games that may be played at the same time."""
 MAX_SPEC = 40
 """Characters of a SPEC in the name of a folder."""
 
@@ -60,8 +63,11 @@ class ExperimentFlags(ExecutorFlags):
     """Folder for results and replays. Default: a new one in runs/."""
     resume: bool = setting(False, flag="--resume")
     """Continue the run in --out, or the last run with these flags."""
-    max_concurrent: int = setting(16, ge=1, le=10_000)
-    """Games played at the same time, if models play."""
+    max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
+    """Games played at the same time, if models play. Default: 16; all with --batch."""
+    batch: bool = setting(False, "Models", flag="--batch")
+    """Ask hosted models through the batches of their provider, at half the price: each decision
+    takes minutes to hours, in all games at once."""
     scored: int = setting(100, flag=False, ge=0)
     """Games per player that the exact posterior scores: the first ones."""
     replays: bool = setting(True, flag=False)
@@ -157,6 +163,7 @@ def match_of(
     model_flags: ModelFlags,
     specs: Sequence[str],
     dry_run: bool = False,
+    batch: bool = False,
 ) -> tuple[Match, LLMService | None]:
     """Return the set-up of games with these players, and the service if one of them is a model.
 
@@ -167,10 +174,13 @@ def match_of(
     if any(Spec.parse(spec).is_human for spec in specs):
         raise UsageError("people are not measured; use 'human' in arena play")
     turns, with_models = game_flags.max_turns, has_models(specs)
-    llm = model_flags.service(dry_run) if with_models else None
+    if batch and not with_models:
+        raise UsageError("--batch is for hosted models, and none of the players is one")
+    llm = model_flags.service(dry_run, batch) if with_models else None
     chat = model_flags.options(game, specs, turns, llm) if with_models else None
     match = Match(game, text_level=game_flags.text_level, chat=chat, max_turns=turns)
-    return match, llm
+    # A batch may take a day.
+    return replace(match, decision_seconds=None) if batch else match, llm
 
 
 def check_agent(match: Match, spec: str, llm: LLMService | None = None) -> None:
@@ -204,13 +214,17 @@ class ExperimentRun:
         """Seed that the user gives; None: that of the run which is resumed, or a random one."""
         self.resumed_by: str | None = None
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
-        self._match, self.llm = match_of(game, game_flags, model_flags, self.specs, flags.dry_run)
+        self._match, self.llm = match_of(
+            game, game_flags, model_flags, self.specs, flags.dry_run, flags.batch
+        )
         self._model_flags = model_flags
         chat = self._match.chat
         self._settings: dict[str, JsonValue] = {
             "text_level": game_flags.text_level,
             "max_turns": game_flags.max_turns,
             "models": chat.to_json() if chat else None,
+            # So that the answers of batches that are on their way are not asked for again.
+            **({"batch": True} if flags.batch else {}),
             **settings,
         }
         self._files = ExperimentFiles(kind, game, self._settings, flags.out)
@@ -218,9 +232,14 @@ class ExperimentRun:
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
         self.flags.check_executor()
-        reserve_descriptors(self.flags.max_concurrent if self.llm else 1)
+        reserve_descriptors(self._concurrent(1) if self.llm else 1)
         for spec in self.specs:
             check_agent(self._match, spec, self.llm)
+
+    def _concurrent(self, games: int) -> int:
+        """Return the number of games of models that are played at the same time."""
+        usual = max(1, min(games, MOST_GAMES)) if self.flags.batch else CONCURRENT
+        return self.flags.max_concurrent or usual
 
     def conduct(
         self,
@@ -307,6 +326,7 @@ class ExperimentRun:
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
         from rich.markup import escape
 
+        from arena.episodes.memory import Memories, check_memory, owners_of
         from arena.evaluation.schedule import ExperimentSetup, first_games, play_slot, run_schedule
 
         setup = ExperimentSetup(
@@ -314,20 +334,28 @@ class ExperimentRun:
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
-        earlier = results.finished()
+        check_memory((slot.seed, slot.specs) for slot in slots)
+        memories, earlier = Memories(), results.finished()
+        for game in results.games():
+            if owners_of(game.slot.specs) and game.replay:
+                memories.add(results.path.parent / game.replay)
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
-            if llm and self._model_flags.probe and len(earlier) < len(slots):
+            missing = len(slots) - len(earlier)
+            if llm and self.flags.batch:
+                reserve_descriptors(self._concurrent(missing))
+                llm.keep_batches(results.path.parent)
+            if llm and self._model_flags.probe and missing:
                 await probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
             await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
-            max_concurrent = self.flags.max_concurrent if llm else 2 * executor.workers
+            max_concurrent = self._concurrent(missing) if llm else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,
-                lambda slot: play_slot(setup, slot, executor),
+                lambda slot: play_slot(setup, slot, executor, memories),
                 results.add_all,
                 max_concurrent,
                 results.games(),

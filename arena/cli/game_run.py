@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -234,7 +235,11 @@ class GameRun:
 
     async def _play_all(self) -> None:
         from arena.episodes.job import LOOKAHEAD, run_job, run_jobs
+        from arena.episodes.memory import Memories
 
+        memories = Memories()
+        for game in sorted(self.results, key=lambda game: game.seed):
+            memories.add(Path(game.replay))
         finished = {game.seed for game in self.results}
         jobs = [self._job(seed) for seed in self.seeds if seed not in finished]
         shown = len(self.seeds) == 1 and bool(self.watch or self.humans)
@@ -256,7 +261,8 @@ class GameRun:
             )
 
             async def play_one(job: GameJob[GameEnd]) -> PlayedGame:
-                done = await (run_job(job, executor) if executor else self._play_here(job))
+                play = partial(run_job, executor=executor) if executor else self._play_here
+                done = await memories.run(job, play)
                 assert done.replay is not None, "all games have a replay"
                 self.failures += done.value.failures
                 return PlayedGame.of(self.match, job.match.seed, done.value.line, done.replay)

@@ -106,6 +106,17 @@ async def _estimate(
         for spec in specs
         if Spec.parse(spec).scaffold == "tools"
     ]
+    lacking += [
+        f"Games of {redacted(spec)} are played one after the other, as each starts with its notes "
+        "of the one before."
+        for spec in specs
+        if Spec.parse(spec).scaffold == "memory"
+    ]
+    if any(terms.traits.by_batch for terms in models.values()):
+        lacking.append(
+            "Prices are those of batches, half of the usual ones. A game takes as many batches as "
+            "it has decisions, and each takes minutes to hours."
+        )
     with progress_bar(transient=True) as progress:
         for sample in progress.track(choose_samples(matches, specs), description="bots"):
             samples.append(await play_sample(sample, specs))

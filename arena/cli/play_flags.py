@@ -152,12 +152,13 @@ class ModelFlags(RunLimits):
             return system_prompt(self.prompt, game, self.answers, limit)
         return fill_in(self.system, game, self.answers, limit)
 
-    def service(self, dry_run: bool = False) -> LLMService:
+    def service(self, dry_run: bool = False, batches: bool = False) -> LLMService:
         """Return the service of these flags; for a dry run one without keys and files."""
         from arena.llm.service import LLMService
 
         settings = KeylessSettings.load() if dry_run else None
-        return LLMService.limited(self, settings, cache=None if dry_run else self.cache)
+        cache = None if dry_run else self.cache
+        return LLMService.limited(self, settings, cache=cache, batches=batches)
 
 
 async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
@@ -190,6 +191,8 @@ def default_chat(specs: Iterable[str], llm: LLMService | None) -> tuple[ChatMode
     for spec in models:
         traits = llm.traits(spec) if llm else BackendTraits()
         price, cache = traits.price, traits.prompt_cache
+        if traits.by_batch:
+            return "fresh", "no cache of prompts lasts from one batch to the next"
         if price is None or cache is None or not price.input:
             return "fresh", f"no price of cached prompts is known for {redacted(spec)}"
         share = cache.read / price.input

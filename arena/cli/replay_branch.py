@@ -59,6 +59,7 @@ def branch(call: Call) -> int:
             # A branch keeps the requests of its parent's models, and so their chat options.
             chat=chat if with_models or replay.header.models else None,
             max_turns=turns_left(replay, start, game),
+            memories=replay.header.memories,
         ),
         seeds=range(first, first + what_if.games),
         out=FOLDER if call.data.out is None else call.data.out,

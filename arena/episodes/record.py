@@ -30,6 +30,8 @@ from arena.core.version import __version__
 from arena.episodes.html_table import html_table
 
 SCHEMA_VERSION = 1
+LONGEST_MEMORY = 4000
+"""Characters of what a seat keeps of its game before: its notes, and the return of that game."""
 
 
 Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -72,6 +74,9 @@ class Header(_Strict):
     agents_seed: int | None = Field(
         None, ge=-(2**63), lt=2**63, description="Seeds the agents instead, if it differs."
     )
+    memories: tuple[Annotated[str, Field(max_length=LONGEST_MEMORY)], ...] = Field(
+        (), description='What each seat has kept of its game before (scaffold "memory").'
+    )
     created: datetime = Field(description="Start; this and `seconds` are the only times.")
     branches: tuple[Branch, ...] = Field(
         (), description="Origins of a branch, oldest first; empty for most games."
@@ -87,6 +92,7 @@ class Header(_Strict):
         models: ChatOptions | None = None,
         start: Position | None = None,
         agents_seed: int | None = None,
+        memories: Sequence[str] = (),
     ) -> Header:
         """Return the header of a game with `seed`, from its first ply or from `start`."""
         return Header(
@@ -100,13 +106,15 @@ class Header(_Strict):
             models=models.to_json() if models else None,
             max_turns=max_turns,
             agents_seed=agents_seed,
+            memories=tuple(memories),
             created=datetime.now(UTC),
             branches=start.branches(seed) if start else (),
         )
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line. Fields that few games have are omitted in the others."""
-        absent = {name for name in ("branches", "agents_seed") if getattr(self, name) in (None, ())}
+        rare = ("branches", "agents_seed", "memories")
+        absent = {name for name in rare if getattr(self, name) in (None, ())}
         return self.model_dump(mode="json", exclude=absent)
 
     @property

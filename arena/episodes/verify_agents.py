@@ -61,6 +61,7 @@ async def verify_agents(replay: Replay) -> str | None:
         models_of(replay),
         header.max_turns,
         header.agents_seed,
+        memories=header.memories,
     )
     start = None
     if branch:

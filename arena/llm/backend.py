@@ -219,12 +219,15 @@ class BackendTraits:
     """False if neither `price` nor the answers give the cost."""
     prompt_cache: PromptCache | None = None
     """The provider's cache of prompts; None if there is none, or it is unknown."""
+    by_batch: bool = False
+    """Batches answer: hours later, at half the price."""
 
 
 class Backend(Protocol):
     """Answers chat requests for one model. Used in one event loop; called many times at once.
 
-    A backend may have an attribute `traits`; see `traits_of`.
+    A backend may have an attribute `traits` (see `traits_of`), and a method `batch_endpoint` (see
+    `arena.llm.batches`).
     """
 
     model: str

@@ -24,6 +24,8 @@ from arena.llm.backend import (
     Sampling,
     traits_of,
 )
+from arena.llm.batched_backend import BatchedBackend
+from arena.llm.batches import BATCHES, BatchJournal, batch_endpoint_of, batch_price
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import SharedLimits, provider_name
@@ -53,6 +55,7 @@ class LLMService:
     the whole run; see `Budget`. `price` is that of models whose provider states none. `cache` is
     the file of a `ResponseCache`. `max_fallbacks` stops a run in which a model does not play; see
     `FallbackGuard`. `notify` gets messages for people, for example about a backend that is down.
+    With `batches`, the batch endpoints of providers answer, at half the price (`keep_batches`).
     """
 
     def __init__(
@@ -64,10 +67,19 @@ class LLMService:
         price: Price | None = None,
         cache: Path | None = None,
         max_fallbacks: int = 0,
+        batches: bool = False,
         notify: Callable[[str], None] = notify_on_stderr,
     ) -> None:
         """Raises UsageError for bad settings or limits, ArenaError for a cache that fails."""
-        self.settings = settings if settings is not None else Settings.load()
+        settings = settings if settings is not None else Settings.load()
+        if batches:
+            settings = settings.model_copy(update={"service": settings.service.for_batches()})
+            if cache is not None:
+                raise UsageError(
+                    f"cache={cache} and --batch exclude each other: with --batch the folder of the "
+                    "run keeps the answers"
+                )
+        self.settings = settings
         self.ledger = Ledger()
         known = catalog().names("backend")
         tables = {name: f"[service.{name}]" for name in self.settings.service.tables}
@@ -81,6 +93,7 @@ class LLMService:
         self._budget = Budget(max_cost, token_limit) if is_limited else None
         self._price = price
         self._max_fallbacks = max_fallbacks
+        self._by_batches = batches
         self._cache = ResponseCache(cache, notify) if cache is not None else None
         self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
@@ -94,6 +107,7 @@ class LLMService:
         settings: Settings | None = None,
         *,
         cache: Path | None = None,
+        batches: bool = False,
         notify: Callable[[str], None] = notify_on_stderr,
     ) -> LLMService:
         """Return a service with the limits of a command. Raises as the constructor does."""
@@ -104,6 +118,7 @@ class LLMService:
             price=limits.price,
             cache=cache,
             max_fallbacks=limits.max_fallbacks,
+            batches=batches,
             notify=notify,
         )
 
@@ -134,16 +149,21 @@ class LLMService:
         if is_trained:
             self._trained.add(spec)
         budget = None if is_trained else self._budget
+        if self._by_batches:
+            backend = self._batched(spec, backend)
         traits = traits_of(backend)
         if stated := self.settings.models.get(spec):
             traits = stated.applied(traits)
-        traits = replace(traits, price=traits.price or self._price)
+        price = traits.price or self._price
+        traits = replace(traits, price=batch_price(price) if traits.by_batch else price)
         is_priced = traits.price is not None or traits.has_known_price
         if budget is not None and budget.max_cost is not None and not is_priced:
             raise UsageError(f"{unknown_price(redacted(spec))}, or try `arena models update`")
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
+            if traits.by_batch:  # Any number of requests may wait for one batch.
+                limits = limits.model_copy(update={"concurrency": 10**9})
             self._shared_limits[name] = SharedLimits(name, limits, self._notify)
         self._routes[spec] = Route(
             redacted(spec),
@@ -155,6 +175,33 @@ class LLMService:
             traits,
             0 if is_trained else self._max_fallbacks,
         )
+
+    def _batched(self, spec: str, backend: Backend) -> Backend:
+        """Return the backend on its provider's batches; a model of this machine as it is."""
+        endpoint = batch_endpoint_of(backend)
+        if endpoint is not None:
+            limits = self.settings.service.limits(Spec.parse(spec).prefix)
+            return BatchedBackend(redacted(spec), backend, endpoint, limits, self._notify)
+        if traits_of(backend).is_remote:
+            raise UsageError(
+                f"--batch: {redacted(spec)} has no batch endpoint that arena knows (openai:… and "
+                "anthropic:… have one); leave out --batch"
+            )
+        return backend
+
+    def keep_batches(self, folder: Path) -> None:
+        """Keep answers and batches in the folder of the run. Call it before the first game.
+
+        Raises UsageError if batches answer for no model, ArenaError if the file cannot be opened.
+        """
+        batched = [
+            r.backend for r in self._routes.values() if isinstance(r.backend, BatchedBackend)
+        ]
+        if not batched:
+            raise UsageError("--batch: no player is a model of a provider with batches")
+        self._cache = journal = BatchJournal(folder / BATCHES, self._notify)
+        for backend in batched:
+            backend.journal = journal
 
     def price(self, spec: str) -> Price | None:
         """Return the price of this SPEC: its provider's or the stated one; None if unknown."""
@@ -181,8 +228,11 @@ class LLMService:
         return completion
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
-        """Wait until the budget covers one more game of these players; see `Budget.game`."""
-        if self._budget is None:
+        """Wait until the budget covers one more game of these players; see `Budget.game`.
+
+        With batches all games go on together: the budget bounds their calls alone.
+        """
+        if self._budget is None or self._by_batches:
             return nullcontext()
         paid = [spec for spec in self.models(specs) if spec not in self._trained]
         return self._budget.game([redacted(without_scaffold(spec)) for spec in paid])
@@ -201,7 +251,7 @@ class LLMService:
         """
         route = self._route(spec)
         traits = route.traits
-        # With a cache the run may need no server at all.
+        # With a cache the run may need no server at all, and a batch is a long way for one request.
         if self._cache is not None or not traits.is_remote:
             return
         room = THINKING_PROBE_TOKENS if traits.always_thinks else PROBE_TOKENS

@@ -79,7 +79,19 @@ class Limits(BaseModel):
     patience: float = Field(
         60.0, ge=0, description="How long to wait for a backend that is down before giving up."
     )
+    batch_seconds: float = Field(
+        2.0, gt=0, description="Without a new request, after which a batch is submitted."
+    )
 
+
+WITHOUT_HASTE: dict[str, JsonValue] = {
+    "requests_per_minute": None,
+    "tokens_per_minute": None,
+    "call_timeout": 30 * 86_400.0,
+    "breaker_failures": 10**9,
+}
+"""Limits of calls that batches answer, within a day. A request that a batch does not answer says
+nothing about the provider."""
 
 CACHED_SHARE = 0.1
 """Share of the price of a prompt's token that most providers charge for one from their cache."""
@@ -176,7 +188,7 @@ class ServiceSettings(Limits):
 
     @model_validator(mode="after")
     def _has_only_tables_beside_limits(self) -> Self:
-        for name, value in (self.__pydantic_extra__ or {}).items():
+        for name, value in self._extra.items():
             # An unknown plain value is a misspelt limit; a table belongs to a backend.
             if not isinstance(value, dict):
                 known = ", ".join(Limits.model_fields)
@@ -188,16 +200,26 @@ class ServiceSettings(Limits):
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the backends with a table of their own."""
-        return tuple(self.__pydantic_extra__ or ())
+        return tuple(self._extra)
 
     def limits(self, backend: str) -> Limits:
         """Return the limits of a backend. Raises UsageError for a bad table."""
         general = {name: getattr(self, name) for name in Limits.model_fields}
         try:
             # The table of the backend comes second and overrides the general limits.
-            return Limits(**general | (self.__pydantic_extra__ or {}).get(backend, {}))
+            return Limits(**general | self._extra.get(backend, {}))
         except (ValidationError, TypeError) as error:
             raise UsageError(f"settings, [service.{backend}]: {_first_error(error)}") from None
+
+    def for_batches(self) -> ServiceSettings:
+        """Return these limits for calls that batches answer."""
+        tables = {name: {**table, **WITHOUT_HASTE} for name, table in self._extra.items()}
+        general = {name: getattr(self, name) for name in Limits.model_fields}
+        return ServiceSettings(**{**general, **WITHOUT_HASTE, **tables})
+
+    @property
+    def _extra(self) -> dict[str, Any]:
+        return self.__pydantic_extra__ or {}
 
 
 class Settings(BaseSettings):

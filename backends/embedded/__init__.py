@@ -164,6 +164,7 @@ class SamplerBackend:
             prompt_token_ids=tuple(prompt),
             seconds=time.perf_counter() - started,
             seconds_to_first_token=min(first for _, first in answers) - started,
+            engine=f"{self.model} [{self.sampler.engine}]",
         )
 
     async def _generate(

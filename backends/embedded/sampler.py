@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.core.version import __version__
 from arena.llm.backend import Message
 from backends.embedded.architecture import (
     CUDA_SLOTS,
@@ -135,6 +136,12 @@ class Sampler:
     def device(self) -> str:
         """Return the device: `cpu` or `cuda`."""
         return str(self._batcher.model.device)
+
+    @property
+    def engine(self) -> str:
+        """Return what samples: `arena 0.1.0, float32, cpu`."""
+        dtype = str(self._dtype).removeprefix("torch.")
+        return f"arena {__version__}, {dtype}, {self.device}"
 
     @property
     def adapters(self) -> tuple[str, ...]:

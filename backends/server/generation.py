@@ -40,6 +40,8 @@ class GenerationJob:
 
     model: str
     """Name of the model in the response."""
+    engine: str
+    """What samples, see `Sampler.engine`."""
     adapter: str | None
     choices: tuple[ChoiceRequest, ...]
     choices_per_prompt: int
@@ -75,7 +77,7 @@ class Generation:
         # The choices of a prompt follow each other.
         record.prompt_tokens = sum(len(choice.prompt_ids) for choice in choices[::per_prompt])
         adapter = None if name == self.sampler.name else name
-        return GenerationJob(name, adapter, tuple(choices), per_prompt, record)
+        return GenerationJob(name, self.sampler.engine, adapter, tuple(choices), per_prompt, record)
 
     def limit_tokens(self, prompt: Sequence[int], max_tokens: int | None, param: str) -> int:
         """Return the maximal length of the answer: as requested, or the rest of the context.

@@ -111,6 +111,7 @@ class ResponseBuilder(ABC):
             "object": object_name,
             "created": self._created,
             "model": self.job.model,
+            "system_fingerprint": self.job.engine,
         }
 
     def _prompt(self, index: int, *, in_choice: bool) -> JsonObject:

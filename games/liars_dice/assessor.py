@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from arena import (
     CHANCE,
+    Action,
     Assessment,
     Comment,
     GameAnalysis,
@@ -19,9 +20,9 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import DecisionKind, Fact
+from arena.core.analysis import DecisionKind, Fact, Knowledge
 from arena.core.assessor import SeatAssessor
-from arena.core.text import per_cent
+from arena.core.text import per_cent, percentage
 from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
 from games.liars_dice.moves import Challenge, DiceBid, SpotOn
@@ -224,6 +225,25 @@ class LiarsDiceAnalysis(GameAnalysis):
     decision_kinds = DECISION_KINDS
     knowledge_type = LiarsDiceKnowledge
     assessor_type = LiarsDiceAssessor
+
+    def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
+        """Return the probability that each bid is true and that each call wins, by the own dice."""
+        assert isinstance(knowledge, LiarsDiceKnowledge)
+        odds = DiceOdds.of(knowledge)
+        values: dict[Action, float] = {}
+        for action in actions:
+            if isinstance(action, DiceBid):
+                values[action] = knowledge.probability(action)
+            elif isinstance(action, Challenge) and odds.last is not None:
+                values[action] = 1 - odds.last
+            elif isinstance(action, SpotOn) and odds.exact is not None:
+                values[action] = odds.exact
+        return {
+            action: f"{'true' if isinstance(action, DiceBid) else 'right'} with probability "
+            f"{percentage(value)}, by your own dice"
+            # Rounded, so that equal values stay in the order of the game.
+            for action, value in sorted(values.items(), key=lambda item: -round(item[1], 9))
+        }
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return the comment on a bid or a challenge. It uses only what the seat could know."""

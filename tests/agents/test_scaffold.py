@@ -7,6 +7,8 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,14 +24,18 @@ from arena.agents.scaffold import (
     own_notes,
 )
 from arena.agents.seating import make_agent
+from arena.cli.game_run import game_end
 from arena.core.action import CHANCE, Step
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.spec import Spec, without_scaffold
 from arena.core.state import State
+from arena.episodes.executors import LocalExecutor
 from arena.episodes.files import ReplayWriter
+from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match, act_out, play
+from arena.episodes.memory import Memories, check_memory, memory_after, owners_of
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
 from arena.episodes.verify_agents import verify_agents
@@ -106,7 +112,8 @@ def test_a_spec_ends_with_a_known_scaffold_only() -> None:
         ("none", [], ["Notebook", "Call:", "<notes>"]),
         ("notes", ["own cards"], ["Call:", "<notes>"]),
         ("deductions", ["What follows"], ["Call:", "<notes>"]),
-        ("scratchpad", ["<notes>"], ["own cards", "Call:"]),
+        ("scratchpad", ["<notes>"], ["own cards", "Call:", "next game"]),
+        ("memory", ["<notes>", "next game"], ["own cards", "Call:"]),
         ("tools", ["Call: posterior"], ["own cards", "<notes>"]),
     ],
 )
@@ -336,3 +343,67 @@ def test_a_viewer_shows_a_call_as_one(tmp_path: Path) -> None:
     attempts = read_attempts(timeline, 0)
     shown = decision_json(timeline, min(attempts), attempts, None)
     assert shown and [attempt["call"] for attempt in shown["attempts"]] == ["posterior", ""]
+
+
+def test_a_memory_passes_from_game_to_game_and_each_game_is_verified_alone(tmp_path: Path) -> None:
+    """The model counts its decisions over all games; it knows the number from its notes only."""
+    openings: list[str] = []
+
+    def counting(request: Request) -> str:
+        text = last(request)
+        if len(request.messages) == 2:
+            openings.append(text)
+        found = re.findall(r"decision (\d+)", "\n".join(m.content for m in request.messages))
+        return f"<notes>decision {int(found[-1]) + 1 if found else 1}</notes>\n{plain(request)}"
+
+    async def go(memories: Memories, seeds: range) -> None:
+        async with LLMService(notify=lambda line: None) as llm:
+            llm.add("scripted", ScriptedBackend(counting))
+            specs = ["scripted+memory", "bot:novice", "bot:novice"]
+            match = Match(CLUEDO, specs, 0, max_turns=6)
+            jobs = [
+                GameJob(
+                    name, match.with_seed(int(name)), game_end, replay=ReplayFile(tmp_path, name)
+                )
+                for name in map(str, seeds)
+            ]
+            executor = LocalExecutor(llm)
+            run = partial(memories.run, run=partial(run_job, executor=executor))
+            async with executor:
+                async for _ in run_jobs(jobs, run, ahead=8):
+                    pass
+
+    async def two_sessions() -> None:
+        await go(Memories(), range(3))
+        later = Memories()
+        later.add(tmp_path / "2.jsonl")
+        await go(later, range(3, 5))
+
+    asyncio.run(two_sessions())
+    assert "Your notes" not in openings[0] and len(openings) == 5
+    decided, replays = 0, [read_replay(tmp_path / f"{seed}.jsonl") for seed in range(5)]
+    for number, replay in enumerate(replays):
+        verify(replay)
+        assert asyncio.run(verify_agents(replay)) is None
+        header = replay.header
+        assert header.memories[1:] == ("", ""), "of its own seat only"
+        if number:
+            notes, _, returns = header.memories[0].partition("\nYour return in your last game: ")
+            assert notes == f"decision {decided}"
+            outcome = replays[number - 1].outcome
+            assert outcome is not None and float(returns) == outcome.returns[0]
+            assert f"Your notes:\n{header.memories[0]}" in openings[number]
+        decided = int(memory_after(replay, 0).split()[1])
+    assert decided > 10
+    # Another memory is another prompt: the record would be found out.
+    forged = replays[4].header.model_copy(update={"memories": ("decision 7", "", "")})
+    fault = asyncio.run(verify_agents(replace(replays[4], header=forged)))
+    assert fault is not None and "messages" in fault
+
+
+def test_a_memory_never_meets_its_deal_again() -> None:
+    specs = ("m+memory", "bot:novice", "m+memory")
+    assert owners_of(specs) == {0: ("m+memory", 0), 2: ("m+memory", 1)}
+    check_memory([(1, specs), (2, specs)])
+    with pytest.raises(UsageError, match=r"m\+memory would play the deal of seed 1 2 times"):
+        check_memory([(1, specs), (1, ("bot:novice", "m+memory", "bot:novice"))])

@@ -13,6 +13,7 @@ from tiny_model import build_tiny_model
 
 from arena import catalog
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
+from arena.core.version import __version__
 from arena.llm.backend import Backend, Completion, Message, Request, Sampling
 from arena.llm.settings import Settings
 from backends.embedded import SharedSamplerBackend, embedded, find_checkpoint
@@ -40,6 +41,7 @@ def complete(backend: Backend, request: Request) -> Completion:
 def test_a_completion_holds_all_that_the_sampler_knows(backend: SharedSamplerBackend) -> None:
     done = complete(backend, REQUEST)
     assert done.model == "tiny"
+    assert done.engine == f"tiny [arena {__version__}, float32, cpu]"
     assert done.cost == 0.0
     assert list(done.prompt_token_ids) == backend.sampler.encode(CHAT)
     assert done.usage.prompt_tokens == len(done.prompt_token_ids)

@@ -137,7 +137,7 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
     def handle(request: httpx.Request) -> httpx.Response:
         nonlocal listed
         if request.method == "GET":
-            listed += 1
+            listed += request.url.path == "/v1/models"
             return httpx.Response(status, json={"data": [{"id": "tiny", "owned_by": owner}]})
         bodies.append(json.loads(request.content))
         message = {"role": "assistant", "content": "suggest"}
@@ -154,6 +154,55 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
         return
     asyncio.run(ask())
     assert [body.get("seed") for body in bodies] == [seed, seed] and listed == 1
+
+
+@pytest.mark.parametrize(
+    ("routes", "engine"),
+    [
+        ({}, "tiny [vLLM]"),
+        ({"/version": {"version": "0.32.0+cpu"}}, "tiny [vLLM 0.32.0+cpu]"),
+        (
+            {
+                "/version": {"version": "0.33.1"},
+                "/server_info": {
+                    "vllm_config": "model='tiny', kv_cache_dtype=auto, dtype=torch.bfloat16, "
+                    "quantization=None, seed=0"
+                },
+            },
+            "tiny [vLLM 0.33.1, bfloat16]",
+        ),
+        (
+            {
+                "/version": {"version": "0.33.1"},
+                "/server_info": {
+                    "vllm_config": {"model_config": {"dtype": "float16", "quantization": "awq"}}
+                },
+            },
+            "tiny [vLLM 0.33.1, float16, awq]",
+        ),
+    ],
+)
+def test_answers_of_vllm_name_what_it_says_of_itself(routes: dict[str, Any], engine: str) -> None:
+    asked: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if request.url.path == "/v1/models":
+            return httpx.Response(200, json={"data": [{"id": "tiny", "owned_by": "vllm"}]})
+        if request.method == "GET":
+            found = routes.get(request.url.path)
+            return httpx.Response(200 if found else 404, json=found or {"detail": "Not Found"})
+        message = {"role": "assistant", "content": "suggest"}
+        return httpx.Response(200, json={"choices": [{"index": 0, "message": message}]})
+
+    async def ask() -> list[str]:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
+            limits = settings().service.limits("http")
+            backend = HTTPBackend("http://server/v1", "", limits, None, client=client)
+            return [(await backend.complete(ASK)).engine for _ in range(2)]
+
+    assert asyncio.run(ask()) == [engine, engine]
+    assert asked.count("/version") == 1
 
 
 def test_no_model_to_choose(server: Misbehaving) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from arena.agents.agent import Seat, act_now
 from arena.agents.reply.reader import read_reply
+from arena.agents.scaffold import ScaffoldCall, SeatTools
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import sum_measurements
@@ -426,6 +427,28 @@ def test_measures_of_a_known_game() -> None:
     assert [a.facts["entropy_dealt"] for a in end] == [pytest.approx(4.3366, abs=1e-4)] * 2
     comments = [game.analysis.comment(a) for a in found]
     assert [c.mistake for c in comments if c] == [True, True, False]
+
+
+def test_consequences_are_the_exact_odds_by_the_own_dice() -> None:
+    game = LiarsDice(spot_on=True)
+    state = after(game, [(2, 3), (4, 4)], "bid 1 three")
+    knowledge = LiarsDiceKnowledge(game, 1)
+    for event in state.observe(1).events:
+        knowledge.update(event)
+    found = game.analysis.consequences(knowledge, state.legal_actions(1))
+    # The bidder has two dice that the caller does not see: threes and wild sixes, 1 / 3 each.
+    assert found[CHALLENGE] == "right with probability 44 %, by your own dice"
+    assert found[SPOT_ON] == "right with probability 44 %, by your own dice"
+    assert found[DiceBid(2, 4)] == "true with probability 100 %, by your own dice"
+    assert found[DiceBid(3, 4)] == "true with probability 56 %, by your own dice"
+    assert found[DiceBid(4, 1)] == "true with probability 0 %, by your own dice"
+    shares = [text for action, text in found.items() if isinstance(action, DiceBid)]
+    numbers = [int(text.split()[3]) for text in shares]
+    assert numbers == sorted(numbers, reverse=True), "the best first"
+    tools = SeatTools(game, 1)
+    answer = tools.answer(ScaffoldCall("consequences", "challenge"), state.observe(1), 2)
+    assert answer.startswith("- challenge: right with probability 44 %")
+    assert "threes" in tools.answer(ScaffoldCall("posterior"), state.observe(1), 1)
 
 
 def test_a_call_of_spot_on_is_judged_by_own_dice() -> None:

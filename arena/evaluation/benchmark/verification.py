@@ -44,6 +44,7 @@ from arena.evaluation.records import RESULTS, GameResult, SeatResult
 from arena.evaluation.scoring import measure_game
 from arena.evaluation.store.schema import Experiment
 from arena.llm.backend import ModelService
+from arena.llm.batches import BATCHES
 
 GAMES_AHEAD = 8
 """Games per worker that are started before an earlier one is checked."""
@@ -148,7 +149,7 @@ def _check_files(submission: Submission) -> None:
     folder = submission.folder
     known = {SUITE_FILE, CARD_FILE, CARD_TEXT}
     for played in submission.tasks:
-        known |= {f"{played.task.id}/{name}" for name in (RESULTS, f"{RESULTS}.lock")}
+        known |= {f"{played.task.id}/{name}" for name in (RESULTS, f"{RESULTS}.lock", BATCHES)}
         # Games that were played at the same time as the last one that counts may follow.
         games = len(submission.suite.schedule(played.task, submission.card.player))
         known |= {f"{played.task.id}/{replay_name(number)}" for number in range(games)}
@@ -268,6 +269,8 @@ def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: G
         ("models", header.models, chat if isinstance(chat, dict) else None),
         ("branches", header.branches, ()),
         ("seed of agents", header.agents_seed, None),
+        # It could hold hints about the deal.
+        ("memories", header.memories, ()),
         ("arena", header.arena, card.arena),
     ]
     for name, found, right in expected:

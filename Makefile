@@ -27,7 +27,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -45,6 +45,10 @@ help:
 	@echo "            environment of its own (2 GB; ten minutes at the first time)"
 	@echo "make test-mcp  test seats for clients of the Model Context Protocol, in an environment of its own"
 	@echo "            (0.4 GB; three minutes at the first time)"
+	@echo "make test-inspect  test games as tasks of inspect_ai, and replays as its logs, in an environment of"
+	@echo "            its own (0.6 GB; three minutes at the first time)"
+	@echo "make test-trackers  test TensorBoard, MLflow, Trackio, OpenTelemetry and folders for the Hugging Face"
+	@echo "            Hub, in an environment of its own (1.5 GB; five minutes at the first time)"
 	@echo "make test-ray  test games on a Ray cluster, and kill workers, nodes and drivers, in an"
 	@echo "            environment of its own (2.2 GB; half an hour)"
 	@echo "make test-rllib  test the games as environments of RLlib, in an environment of its own (1.2 GB)"
@@ -197,6 +201,27 @@ build/venv-mcp/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-mcp
 	build/venv-mcp/bin/python $(INSTALL) \
 	  --editable '.[mcp]' pytest pytest-timeout hypothesis
+	@touch $@
+
+# litellm, of the extra `models`, brings a table of tokens that inspect_ai's mock model would download.
+test-inspect: build/venv-inspect/.ready
+	build/venv-inspect/bin/python -m pytest $(TIMEOUT) -m inspect tests/envs/test_inspect.py
+
+build/venv-inspect/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-inspect
+	build/venv-inspect/bin/python $(INSTALL) \
+	  --editable '.[inspect,models]' pytest pytest-timeout hypothesis
+	@touch $@
+
+TRACKER_TESTS := tests/trainers/test_trackers.py tests/llm/test_telemetry.py tests/trainers/test_hub.py
+
+test-trackers: build/venv-trackers/.ready
+	build/venv-trackers/bin/python -m pytest $(TIMEOUT) -m trackers $(TRACKER_TESTS)
+
+build/venv-trackers/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-trackers
+	build/venv-trackers/bin/python $(INSTALL) --editable '.[trackers,otel,embedded]' \
+	  pytest pytest-timeout hypothesis pyarrow psutil datasets==5.2.0 transformers==5.3.0
 	@touch $@
 
 # Each library in its own environment. ONLY='test-sb3' limits it to some of the targets.

@@ -48,6 +48,7 @@ COMMANDS = {
     "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
     "cluster": CommandEntry("cluster:app", "Check a Ray cluster for --executor ray."),
+    "hub": CommandEntry("hub:app", "Write replays or a model for the Hugging Face Hub."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
 }
 """The commands by name; each file is imported when its command is used."""

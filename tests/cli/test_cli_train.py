@@ -85,7 +85,7 @@ def test_help_has_every_setting_and_its_default(
         "Policy loss, as ART defines it. Choose cispo, ppo. Default: cispo.",
         "clue-tiny for Cluedo, else scratch.",
         "minibatches. Default: 77.",
-        "--wandb/--no-wandb",
+        "--track TEXT",
         "--max-concurrent INT",
         "kimi_k2_tau FLOAT",
         "Keys of --set KEY=VALUE",

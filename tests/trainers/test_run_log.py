@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from trainers.config.config import TrainConfig
-from trainers.runs.records import GroupCounts, RunState, StepRecord, TermMean, read_records
-from trainers.runs.run_log import RunLog, evenly, kept_steps, metrics_of, reason_of
+from trainers.runs.records import RunState, StepRecord, read_records
+from trainers.runs.run_log import RunLog, evenly, kept_steps, reason_of
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
 
@@ -129,28 +129,3 @@ def test_the_reason_of_a_failed_write_is_one_line() -> None:
     several = shutil.Error([("a", "b", "File too large"), ("c", "d", "e")])
     assert reason_of(several) == "File too large"
     assert reason_of(shutil.Error("a and b are the same")) == "a and b are the same"
-
-
-# Weights & Biases
-
-
-def test_metrics_of_a_record_for_wandb() -> None:
-    record = StepRecord(
-        step=1,
-        config_hash="0",
-        seconds=2.0,
-        legal_rate=0.5,
-        terms={"win": TermMean(mean=0.25)},
-        update={"kl": 0.1},
-        groups=GroupCounts(trained=3),
-    )
-    metrics = dict(metrics_of(record))
-    expected = {
-        "time/step": 2.0,
-        "legal_rate": 0.5,
-        "reward/win": 0.25,
-        "update/kl": 0.1,
-        "groups/trained": 3,
-    }
-    assert {name: metrics[name] for name in expected} == expected
-    assert "win_rate" not in metrics, "an unknown value is left out"

@@ -253,8 +253,8 @@ class TrainConfig(RunLimits):
     """Folder of all experiments."""
     log_sample_rate: float = setting(0.02, LOG, flag=False, changeable=True, ge=0, le=1)
     """Share of rollouts to save as replays."""
-    wandb: bool = setting(False, LOG, changeable=True)
-    """Log to Weights & Biases too (offline without a key)."""
+    track: str = setting("", LOG, changeable=True)
+    """NAME,…: log to wandb (offline without a key), tensorboard, mlflow or trackio too."""
     health_every: float = setting(60.0, LOG, flag=False, changeable=True, gt=0)
     """Seconds between checks of the machine."""
     health_children: int = setting(64, LOG, flag=False, changeable=True, ge=0)

@@ -61,7 +61,8 @@ from trainers.rollouts.rollouts import Rollouts
 from trainers.rollouts.step_games import RolloutsAhead, StepGames
 from trainers.runs.health import Health
 from trainers.runs.records import RunState, StepRecord
-from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, WandbLog
+from trainers.runs.run_log import ReportWriter, RunLog, TrainingView
+from trainers.runs.trackers import TrackedRun, Trackers
 from trainers.trajectory import TrajectoryGroup
 
 
@@ -151,7 +152,7 @@ class OwnGames:
         folder, cost = log.files.folder / "critic", self.credit.weights.get(ILLEGAL, 0.0)
         self.critic = Critic(folder, cost) if self.credit.name == "turn" else None
         self._warned_of_overflow = False
-        self.wandb: WandbLog | None = None
+        self.trackers: Trackers | None = None
         self._scorer_guard = RewardGuard()
         self._number = 0
         """Number of the step in progress."""
@@ -178,9 +179,9 @@ class OwnGames:
         config = self.config
         watching = asyncio.create_task(self.health.run())
         stack.callback(watching.cancel)
-        if config.wandb:
-            self.wandb = WandbLog.open(config, self.log.files.folder, self.llm.settings)
-            stack.callback(self.wandb.close)
+        tracked = TrackedRun.of(config, self.log.files.folder, self.llm.settings)
+        self.trackers = Trackers(config.track, tracked, self.view.notify)
+        stack.callback(self.trackers.close)
         if self.log.records:
             return None
         evaluation = None
@@ -245,8 +246,8 @@ class OwnGames:
 
     def recorded(self, record: StepRecord) -> None:
         self._log_costs()
-        if self.wandb is not None:
-            self.wandb.log(record)
+        if self.trackers is not None:
+            self.trackers.log(record)
 
     def kept(self) -> Collection[int]:
         return self.checkpoints.kept()

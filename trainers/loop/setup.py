@@ -18,7 +18,6 @@ from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
 from trainers.config.config import NOTEBOOK, TrainConfig
 from trainers.credit.estimators import Credit
@@ -30,6 +29,7 @@ from trainers.rewards import GroupScorer, Rewards, load_group_scorer
 from trainers.rollouts.expert import Expert
 from trainers.rollouts.opponents import OpponentMix, check_spec
 from trainers.rollouts.rollouts import RolloutSetting, training_chat
+from trainers.runs.trackers import check_trackers
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,7 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
         check_exact(config, game, done)
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
-    if config.wandb:
-        require("--wandb", ("wandb",), "train")
+    check_trackers(config.track)
     return ParsedConfig(mix, rewards, credit, scorer, expert)
 
 

@@ -4,8 +4,7 @@ Order within step k: the host saves checkpoint k, the record is appended to metr
 marks the step as finished. Everything beyond the step in run.json is unfinished: it is removed when
 the run is resumed, and the step is repeated with the same seeds.
 
-With --wandb, Weights & Biases gets the same records: online with a key, into the run's folder
-without one. Displays and reports of a run in progress follow the protocols at the end.
+Displays and reports of a run in progress follow the protocols at the end.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from arena.episodes.files import write_whole
 from arena.llm.ledger import Ledger
-from arena.llm.settings import Settings
-from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig
 from trainers.runs.records import (
     RunFiles,
@@ -32,9 +29,6 @@ from trainers.runs.records import (
 )
 from trainers.runs.run_files import read_state
 from trainers.runs.training_run import TrainingRun
-
-if TYPE_CHECKING:
-    from wandb.sdk.wandb_run import Run as WandbRun
 
 
 class RunLog:
@@ -157,68 +151,3 @@ class ReportWriter(Protocol):
     """Function that writes a run's report to `path`. The command line passes it to `train`."""
 
     def __call__(self, run: TrainingRun, path: Path) -> None: ...
-
-
-class WandbLog:
-    """A W&B run with one entry per step, under names like `reward/information`."""
-
-    def __init__(self, run: WandbRun) -> None:
-        self._run = run
-
-    @classmethod
-    def open(cls, config: TrainConfig, folder: Path, settings: Settings) -> WandbLog:
-        """Start or resume the W&B run. Raises MissingDependency if wandb is not installed."""
-        require("--wandb", ("wandb",), "train")
-        import wandb
-
-        key = settings.secret("WANDB_API_KEY")
-        folder.mkdir(parents=True, exist_ok=True)
-        run = wandb.init(
-            project=config.project,
-            name=config.experiment,
-            # The same settings continue the same W&B run; changed ones start another.
-            id=f"{config.experiment}-{config.config_hash}",
-            # Resuming needs the server, which is not asked without a key.
-            resume="allow" if key else None,
-            dir=str(folder),
-            mode="online" if key else "offline",
-            config=config.model_dump(mode="json"),
-            settings=wandb.Settings(silent=True, api_key=key.get_secret_value() if key else None),
-        )
-        return cls(run)
-
-    def log(self, record: StepRecord) -> None:
-        """Log the metrics of a step."""
-        self._run.log(dict(metrics_of(record)), step=record.step)
-
-    def close(self) -> None:
-        """Finish the W&B run."""
-        self._run.finish()
-
-
-def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:
-    """Yield the names and values of a record's known numbers."""
-    yield "time/step", record.seconds
-    for name, seconds in record.time.items():
-        yield f"time/{name}", seconds
-    for name, term in record.terms.items():
-        yield f"reward/{name}", term.mean
-    for name, value in record.update.items():
-        yield f"update/{name}", value
-    for name, number in record.groups.model_dump().items():
-        yield f"groups/{name}", number
-    for name, count in record.tokens.model_dump().items():
-        yield f"tokens/{name}", count
-    known = {
-        "win_rate": record.win_rate.value,
-        "reward/total": record.reward.value,
-        "legal_rate": record.legal_rate,
-        "reply_tokens": record.reply_tokens,
-        "cost": record.cost or None,
-    }
-    if record.evaluation:
-        known["evaluation/win_rate"] = record.evaluation.win_rate.value
-        known["evaluation/win_rate_delta"] = record.evaluation.win_rate_delta.value
-        known["evaluation/mean_return"] = record.evaluation.mean_return.value
-        known["evaluation/return_delta"] = record.evaluation.return_delta.value
-    yield from ((name, value) for name, value in known.items() if value is not None)

@@ -1,0 +1,241 @@
+"""Trackers of runs (`--track NAME,…`): services and files that get the numbers of each step.
+
+A tracker is a name of the catalog's kind `tracker`, and its class is called with a `TrackedRun`.
+One that fails in a step costs a message, never the run. The same settings continue the same run of
+a tracker; changed ones start another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import JsonValue
+
+from arena.core.errors import UsageError
+from arena.core.text import shorten
+from arena.llm.settings import Settings
+from arena.plugins.catalog import require, run_plugin
+from arena.plugins.loader import catalog
+from trainers.config.config import TrainConfig
+from trainers.runs.records import StepRecord
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PACKAGES = {
+    "wandb": (("wandb",), "train"),
+    "tensorboard": (("tensorboard",), "trackers"),
+    "mlflow": (("mlflow", "sqlalchemy", "alembic"), "trackers"),
+    "trackio": (("trackio",), "trackers"),
+}
+"""Modules that a bundled tracker imports, and the extra that installs them."""
+RUN_TAG = "arena.run"
+"""Tag by which a run is found again in MLflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """A run of training, as its trackers see it."""
+
+    project: str
+    name: str
+    id: str
+    """The name and a hash of what decides about the learning."""
+    folder: Path
+    config: Mapping[str, JsonValue]
+    settings: Settings
+
+    @classmethod
+    def of(cls, config: TrainConfig, folder: Path, settings: Settings) -> TrackedRun:
+        """Describe the run of a config."""
+        folder.mkdir(parents=True, exist_ok=True)
+        name, values = config.experiment, config.model_dump(mode="json")
+        return cls(config.project, name, f"{name}-{config.config_hash}", folder, values, settings)
+
+
+class Tracker(Protocol):
+    """Takes the numbers of finished steps; made from a `TrackedRun`."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Store the numbers of a step, under names like `reward/total`."""
+
+    def close(self) -> None:
+        """End the run."""
+
+
+def check_trackers(track: str) -> list[str]:
+    """Return the names in --track. Raises UsageError for an unknown name or a missing package."""
+    names = [name.strip() for name in track.split(",") if name.strip()]
+    for name in names:
+        if name not in catalog().names("tracker"):
+            known = ", ".join(catalog().names("tracker"))
+            raise UsageError(f"--track {track}: there is no tracker '{name}'; known: {known}")
+        if name in PACKAGES:
+            require(f"--track {name}", *PACKAGES[name])
+    return names
+
+
+class Trackers:
+    """All trackers of a run."""
+
+    def __init__(self, track: str, run: TrackedRun, notify: Callable[[str], None]) -> None:
+        """Open them. Raises ArenaError if one cannot be opened."""
+        self._notify = notify
+        self._open: dict[str, Tracker] = {}
+        for name in check_trackers(track):
+            make = catalog().load("tracker", name)
+            self._open[name] = run_plugin(f"--track {name}", make, run)
+
+    def log(self, record: StepRecord) -> None:
+        """Log the numbers of a step."""
+        values = dict(metrics_of(record))
+        for name, tracker in self._open.items():
+            self._try(name, f"step {record.step}", partial(tracker.log, record.step, values))
+
+    def close(self) -> None:
+        """End the runs of all trackers."""
+        for name, tracker in self._open.items():
+            self._try(name, "the end of the run", tracker.close)
+
+    def _try(self, name: str, what: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as error:  # A server that is down must not end the run.
+            self._notify(f"--track {name}: {what} is not logged: {shorten(repr(error))}")
+
+
+def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:
+    """Yield the names and values of a record's known numbers."""
+    yield "time/step", record.seconds
+    for name, seconds in record.time.items():
+        yield f"time/{name}", seconds
+    for name, term in record.terms.items():
+        yield f"reward/{name}", term.mean
+    for name, value in record.update.items():
+        yield f"update/{name}", value
+    for name, number in record.groups.model_dump().items():
+        yield f"groups/{name}", number
+    for name, count in record.tokens.model_dump().items():
+        yield f"tokens/{name}", count
+    known = {
+        "win_rate": record.win_rate.value,
+        "reward/total": record.reward.value,
+        "legal_rate": record.legal_rate,
+        "reply_tokens": record.reply_tokens,
+        "cost": record.cost or None,
+    }
+    if record.evaluation:
+        known["evaluation/win_rate"] = record.evaluation.win_rate.value
+        known["evaluation/win_rate_delta"] = record.evaluation.win_rate_delta.value
+        known["evaluation/mean_return"] = record.evaluation.mean_return.value
+        known["evaluation/return_delta"] = record.evaluation.return_delta.value
+    yield from ((name, value) for name, value in known.items() if value is not None)
+
+
+class WandbTracker:
+    """Weights & Biases: online with a key, into the run's folder without one."""
+
+    def __init__(self, run: TrackedRun) -> None:
+        import wandb
+
+        key = run.settings.secret("WANDB_API_KEY")
+        self._run = wandb.init(
+            project=run.project,
+            name=run.name,
+            id=run.id,
+            # Resuming needs the server, which is not asked without a key.
+            resume="allow" if key else None,
+            dir=str(run.folder),
+            mode="online" if key else "offline",
+            config=dict(run.config),
+            settings=wandb.Settings(silent=True, api_key=key.get_secret_value() if key else None),
+        )
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+class TensorBoardTracker:
+    """TensorBoard: event files in the run's folder, `tensorboard --logdir runs/train`."""
+
+    def __init__(self, run: TrackedRun) -> None:
+        from tensorboard.summary import Writer
+
+        self._writer = Writer(str(run.folder / "tensorboard"))
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class MlflowTracker:
+    """MLflow: the server of MLFLOW_TRACKING_URI, or `mlflow.db` in the run's folder."""
+
+    def __init__(self, run: TrackedRun) -> None:
+        from mlflow import MlflowClient
+
+        uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{run.folder / 'mlflow.db'}"
+        self._client: MlflowClient = MlflowClient(uri)
+        found = self._client.get_experiment_by_name(run.project)
+        experiment = found.experiment_id if found else self._client.create_experiment(run.project)
+        wanted = f"tags.`{RUN_TAG}` = '{run.id}'"
+        if earlier := self._client.search_runs([experiment], wanted, max_results=1):
+            self._id: str = earlier[0].info.run_id
+            self._client.update_run(self._id, status="RUNNING")
+            return
+        tags = {RUN_TAG: run.id}
+        self._id = self._client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
+        for name, value in run.config.items():
+            self._client.log_param(self._id, name, value)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        metrics = [Metric(name, value, now, step) for name, value in values.items()]
+        self._client.log_batch(self._id, metrics)
+
+    def close(self) -> None:
+        self._client.set_terminated(self._id)
+
+
+class TrackioTracker:
+    """Trackio: files in TRACKIO_DIR, `trackio show`."""
+
+    def __init__(self, run: TrackedRun) -> None:
+        import trackio
+
+        with contextlib.redirect_stdout(io.StringIO()):  # Its hints would disturb the display.
+            self._run = trackio.init(
+                run.project,
+                run.id,
+                config=dict(run.config),
+                resume="allow",
+                embed=False,
+                auto_log_gpu=False,
+                auto_log_cpu=False,
+            )
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step)
+
+    def close(self) -> None:
+        import trackio
+
+        with contextlib.redirect_stdout(io.StringIO()):
+            trackio.finish()

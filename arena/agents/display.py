@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.outcome import Outcome
-from arena.core.tabletop import Panel, Tabletop, Tone, draw_tabletop
+from arena.core.pieces import Panel, Tone
+from arena.core.tabletop import Tabletop, draw_tabletop
 from arena.core.text import decimal
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def draw_table(game: Game, events: Sequence[Event], seat: int | None) -> Picture
     table = draw_tabletop(game, events, seat)
     if table is None:
         return None
-    panels = [_PanelDrawing(panel) for panel in table.panels]
+    panels = [_PanelDrawing(part.panel()) for part in table.panels]
     drawn: RenderableType = Group(*panels)
     height = sum(panel.height for panel in panels)
     if table.side_by_side:

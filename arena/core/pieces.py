@@ -47,6 +47,8 @@ class Tile:
     """Longer description, for a reader who points at the tile."""
     picks: tuple[str, ...] = ()
     """Phrases of the actions that a click on it may choose."""
+    seat: int | None = None
+    """The player that the label names; a page then shows that player's name."""
 
 
 @dataclass(frozen=True, slots=True)

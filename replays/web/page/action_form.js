@@ -157,7 +157,8 @@ export class ActionForm {
       const ready = this.playButton(left[0], left[0]);
       return h("div", { class: "action-row" }, ready, clear);
     }
-    return [this.drawMany("picked", left, (text) => this.playButton(text, null)), clear];
+    const row = h("div", { class: "action-row" }, clear);
+    return [this.drawMany("picked", left, (text) => this.playButton(text, null)), row];
   }
 
   // At most twelve of many choices; more are found by typing.

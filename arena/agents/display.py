@@ -139,7 +139,7 @@ def _result(game: Game, outcome: Outcome, seat: int | None) -> str:
     """Return "You lost", "Player 2 won", "Draw" and the like."""
     if outcome.status == "truncated":
         return "No result"
-    if not game.return_scale.has_winner:
+    if not (game.return_scale.has_winner and game.return_scale.has_rivals):
         return "The game is over"
     seats = range(len(outcome.returns))
     winners = list(filter(outcome.is_winner, seats))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 # What can be clicked now: pieces, then buttons of the actions that are not navigation.
 CLICKABLE = """() => {
   const seen = (each) => each.offsetParent !== null || each.ownerSVGElement;
+  document.querySelectorAll('[data-number]').forEach((each) => delete each.dataset.number);
   const found = [...document.querySelectorAll(
     '.table-top .pickable, .action-form button[data-choice]:not([disabled])')];
   return found.filter(seen).map((each, at) => {
@@ -54,7 +55,7 @@ def play_by_clicks(page: Page, rng: random.Random, most: int = 400) -> int:
 def step(page: Page, rng: random.Random) -> None:
     """Click something that leads on: a chosen action is confirmed, not cleared."""
     found = choices(page)
-    useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "fewer"))]
+    useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "no"))]
     assert useful, "it is the person's turn, but there is nothing to click"
-    ready = [at for at in useful if found[at][0] == "ready"]
+    ready = [at for at in useful if found[at][0] in ("ready", "yes")]
     click(page, rng.choice(ready or useful))

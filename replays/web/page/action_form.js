@@ -77,6 +77,8 @@ export class ActionForm {
     const onTable = kinds.filter((kind) => !this.kinds.includes(kind));
     const texts = onTable.flatMap((kind) => kind.actions.map(([text]) => text));
     this.selection.setActions(texts.filter((text) => !isOffered(text)));
+    // Where room is short, what can be chosen by clicks need not be typed.
+    this.element.classList.toggle("has-all", !leftOut);
     this.forms = this.offers
       .filter((_, at) => [...legal].some((text) => patterns[at].test(text)))
       .map((offer, at) => {
@@ -324,8 +326,11 @@ export class ActionForm {
 
   // An irrevocable action needs a second click.
   confirm(text) {
-    const yes = button(`Yes: ${text}`, () => this.play(text, true), { class: "danger" });
-    const no = button("No", () => fill(this.note));
+    const yes = button(`Yes: ${text}`, () => this.play(text, true), {
+      class: "danger",
+      "data-choice": "yes",
+    });
+    const no = button("No", () => fill(this.note), { "data-choice": "no" });
     fill(this.note, h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
     no.focus();
   }

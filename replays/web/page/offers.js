@@ -10,6 +10,7 @@ export class OfferForm {
     this.play = play;
     this.numbers = offer.steppers.map((stepper) => stepper.value ?? 0);
     this.outputs = offer.steppers.map(() => h("output", { class: "stepper-value" }));
+    this.ends = [];
     this.total = h("span", { class: "offer-total", role: "status" });
     this.ready = button(offer.button ?? "Offer", () => this.play(this.text()), {
       class: "primary",
@@ -58,21 +59,24 @@ export class OfferForm {
         "aria-label": `${verb} ${name}`,
         "data-choice": `${verb} ${at}`,
       });
-    const value = worth ? h("span", { class: "muted" }, `worth ${worth} each`) : null;
+    this.ends[at] = [press("−", -1, "fewer"), press("+", 1, "more")];
+    const value = worth ? h("span", { class: "muted" }, `${worth} each`) : null;
     return h(
       "div",
       { class: "stepper" },
       h("span", { class: "stepper-name" }, name, " ", value),
-      press("−", -1, "fewer"),
+      this.ends[at][0],
       this.outputs[at],
-      press("+", 1, "more"),
+      this.ends[at][1],
     );
   }
 
   update() {
     const { steppers, own = 0 } = this.offer;
     this.numbers.forEach((number, at) => {
-      this.outputs[at].textContent = `${number} of ${steppers[at].most}`;
+      this.outputs[at].textContent = `${number} / ${steppers[at].most}`;
+      this.ends[at][0].disabled = number === 0;
+      this.ends[at][1].disabled = number === steppers[at].most;
     });
     const isLegal = this.legal === null || this.legal.has(this.text());
     this.ready.disabled = !isLegal;

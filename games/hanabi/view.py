@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from arena import Card, Event, Panel, Tabletop, TileRow, Track, Tracks
+from collections.abc import Iterator
+
+from arena import Card, Event, Panel, Tabletop, Tile, TileRow, Track, Tracks
 from arena.core.pieces import Colour
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import MULTICOLOUR
@@ -49,19 +51,24 @@ class HanabiView:
             Track("lives", table.lives, options.lives, "♥"),
             Track("cards in the deck", table.deck),
         )
-        fireworks = TileRow(
-            tuple(map(self._firework, range(self.game.deck.colours))), note=self._discards()
-        )
+        colours = range(self.game.deck.colours)
+        fireworks = [TileRow(tuple(map(self._firework, colours)))]
+        if table.discards:
+            fireworks.append(TileRow(tuple(self._discards()), "Discarded"))
         # The viewer's own hand is the last, as if it sat there.
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
         hands = tuple(self._hand(seat) for seat in seats)
-        return Tabletop((Tracks(numbers), Panel("Fireworks", (fireworks,)), Panel("Hands", hands)))
+        return Tabletop((Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands)))
 
-    def _discards(self) -> str:
+    def _discards(self) -> Iterator[Tile]:
+        """Yield the ranks of each colour that are out of the game, such as R113."""
         # They show which ranks can still come.
         deck = self.game.deck
-        found = sorted(self._table.discards, key=lambda card: (deck.colour(card), deck.rank(card)))
-        return f"discarded: {' '.join(found)}" if found else ""
+        for colour, name in enumerate(deck.colour_names):
+            gone = sorted(deck.rank(c) for c in self._table.discards if deck.colour(c) == colour)
+            if gone:
+                ranks = "".join(map(str, gone))
+                yield Tile(f"{name[0].upper()}{ranks}", "muted", f"{name}: {' '.join(ranks)}")
 
     def _firework(self, colour: int) -> Card:
         deck, height = self.game.deck, self._table.fireworks[colour]

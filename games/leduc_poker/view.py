@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from arena import Card, Event, Panel, Player, Players, Tabletop, Tile, TileRow, Tone, Track, Tracks
+from arena.core.text import pluralize
 from games.leduc_poker.betting import winners
 from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.notes import LeducNotes
@@ -55,7 +56,7 @@ class LeducView:
         shown: Tile = Card("?", "hidden") if self._is_dealt else Tile("")
         if card is not None:
             shown = _card(card, "good" if card == notes.board else "plain")
-        chips = Tile(f"{notes.betting.chips[seat]} chips", "muted", "in the pot")
+        chips = Tile(pluralize(notes.betting.chips[seat], "chip"), "muted", "in the pot")
         is_out = seat not in notes.betting.left
         return Player(self._game.seat_names[seat], seat, (shown, chips), is_out=is_out)
 
@@ -65,7 +66,7 @@ class LeducView:
         if len(left) == 1:
             return f"{notes.betting.folds(names)}; {names[left[0]]} takes the pot."
         if not notes.is_shown:
-            return f"Pot: {notes.betting.pot} chips."
+            return ""
         cards = [notes.cards.get(seat, "") for seat in range(len(names))]
         best = winners(left, cards, notes.board)
         if len(best) > 1:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.outcome import Outcome
-from arena.core.tabletop import Panel, Tabletop, Tone, draw_tabletop
+from arena.core.pieces import Panel, Tone
+from arena.core.tabletop import Tabletop, draw_tabletop
 from arena.core.text import decimal
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def draw_table(game: Game, events: Sequence[Event], seat: int | None) -> Picture
     table = draw_tabletop(game, events, seat)
     if table is None:
         return None
-    panels = [_PanelDrawing(panel) for panel in table.panels]
+    panels = [_PanelDrawing(part.panel()) for part in table.panels]
     drawn: RenderableType = Group(*panels)
     height = sum(panel.height for panel in panels)
     if table.side_by_side:
@@ -138,7 +139,7 @@ def _result(game: Game, outcome: Outcome, seat: int | None) -> str:
     """Return "You lost", "Player 2 won", "Draw" and the like."""
     if outcome.status == "truncated":
         return "No result"
-    if not game.return_scale.has_winner:
+    if not (game.return_scale.has_winner and game.return_scale.has_rivals):
         return "The game is over"
     seats = range(len(outcome.returns))
     winners = list(filter(outcome.is_winner, seats))

@@ -65,6 +65,9 @@ class ReturnScale:
     """Names of the teams by number, as in "the return as NAME"; () if they need none."""
     has_winner: bool = True
     """False for a game of one team, which earns a score and is not won."""
+    has_rivals: bool = True
+    """False where what one player gains need not be lost by another: a person is then shown the
+    points, and not who has most."""
 
     def __post_init__(self) -> None:
         low, high = self.bounds

@@ -1,90 +1,32 @@
 """The table of a game as one description, drawn as text, in a terminal and in a browser.
 
 A game names its `View`, a `TableView`. It is fed with the events that the viewer has witnessed and
-describes the table by panels with rows of tiles:
+describes the table by the typed pieces of `arena.core.pieces`:
 
-    Tabletop((Panel("Hands", (TileRow((Tile("K"), Tile("?", "hidden")), "Player 0"),)),))
-
-The label of a tile has to say everything; its tone only adds colour.
+    Tabletop((Panel("Hands", (TileRow((Card("K"), Card("?", "hidden")), "Player 0"),)),))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 from arena.core.event import Event
-
-Tone = Literal[
-    "plain",
-    "hidden",
-    "good",
-    "bad",
-    "accent",
-    "muted",
-    "seat0",
-    "seat1",
-    "seat2",
-    "seat3",
-    "seat4",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One thing on the table: a card, a die, a square, a token."""
-
-    label: str
-    """At most about 12 characters."""
-    tone: Tone = "plain"
-    title: str = ""
-    """Longer description, for a reader who points at the tile."""
-
-
-@dataclass(frozen=True, slots=True)
-class TileRow:
-    """A row of things that belong together, for example the hand of a player."""
-
-    tiles: tuple[Tile, ...]
-    name: str = ""
-    note: str = ""
-    """Text behind the tiles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ink:
-    """A run of characters of one line of a drawing, with colours of its own."""
-
-    text: str
-    style: str = ""
-    """Colours and weights as rich writes them: `bold #fff6dc on #5b5346`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A part of the table: rows of tiles, and sentences below them."""
-
-    title: str
-    rows: tuple[TileRow, ...] = ()
-    columns: tuple[str, ...] = ()
-    """Headings of the columns; with them the rows are a grid."""
-    lines: tuple[str, ...] = ()
-    fixed_width: bool = False
-    """The lines are a drawing by characters, whose columns are aligned."""
-    drawing: tuple[tuple[Ink, ...], ...] = ()
-    """Replaces rows and lines where the viewer has colours: the runs of each line."""
+from arena.core.pieces import Panel, Part
 
 
 @dataclass(frozen=True, slots=True)
 class Tabletop:
     """The whole table: at most about 14 lines of 78 columns."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[Part, ...]
+    """Its parts, from top to bottom. A page may put small ones beside each other."""
     caption: str = ""
     side_by_side: bool = False
-    """The panels are columns of the table, from left to right."""
+    """The parts are columns of the table, from left to right."""
     plain: str = ""
     """The table as plain text, where the panels would show it less well."""
     seat_notes: Mapping[int, str] = field(default_factory=dict)
@@ -96,7 +38,10 @@ class Tabletop:
         """Return the table as plain text."""
         if self.plain:
             return self.plain
-        parts = ["\n".join(_panel_lines(panel)) for panel in self.panels]
+        blocks = [_panel_lines(part.panel()) for part in self.panels]
+        if self.side_by_side:
+            blocks = [_beside(blocks)]
+        parts = ["\n".join(block) for block in blocks]
         return "\n".join(filter(None, (*parts, self.caption)))
 
 
@@ -135,8 +80,8 @@ class Scene(Protocol):
     alternative for people who cannot see it. It imports and requests nothing: the page's policy
     would block that.
 
-    Where people play in a browser, they can click elements with the attribute `data-action`, the
-    text of an action, or `data-value`, the value of a field of an action, such as a room.
+    Where people play in a browser, they can click elements with the attribute `data-picks`: phrases
+    of actions, separated by "|", see `arena.core.pieces`.
     """
 
     module: ClassVar[Path]
@@ -167,6 +112,15 @@ def diagram(game: ViewedGame, events: Sequence[Event]) -> str:
     # For the text it makes no difference which seat looks: the view knows these events only.
     table = draw_tabletop(game, events, None)
     return table.text() if table else ""
+
+
+def _beside(blocks: list[list[str]]) -> list[str]:
+    """Return blocks of lines as columns."""
+    widths = [max(map(len, block), default=0) for block in blocks]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in zip_longest(*blocks, fillvalue="")
+    ]
 
 
 def _panel_lines(panel: Panel) -> list[str]:

@@ -76,7 +76,7 @@ class Avalon(HiddenRolesGame):
     Text = "games.avalon.text:AvalonText"
     Analysis = "games.avalon.assessor:AvalonAnalysis"
     Arrays = "games.avalon.knowledge:AvalonArrays"
-    View = "games.avalon.text:AvalonView"
+    View = "games.avalon.view:AvalonView"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Battleship(Game):
     Text = "games.battleship.text:BattleshipText"
     Analysis = "games.battleship.assessor:BattleshipAnalysis"
     Arrays = "games.battleship.notes:BattleshipArrays"
-    View = "games.battleship.text:BattleshipView"
+    View = "games.battleship.view:BattleshipView"
     default_bots = ("gunner", "hunter")
 
     name = "battleship"

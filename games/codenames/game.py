@@ -98,7 +98,7 @@ class Codenames(Game):
     Text = "games.codenames.text:CodenamesText"
     Analysis = "games.codenames.assessor:CodenamesAnalysis"
     Arrays = "games.codenames.table:CodenamesArrays"
-    View = "games.codenames.text:CodenamesView"
+    View = "games.codenames.view:CodenamesView"
     default_bots = ("shared_table", "shared_table")
 
     @property

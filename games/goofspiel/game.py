@@ -107,6 +107,7 @@ class Goofspiel(Game):
     Text = "games.goofspiel.game:GoofspielText"
     Analysis = "games.goofspiel.game:GoofspielAnalysis"
     Arrays = "games.goofspiel.game:GoofspielArrays"
+    View = "games.goofspiel.view:GoofspielView"
 
     name = "goofspiel"
     summary = "sealed bids for prizes"

@@ -51,7 +51,7 @@ class Hanabi(Game):
     Text = "games.hanabi.text:HanabiText"
     Analysis = "games.hanabi.assessor:HanabiAnalysis"
     Arrays = "games.hanabi.arrays:HanabiArrays"
-    View = "games.hanabi.text:HanabiView"
+    View = "games.hanabi.view:HanabiView"
     default_bots = ("conventions", "conventions")
 
     name = "hanabi"

@@ -236,11 +236,6 @@ def percentages(
     )
 
 
-def statement_note(text: str, length: int = 40) -> str:
-    """Return a statement for the end of a table row, cut to `length` characters."""
-    return f'"{text}"' if len(text) <= length - 2 else f'"{text[: length - 3]}…"'
-
-
 class HiddenRolesText(GameText):
     """Texts that games of hidden roles share."""
 

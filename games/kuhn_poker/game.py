@@ -133,6 +133,7 @@ class KuhnPoker(Game):
     Text = "games.kuhn_poker.game:KuhnText"
     Analysis = "games.kuhn_poker.game:KuhnAnalysis"
     Arrays = "games.kuhn_poker.game:KuhnArrays"
+    View = "games.kuhn_poker.view:KuhnView"
 
     name = "kuhn_poker"
     summary = "poker with three cards"

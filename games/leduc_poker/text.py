@@ -1,11 +1,10 @@
-"""Texts of Leduc hold'em for models and people, and the view of its table."""
+"""Texts of Leduc hold'em for models and people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Observation, Tabletop, TextLevel, Tile, TileRow
-from arena.core.tabletop import Panel
+from arena import Event, GameText, Observation, TextLevel
 from arena.core.text import per_cent
 from games.leduc_poker.betting import (
     COPIES,
@@ -13,7 +12,6 @@ from games.leduc_poker.betting import (
     BoardCardDealt,
     HoleCardDealt,
     LeducMoved,
-    winners,
 )
 from games.leduc_poker.betting import LeducShowdown as Shown
 from games.leduc_poker.game import LeducPoker
@@ -146,62 +144,3 @@ class LeducText(GameText):
         if level == "deductions":
             yield from _deductions(notes)
         yield "Your actions: " + " | ".join(map(str, observation.legal_actions))
-
-
-WORDS = {"f": "fold", "c": "call", "r": "raise"}
-
-
-class LeducView:
-    """The table as one viewer sees it; only cards that the viewer has seen are open.
-
-    Args:
-        game: The game that is played.
-        seat: The seat of the viewer; None for a viewer who sees everything.
-    """
-
-    def __init__(self, game: LeducPoker, seat: int | None) -> None:
-        self._game = game
-        self._notes = LeducNotes(game, -1 if seat is None else seat)
-        self._is_dealt = False
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        # The first event of every viewer is the deal of a card.
-        self._is_dealt = True
-        self._notes.update(event)
-
-    def tabletop(self) -> Tabletop:
-        """Return the table now: all hands with their chips, the board, and the moves."""
-        notes = self._notes
-        rows = [self._hand(seat) for seat in range(self._game.num_players)]
-        if notes.board:
-            rows.append(TileRow((Tile(notes.board, "accent"),), "Board"))
-        lines = tuple(
-            f"Round {number}: {', '.join(WORDS[move] for move in moves)}"
-            for number, moves in enumerate(notes.betting.rounds, 1)
-            if moves
-        )
-        moves = (Panel("Moves", lines=lines),) if lines else ()
-        return Tabletop((Panel("Cards", tuple(rows)), *moves), self._caption())
-
-    def _hand(self, seat: int) -> TileRow:
-        notes = self._notes
-        card = notes.cards.get(seat)
-        tiles = (Tile("?", "hidden"),) if self._is_dealt else ()
-        if card is not None:
-            tiles = (Tile(card, "good" if card == notes.board else "plain"),)
-        note = f"{notes.betting.chips[seat]} chips in the pot"
-        return TileRow(tiles, self._game.seat_names[seat], note)
-
-    def _caption(self) -> str:
-        notes, names = self._notes, self._game.seat_names
-        left = notes.betting.left
-        if len(left) == 1:
-            return f"{notes.betting.folds(names)}; {names[left[0]]} takes the pot."
-        if not notes.is_shown:
-            return f"Pot: {notes.betting.pot} chips."
-        cards = [notes.cards.get(seat, "") for seat in range(len(names))]
-        best = winners(left, cards, notes.board)
-        if len(best) > 1:
-            return "Equal hands share the pot."
-        return f"{names[best[0]]} takes the pot of {notes.betting.pot} chips."

@@ -53,7 +53,7 @@ class LiarsDice(Game):
     Text = "games.liars_dice.text:LiarsDiceText"
     Analysis = "games.liars_dice.assessor:LiarsDiceAnalysis"
     Arrays = "games.liars_dice.knowledge:LiarsDiceArrays"
-    View = "games.liars_dice.text:LiarsDiceView"
+    View = "games.liars_dice.view:LiarsDiceView"
     default_bots = ("reader", "counter")
 
     name = "liars_dice"

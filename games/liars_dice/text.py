@@ -1,11 +1,10 @@
-"""Texts of liar's dice for models and people, and the view of its table."""
+"""Texts of liar's dice for models and people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from arena import Event, GameText, Observation, Tabletop, TextLevel, Tile, TileRow
-from arena.core.tabletop import Panel
+from arena import Event, GameText, Observation, TextLevel
 from games.liars_dice.game import LiarsDice
 from games.liars_dice.knowledge import DiceNotes, bid_probability, exact_probability
 from games.liars_dice.moves import (
@@ -81,7 +80,7 @@ def _options_rule(game: LiarsDice) -> str:
     return text
 
 
-def _verdict(game: LiarsDice, event: DiceRevealed) -> str:
+def verdict(game: LiarsDice, event: DiceRevealed) -> str:
     """Return who loses, or wins a round that costs no die."""
     names, is_single = game.seat_names, game.options.rounds == "single"
     if event.loser is None:
@@ -99,7 +98,7 @@ def _narrate_call(game: LiarsDice, event: DiceRevealed) -> str:
     return (
         f"{names[event.challenger]} {'calls spot on' if event.spot_on else 'challenges'}. Dice: "
         f"{shown}. {event.count} count as {face_name(event.face)}, so the bid of "
-        f"{event.bid.claim} is {found}: {_verdict(game, event)}."
+        f"{event.bid.claim} is {found}: {verdict(game, event)}."
     )
 
 
@@ -249,66 +248,3 @@ class LiarsDiceText(GameText):
                 forms += [f"{NUMBERS[quantity - 1]} {face_name(face, n)}" for n in (1, 2)]
             words |= dict.fromkeys(forms, bid.claim)
         return words
-
-
-LONGEST = 8
-"""Bids that are listed; older ones are left out."""
-
-
-class LiarsDiceView:
-    """The table as one viewer sees it; only dice that the viewer has seen are open.
-
-    Args:
-        game: The game that is played.
-        seat: The seat of the viewer; None for a viewer who sees everything.
-    """
-
-    def __init__(self, game: LiarsDice, seat: int | None) -> None:
-        self._notes = DiceNotes(game, -1 if seat is None else seat)
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
-
-    def tabletop(self) -> Tabletop:
-        """Return the table now: a row of dice for each seat, and the bids of the round."""
-        notes = self._notes
-        names, bids = notes.game.seat_names, notes.bids[-LONGEST:]
-        lines = tuple(f"{names[made.player]} bids {made.bid.claim}." for made in bids)
-        rows = tuple(self._row(seat) for seat in range(notes.game.num_players))
-        panels = (Panel("Dice", rows), *((Panel("Bids", lines=lines),) if lines else ()))
-        return Tabletop(panels, self._caption())
-
-    def _row(self, seat: int) -> TileRow:
-        notes = self._notes
-        hand = notes.hands.get(seat)
-        # A hidden hand shows its number of dice, which is public.
-        if hand is None:
-            tiles = (Tile("?", "hidden"),) * notes.dice_left[seat]
-        else:
-            tiles = tuple(map(self._tile, hand))
-        return TileRow(tiles, notes.game.seat_names[seat], "" if tiles else "out")
-
-    def _tile(self, die: int) -> Tile:
-        """Return an open die; after a challenge, those that count are marked."""
-        end, game = self._notes.revealed, self._notes.game
-        wild = " (wild)" if die == game.wild_face and not self._notes.palifico else ""
-        title = f"a {face_name(die, 1)}{wild}"
-        if end is None:
-            return Tile(str(die), "accent" if wild else "plain", title)
-        counts = self._notes.matches((die,), end.face)
-        return Tile(f"{die}*" if counts else str(die), "good" if counts else "muted", title)
-
-    def _caption(self) -> str:
-        notes = self._notes
-        names, end = notes.game.seat_names, notes.revealed
-        if end:
-            # The star of the tiles is explained here, because a text has no colours.
-            verb = "called spot on" if end.spot_on else "challenged"
-            return (
-                f"{names[end.challenger]} {verb} {end.bid.claim}: {end.count} count (*). "
-                f"{_verdict(notes.game, end).removesuffix(' a die')}."
-            )
-        wild = None if notes.palifico else notes.game.wild_face
-        rule = f" {face_name(wild).capitalize()} are wild." if wild else ""
-        return f"Round {notes.round}: {notes.total} dice.{rule}" if notes.round else ""

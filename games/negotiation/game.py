@@ -106,14 +106,14 @@ class Negotiation(Game):
     Text = "games.negotiation.text:NegotiationText"
     Analysis = "games.negotiation.assessor:NegotiationAnalysis"
     Arrays = "games.negotiation.notes:NegotiationArrays"
-    View = "games.negotiation.text:NegotiationView"
+    View = "games.negotiation.view:NegotiationView"
     default_bots = ("boulware", "conceder")
 
     name = "negotiation"
     summary = "divide items of private value, by offers and talk"
     Options = NegotiationOptions
     options: NegotiationOptions
-    return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE))
+    return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE), has_rivals=False)
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 
     def _all_actions(self) -> Iterable[Action]:
@@ -271,10 +271,21 @@ class NegotiationState(State):
     def reason(self) -> str:
         names = self.game.seat_names
         if self.is_agreed and self.proposer is not None:
-            return f"agreement on the offer of {names[self.proposer]}"
+            return f"agreement on the offer of {names[self.proposer]}, {self._quality()}"
         if self.leaver is not None:
             return f"{names[self.leaver]} walked away"
         return f"no deal within {self.game.options.turns} turns"
+
+    def _quality(self) -> str:
+        """Return how good an agreement is for all players, from the values of all."""
+        # Imported late, as numpy is.
+        from games.negotiation.bargaining import bargaining_reference
+
+        outside = self.game.options.walk_away
+        reference = bargaining_reference(self.counts, self.values, outside)
+        kind = "Pareto-optimal" if reference.is_optimal(self.points) else "not Pareto-optimal"
+        nash = " and ".join(f"{points:g}" for points in reference.nash)
+        return f"which is {kind} (Nash's solution: {nash} points)"
 
 
 def _triple(text: str) -> Triple:

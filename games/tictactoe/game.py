@@ -22,8 +22,8 @@ from arena import (
     GameArrays,
     GameText,
     Observation,
-    Panel,
     ReturnScale,
+    Squares,
     State,
     Tabletop,
     Tile,
@@ -151,9 +151,6 @@ class TicTacToeState(State):
         return f"{self.game.seat_names[self.winner]} has three in a row"
 
 
-SQUARE = {"X": Tile("X", "seat0"), "O": Tile("O", "seat1"), ".": Tile(" ", "hidden", "empty")}
-
-
 class TicTacToeText(GameText):
     """Texts of tic-tac-toe."""
 
@@ -217,17 +214,22 @@ class TicTacToeView:
 
     def tabletop(self) -> Tabletop:
         """Return the board now; as text, a dot is an empty square."""
-        signs = [[self._sign(Mark(row, column)) for column in SIDE] for row in SIDE]
-        rows = [
-            TileRow(tuple(map(SQUARE.__getitem__, line)), str(row))
-            for row, line in zip(SIDE, signs, strict=True)
-        ]
+        squares = [[self._square(Mark(row, column)) for column in SIDE] for row in SIDE]
+        rows = [TileRow(tuple(line), str(row)) for row, line in zip(SIDE, squares, strict=True)]
         lines = [
             "  1 2 3",
-            *(f"{row} {' '.join(line)}" for row, line in zip(SIDE, signs, strict=True)),
+            *(
+                f"{row} {' '.join(tile.label or '.' for tile in line)}"
+                for row, line in zip(SIDE, squares, strict=True)
+            ),
         ]
-        columns = tuple(map(str, SIDE))
-        return Tabletop((Panel("", tuple(rows), columns),), plain="\n".join(lines))
+        board = Squares("", tuple(rows), tuple(map(str, SIDE)))
+        return Tabletop((board,), plain="\n".join(lines))
 
-    def _sign(self, mark: Mark) -> str:
-        return "XO"[self._board[mark]] if mark in self._board else "."
+    def _square(self, mark: Mark) -> Tile:
+        place = f"row {mark.row}, column {mark.column}"
+        owner = self._board.get(mark)
+        if owner is None:
+            # A click on the square plays the action with this text.
+            return Tile("", "hidden", f"{place}: empty", (str(mark),))
+        return Tile("XO"[owner], "seat1" if owner else "seat0", f"{place}: {'XO'[owner]}")

@@ -77,7 +77,7 @@ class Werewolf(HiddenRolesGame):
     Text = "games.werewolf.text:WerewolfText"
     Analysis = "games.werewolf.assessor:WerewolfAnalysis"
     Arrays = "games.werewolf.knowledge:WerewolfArrays"
-    View = "games.werewolf.text:WerewolfView"
+    View = "games.werewolf.view:WerewolfView"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from arena.core.event import Event
 from arena.core.game import Game
-from arena.core.tabletop import Panel, Scene
+from arena.core.tabletop import Scene
 from arena.plugins.loader import catalog
 
 TABLETOP = "tabletop"
@@ -54,25 +56,31 @@ class TabletopScene:
         self._view.update(event)
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the fields of the `Tabletop`, under their names."""
+        """Return the parts of the `Tabletop` and its caption; see `_json`."""
         table = self._view.tabletop()
-        # By hand: `dataclasses.asdict` copies deeply and takes ten times as long.
-        return {"panels": [_panel_json(panel) for panel in table.panels], "caption": table.caption}
-
-
-def _panel_json(panel: Panel) -> dict[str, object]:
-    rows = [
-        {
-            "tiles": [{"label": t.label, "tone": t.tone, "title": t.title} for t in row.tiles],
-            "name": row.name,
-            "note": row.note,
+        return {
+            "parts": [_json(part) for part in table.panels],
+            "caption": table.caption,
+            "side_by_side": table.side_by_side,
         }
-        for row in panel.rows
-    ]
-    return {
-        "title": panel.title,
-        "rows": rows,
-        "columns": list(panel.columns),
-        "lines": list(panel.lines),
-        "fixed_width": panel.fixed_width,
-    }
+
+
+def _json(value: object) -> object:
+    """Return a piece as JSON: its kind and the fields that do not have their default."""
+    if isinstance(value, tuple):
+        return [_json(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    # By hand: `dataclasses.asdict` copies deeply and takes ten times as long.
+    made: dict[str, object] = {"kind": type(value).__name__.lower()}
+    for name, default in _defaults(type(value)):
+        field = getattr(value, name)
+        if field != default:
+            made[name] = _json(field)
+    return made
+
+
+@cache
+def _defaults(piece: type) -> tuple[tuple[str, object], ...]:
+    # The coloured drawing of a panel is for terminals.
+    return tuple((each.name, each.default) for each in fields(piece) if each.name != "drawing")

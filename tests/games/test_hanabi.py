@@ -243,9 +243,9 @@ def test_view_shows_hints_and_hides_the_own_hand() -> None:
     game = Hanabi(**SMALL)
     state = move(deal(game, "R1 R3", "R2 Y1"), "hint Player 1 red", "hint Player 0 rank 1")
     assert diagram(game, state.observe(0).events) == (
-        "Fireworks:\nred     0\nyellow  0\n"
-        "Hands:\nPlayer 0  ?1  ??\nPlayer 1  R2(R?)  Y1\n"
-        "score 0 of 6; hint tokens 1 of 3; lives 3 of 3; cards in the deck 8"
+        "Score 0 of 6; hint tokens 1 of 3; lives 3 of 3; cards in the deck 8\n"
+        "Fireworks:\nR0  Y0\n"
+        "Hands:\nPlayer 0  ?1  ??\nPlayer 1  R2(R?)  Y1"
     )
     move(state, "play slot 1", "draw Y2")
     # A viewer of everything witnesses both events of a draw, which add one card.

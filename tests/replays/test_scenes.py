@@ -163,7 +163,7 @@ def test_tictactoe_is_drawn_by_tiles() -> None:
     table = draw_tabletop(TicTacToe(), played(TicTacToe(), *moves).log.events, None)
     assert table is not None
     labels = [[tile.label for tile in row.tiles] for row in table.panels[0].rows]
-    assert labels == [["X", "X", " "], ["O", " ", " "], [" ", " ", " "]]
+    assert labels == [["X", "X", ""], ["O", "", ""], ["", "", ""]]
 
 
 # The kit must notice each of these.

@@ -357,7 +357,7 @@ function passage(s, room) {
 
 function roomShape(s, room, named) {
   const { squares, doors } = ROOMS[room];
-  return s("g", { "data-value": room },
+  return s("g", { "data-picks": room },
     s("path", { d: squares.map(unitSquare).join(""), fill: FLOORS[room], stroke: FLOORS[room] }),
     s("path", {
       d: walls(ROOMS[room]), fill: "none", stroke: WALL, "stroke-width": named ? 7 : 3.5,
@@ -526,7 +526,7 @@ function boardFigure(context, scene) {
 function chip(context, scene, card) {
   const { h } = context;
   const named = scene.suggestion?.cards.includes(card) ? " cluedo-named" : "";
-  return h("li", { class: `cluedo-card${named}`, "data-value": card }, sign(context, scene, card, 17), card);
+  return h("li", { class: `cluedo-card${named}`, "data-picks": card }, sign(context, scene, card, 17), card);
 }
 
 function pile(context, scene, cards, ...more) {

@@ -1,9 +1,11 @@
-// The legal actions as a form: the kind of action, then the value of each of its fields. Actions
-// can also be typed, and chosen by a click on the table.
+// The legal actions: those that are chosen on the table, by its pieces or by steppers, and the others
+// as a form: the kind of action, then the value of each of its fields. Actions can also be typed.
 
 import { button, fill, h } from "./dom.js";
+import { OfferForm } from "./offers.js";
+import { Selection, normalise } from "./selection.js";
 
-// A field with more values is a list to choose from, instead of one button per value.
+// More choices than these are narrowed by typing.
 const MOST_BUTTONS = 12;
 
 export class ActionForm {
@@ -13,13 +15,19 @@ export class ActionForm {
     this.turn = null;
     this.kind = null;
     this.chosen = [];
+    this.selection = new Selection();
+    this.offers = [];
+    this.forms = [];
+    this.sought = {};
+    this.picked = h("div", { class: "action-picked", role: "status" });
+    this.offered = h("div", { class: "action-offers" });
     this.body = h("div", { class: "action-body" });
     this.speech = h("div", { class: "action-speech" });
     this.note = h("div", { class: "action-note", role: "status" });
     const submit = (text) => this.submitTyped(text);
     const typed = drawLine("Action or text", "or type an action", 2000, "Play", submit);
     this.text = typed.querySelector("input");
-    const parts = [this.body, this.speech, this.note, typed];
+    const parts = [this.picked, this.offered, this.body, this.speech, this.note, typed];
     this.element = h("div", { class: "action-form", hidden: true }, parts);
   }
 
@@ -34,10 +42,51 @@ export class ActionForm {
     }
     if (isNew) {
       this.text.value = "";
+      this.sought = {};
       fill(this.note);
+      this.selection.clear();
+      this.forms = [];
+      this.sort();
       this.chooseKind(this.firstKind());
       fill(this.speech, turn.speech.map((kind) => this.drawSpeech(kind)));
     } else this.draw();
+  }
+
+  // What can be chosen on the table, whether or not it is legal: phrases of pieces, and offers.
+  setTable(pieces, offers) {
+    this.selection.setPieces(pieces);
+    this.offers = offers;
+    if (!this.turn) return;
+    this.sort();
+    if (!this.kinds.includes(this.kind)) this.kind = null;
+    this.draw();
+  }
+
+  // Separates the actions that are chosen on the table from those that need the form.
+  sort() {
+    const { kinds, left_out: leftOut } = this.turn;
+    const legal = new Set(kinds.flatMap((kind) => kind.actions.map(([text]) => text)));
+    const patterns = this.offers.map(OfferForm.pattern);
+    const isOffered = (text) => patterns.some((pattern) => pattern.test(text));
+    const isOnTable = ({ fields, actions }) => {
+      const texts = actions.map(([text]) => text).filter((text) => !isOffered(text));
+      const most = fields.length ? MOST_BUTTONS : Infinity;
+      return texts.length === 0 || this.selection.reaches(texts, most);
+    };
+    this.kinds = kinds.filter((kind) => !isOnTable(kind));
+    const onTable = kinds.filter((kind) => !this.kinds.includes(kind));
+    const texts = onTable.flatMap((kind) => kind.actions.map(([text]) => text));
+    this.selection.setActions(texts.filter((text) => !isOffered(text)));
+    // Where room is short, what can be chosen by clicks need not be typed.
+    this.element.classList.toggle("has-all", !leftOut);
+    this.forms = this.offers
+      .filter((_, at) => [...legal].some((text) => patterns[at].test(text)))
+      .map((offer, at) => {
+        const form = new OfferForm(offer, leftOut ? null : legal, (text) => this.play(text));
+        form.keep(this.forms[at]);
+        return form;
+      });
+    fill(this.offered, this.forms.map((form) => form.element));
   }
 
   // A line for free text, sent with its verb.
@@ -47,14 +96,13 @@ export class ActionForm {
   }
 
   firstKind() {
-    const { kinds } = this.turn;
+    const { kinds } = this;
     return kinds.length === 1 && !this.isWhole(kinds[0]) ? kinds[0] : null;
   }
 
   // Whether each action of a kind is a button of its own.
   isWhole(kind) {
-    const isShort = kind.fields.length === 1 && kind.actions.length <= MOST_BUTTONS;
-    return kind.fields.length === 0 || isShort || kind.actions.length === 1;
+    return kind.actions.length === 1 || (kind.fields.length < 2 && kind.actions.length <= MOST_BUTTONS);
   }
 
   chooseKind(kind) {
@@ -86,25 +134,89 @@ export class ActionForm {
 
   draw() {
     const focused = document.activeElement?.dataset?.choice;
+    fill(this.picked, this.drawPicked());
     fill(this.body, this.drawKinds(), this.kind ? this.drawFields() : null);
-    if (focused) this.body.querySelector(`[data-choice="${CSS.escape(focused)}"]`)?.focus();
+    if (focused) this.element.querySelector(`[data-choice="${CSS.escape(focused)}"]`)?.focus();
     this.changed();
   }
 
-  drawKinds() {
-    const { kinds, usual, left_out: leftOut } = this.turn;
-    const buttons = kinds.flatMap((kind) => {
-      if (this.isWhole(kind)) return kind.actions.map((action) => this.playButton(action[0], usual));
-      const chosen = kind === this.kind;
-      const press = () => this.chooseKind(chosen && kinds.length > 1 ? null : kind);
-      return button(`${kind.verb} …`, press, {
-        class: chosen ? "chosen" : null,
-        "aria-pressed": String(chosen),
-        "data-choice": `kind ${kind.name} ${kind.verb}`,
-      });
+  // What is chosen on the table, and how to go on.
+  drawPicked() {
+    const { selection } = this;
+    if (!selection.actions.length) return null;
+    if (!selection.chosen.length) {
+      const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
+      const how = `Choose on the table: ${[...verbs].join(", ")}.`;
+      return h("p", { class: "muted" }, how);
+    }
+    const left = selection.fitting();
+    const clear = button("Clear", () => this.clear(), { class: "quiet", "data-choice": "clear" });
+    const names = selection.chosen.map((phrases) => phrases[0]).join(" + ");
+    if (left.length > 1 && selection.canNarrow()) {
+      return [h("p", null, `${names}. Choose more on the table.`), h("div", { class: "action-row" }, clear)];
+    }
+    if (left.length === 1) {
+      const ready = this.playButton(left[0], left[0]);
+      return h("div", { class: "action-row" }, ready, clear);
+    }
+    const row = h("div", { class: "action-row" }, clear);
+    return [this.drawMany("picked", left, (text) => this.playButton(text, null)), row];
+  }
+
+  // At most twelve of many choices; more are found by typing.
+  drawMany(name, values, draw) {
+    const row = h("div", { class: "action-row" });
+    if (!values.length) return null;
+    if (values.length <= MOST_BUTTONS) return fill(row, values.map(draw));
+    const show = () => {
+      const words = normalise(this.sought[name] ?? "");
+      const found = values.filter((value) => normalise(value).includes(words));
+      const more = found.length - MOST_BUTTONS;
+      const rest = more > 0 ? h("span", { class: "muted" }, `and ${more} more: type to find them`) : null;
+      fill(row, found.slice(0, MOST_BUTTONS).map(draw), rest);
+    };
+    const find = h("input", {
+      type: "search",
+      placeholder: "find …",
+      "aria-label": `Find ${name}`,
+      "data-choice": `find ${name}`,
+      value: this.sought[name] ?? "",
+      oninput: (event) => {
+        this.sought[name] = event.target.value;
+        show();
+      },
     });
+    show();
+    return [find, row];
+  }
+
+  clear() {
+    this.selection.clear();
+    this.draw();
+  }
+
+  drawKinds() {
+    const { kinds } = this;
+    const { usual, left_out: leftOut } = this.turn;
+    const whole = kinds.filter((kind) => this.isWhole(kind));
+    const texts = whole.flatMap((kind) => kind.actions.map(([text]) => text));
+    const open = kinds.filter((kind) => !this.isWhole(kind)).map((kind) => this.kindButton(kind));
     const more = leftOut ? h("p", { class: "muted" }, `${leftOut} more actions can be typed.`) : null;
-    return [h("div", { class: "action-row" }, buttons), more];
+    return [
+      this.drawMany("action", texts, (text) => this.playButton(text, usual)),
+      open.length ? h("div", { class: "action-row" }, open) : null,
+      more,
+    ];
+  }
+
+  kindButton(kind) {
+    const chosen = kind === this.kind;
+    const press = () => this.chooseKind(chosen && this.kinds.length > 1 ? null : kind);
+    return button(`${kind.verb} …`, press, {
+      class: chosen ? "chosen" : null,
+      "aria-pressed": String(chosen),
+      "data-choice": `kind ${kind.name} ${kind.verb}`,
+    });
   }
 
   playButton(text, usual) {
@@ -113,6 +225,10 @@ export class ActionForm {
   }
 
   drawFields() {
+    if (this.kind.fields.length < 2) {
+      const texts = this.kind.actions.map(([text]) => text);
+      return this.drawMany(this.kind.verb, texts, (text) => this.playButton(text, null));
+    }
     const rows = this.kind.fields.map((name, field) => this.drawField(name, field));
     const left = this.fitting();
     const complete = left.length === 1 && this.chosen.every((value) => value !== null);
@@ -128,47 +244,19 @@ export class ActionForm {
     if (all.length === 1) return null;
     const left = new Set(this.valuesOf(field));
     const label = name.replaceAll("_", " ");
-    if (all.length > MOST_BUTTONS) return this.drawList(label, field, all, left);
-    const options = all.map((value) =>
+    const draw = (value) =>
       button(value, () => this.choose(field, value), {
         class: this.chosen[field] === value ? "value chosen" : "value",
         "aria-pressed": String(this.chosen[field] === value),
         disabled: !left.has(value),
         "data-choice": `${field} ${value}`,
-      }),
-    );
+      });
     return h(
       "div",
       { class: "action-field", role: "group", "aria-label": label },
       h("span", { class: "muted" }, label),
-      h("div", { class: "action-row" }, options),
+      this.drawMany(label, all, draw),
     );
-  }
-
-  drawList(label, field, all, left) {
-    const options = all.map((value) =>
-      h(
-        "option",
-        { value, disabled: !left.has(value), selected: this.chosen[field] === value },
-        this.labelOf(value),
-      ),
-    );
-    const select = h(
-      "select",
-      {
-        "data-choice": `list ${field}`,
-        onchange: (event) => this.choose(field, event.target.value || null),
-      },
-      h("option", { value: "" }, "choose …"),
-      options,
-    );
-    return h("label", { class: "action-field" }, h("span", { class: "muted" }, label), select);
-  }
-
-  // A value as people read it: that of a single field may be a number, which the action spells out.
-  labelOf(value) {
-    if (this.kind.fields.length > 1) return value;
-    return this.kind.actions.find((action) => action[1] === value)[0];
   }
 
   choose(field, value) {
@@ -177,35 +265,52 @@ export class ActionForm {
     this.draw();
   }
 
-  // The actions, and the values of fields, that can be chosen on the table now.
-  choices() {
-    const [actions, values] = [new Set(), new Set()];
-    for (const kind of this.openKinds()) {
-      for (const [text, ...fields] of kind.actions) {
-        actions.add(text);
-        for (const value of fields) values.add(value.toLowerCase());
-      }
-    }
-    return { actions, values };
+  // Whether a click on a piece with these phrases leads anywhere now.
+  canPick(phrases) {
+    if (!this.turn) return false;
+    return this.selection.canPick(phrases) || this.openKinds().some((kind) => this.placeOf(kind, phrases));
+  }
+
+  isPicked(phrases) {
+    if (this.selection.isChosen(phrases)) return true;
+    return this.kind !== null && phrases.some((each) => this.chosen.includes(each));
   }
 
   openKinds() {
     if (!this.turn) return [];
-    return this.kind ? [this.kind] : this.turn.kinds;
+    return this.kind ? [this.kind] : this.kinds;
   }
 
-  // Takes a value that was clicked on the table.
-  pick(value) {
-    const wanted = value.toLowerCase();
-    const kind = this.openKinds().find((each) => each.actions.some((action) => has(action, wanted)));
+  // The action of a kind that has one of these phrases as the value of a field, and the field.
+  placeOf(kind, phrases) {
+    for (const action of kind.actions) {
+      const field = action.slice(1).findIndex((value) => phrases.includes(value));
+      if (field >= 0) return { action, field };
+    }
+    return null;
+  }
+
+  // Takes a piece that was clicked on the table.
+  pick(phrases) {
+    const { selection } = this;
+    if (selection.canPick(phrases)) {
+      selection.pick(phrases);
+      const left = selection.fitting();
+      // One click is enough where it means one thing; several are confirmed.
+      if (selection.chosen.length === 1 && left.length === 1) {
+        selection.clear();
+        this.play(left[0]);
+      } else this.draw();
+      return;
+    }
+    const kind = this.openKinds().find((each) => this.placeOf(each, phrases));
     if (!kind) return;
+    const { action, field } = this.placeOf(kind, phrases);
     if (this.isWhole(kind)) {
-      this.play(kind.actions.find((action) => has(action, wanted))[0]);
+      this.play(action[0]);
       return;
     }
     if (kind !== this.kind) this.chooseKind(kind);
-    const action = kind.actions.find((each) => has(each, wanted));
-    const field = action.slice(1).findIndex((each) => each.toLowerCase() === wanted);
     if (this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
   }
 
@@ -221,8 +326,11 @@ export class ActionForm {
 
   // An irrevocable action needs a second click.
   confirm(text) {
-    const yes = button(`Yes: ${text}`, () => this.play(text, true), { class: "danger" });
-    const no = button("No", () => fill(this.note));
+    const yes = button(`Yes: ${text}`, () => this.play(text, true), {
+      class: "danger",
+      "data-choice": "yes",
+    });
+    const no = button("No", () => fill(this.note), { "data-choice": "no" });
     fill(this.note, h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
     no.focus();
   }
@@ -251,8 +359,4 @@ function drawLine(label, placeholder, maxlength, name, submit) {
     submit(text.value.trim());
   };
   return h("form", { class: "action-typed", onsubmit }, text, h("button", { type: "submit" }, name));
-}
-
-function has(action, wanted) {
-  return action.slice(1).some((value) => value.toLowerCase() === wanted);
 }

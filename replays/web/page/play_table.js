@@ -5,6 +5,8 @@ import { drawScene } from "./scene.js";
 import { loadScene } from "./scenes.js";
 import { seatLabel, seatName } from "./seats.js";
 import { ActionForm } from "./action_form.js";
+import { phrasesOf } from "./selection.js";
+import { TableKeys } from "./table_keys.js";
 import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
 
@@ -20,7 +22,8 @@ export class PlayTable {
     this.status = h("p", { class: "play-status", role: "status" });
     this.clock = new Clock();
     this.trouble = new Trouble();
-    this.table = h("div", { class: "table-top", onclick: (event) => this.pick(event) });
+    this.table = h("div", { class: "table-top" });
+    this.keys = new TableKeys(this.table, (phrases) => this.form.pick(phrases));
     this.list = h("ol", { class: "event-list play-events" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
     this.form = new ActionForm((body) => this.act(body), () => this.markTargets());
@@ -107,6 +110,7 @@ export class PlayTable {
     const isDrawn = scene !== null && scene !== undefined;
     this.table.parentElement.hidden = !isDrawn;
     if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat);
+    this.form.setTable([...this.targets()].map(phrasesOf), offersOf(scene));
     this.markTargets();
   }
 
@@ -137,20 +141,15 @@ export class PlayTable {
     document.title = `${waiting}${this.game.title} · arena`;
   }
 
-  // What is clicked on the table is an action, or a value of one: a room, a card.
-  pick(event) {
-    const { action, value } = event.target.closest(".pickable")?.dataset ?? {};
-    if (action) this.form.play(action);
-    else if (value) this.form.pick(value);
+  targets() {
+    return this.table.querySelectorAll("[data-picks]");
   }
 
-  // Marks what can be clicked on the table.
+  // Marks what can be chosen on the table.
   markTargets() {
-    const { actions, values } = this.form.choices();
-    for (const target of this.table.querySelectorAll("[data-value], [data-action]")) {
-      const { action, value } = target.dataset;
-      const fits = action ? actions.has(action) : values.has(value.toLowerCase());
-      target.classList.toggle("pickable", fits);
+    for (const target of this.targets()) {
+      const phrases = phrasesOf(target);
+      this.keys.mark(target, this.form.canPick(phrases), this.form.isPicked(phrases));
     }
   }
 
@@ -210,6 +209,10 @@ export class PlayTable {
     document.body.append(dialog);
     dialog.showModal();
   }
+}
+
+function offersOf(scene) {
+  return scene?.parts?.filter((part) => part.kind === "offer") ?? [];
 }
 
 function drawEvent(event) {

@@ -3,7 +3,7 @@
 import { fill, h, panel, s } from "./dom.js";
 import { plural } from "./format.js";
 import { winner } from "./result.js";
-import { seatList } from "./seats.js";
+import { seatList, seatMark } from "./seats.js";
 
 export class ScenePanel {
   constructor(page) {
@@ -71,7 +71,7 @@ export function drawScene(table, module, scene, before, game, seat) {
   const { name, options, seats, specs } = game;
   if (typeof scene === "string") fill(table, h("pre", { class: "diagram" }, scene));
   else if (module)
-    fill(table, module.draw(scene, { game: name, options, seats, specs, seat, before, h, s }));
+    fill(table, module.draw(scene, { game: name, options, seats, specs, seat, before, h, s, mark: seatMark }));
 }
 
 function describeOutcome(game, outcome) {

@@ -162,6 +162,9 @@ def _kinds(actions: tuple[Action, ...]) -> list[KindJson]:
         kind = kinds.get((type(action), verb))
         if kind is None:
             name, fields = type(action).__name__, field_names(action)
+            # A tuple is no value that a person can choose; its parts are chosen on the table.
+            if not all(isinstance(getattr(action, each), str | int) for each in fields):
+                fields = []
             kind = {"name": name, "verb": verb, "fields": fields, "actions": []}
             kinds[type(action), verb] = kind
         kind["actions"].append([text, *(str(getattr(action, each)) for each in kind["fields"])])

@@ -284,7 +284,8 @@ class WebGame:
 
     def _over(self, outcome: Outcome, seat: int | None) -> OverJson:
         won = None
-        if seat is not None and self.game.return_scale.has_winner:
+        scale = self.game.return_scale
+        if seat is not None and scale.has_winner and scale.has_rivals:
             won = outcome.is_winner(seat)
         return {"text": ending(self.game, outcome, seat), "won": won, "replay": None}
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from arena.agents.names import HUMAN
 from arena.cli.completion import complete_seat
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 PACE = 0.7
 """Seconds between moves in the browser, so that a person can follow them."""
-HUMAN = "human"
 
 SeatFlag = Annotated[
     list[str],

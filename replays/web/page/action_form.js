@@ -2,9 +2,12 @@
 // can also be typed, and chosen by a click on the table.
 
 import { button, fill, h } from "./dom.js";
+import { Names } from "./names.js";
 
 // A field with more values is a list to choose from, instead of one button per value.
 const MOST_BUTTONS = 12;
+// Fields whose values are numbers of players.
+const SEAT_FIELDS = new Set(["seat", "player", "target", "to"]);
 
 export class ActionForm {
   constructor(act, changed) {
@@ -12,6 +15,7 @@ export class ActionForm {
     this.changed = changed;
     this.turn = null;
     this.kind = null;
+    this.names = new Names([]);
     this.chosen = [];
     this.body = h("div", { class: "action-body" });
     this.speech = h("div", { class: "action-speech" });
@@ -42,7 +46,7 @@ export class ActionForm {
 
   // A line for free text, sent with its verb.
   drawSpeech({ verb, form, max_length: longest }) {
-    const say = (text) => text && this.play(`${verb} ${text}`);
+    const say = (text) => text && this.play(`${verb} ${this.names.typed(text)}`);
     return drawLine(verb, form.toLowerCase(), longest, verb, say);
   }
 
@@ -109,7 +113,7 @@ export class ActionForm {
 
   playButton(text, usual) {
     const look = { class: text === usual ? "primary" : null, "data-choice": `play ${text}` };
-    return button(text, () => this.play(text), look);
+    return button(this.names.text(text), () => this.play(text), look);
   }
 
   drawFields() {
@@ -118,7 +122,7 @@ export class ActionForm {
     const complete = left.length === 1 && this.chosen.every((value) => value !== null);
     const look = { class: "primary", "data-choice": "ready" };
     const ready = complete
-      ? button(`Play: ${left[0][0]}`, () => this.play(left[0][0]), look)
+      ? button(`Play: ${this.names.text(left[0][0])}`, () => this.play(left[0][0]), look)
       : h("span", { class: "muted" }, "Choose one of each.");
     return [rows, h("div", { class: "action-row" }, ready)];
   }
@@ -130,7 +134,7 @@ export class ActionForm {
     const label = name.replaceAll("_", " ");
     if (all.length > MOST_BUTTONS) return this.drawList(label, field, all, left);
     const options = all.map((value) =>
-      button(value, () => this.choose(field, value), {
+      button(this.valueName(name, value), () => this.choose(field, value), {
         class: this.chosen[field] === value ? "value chosen" : "value",
         "aria-pressed": String(this.chosen[field] === value),
         disabled: !left.has(value),
@@ -168,7 +172,11 @@ export class ActionForm {
   // A value as people read it: that of a single field may be a number, which the action spells out.
   labelOf(value) {
     if (this.kind.fields.length > 1) return value;
-    return this.kind.actions.find((action) => action[1] === value)[0];
+    return this.names.text(this.kind.actions.find((action) => action[1] === value)[0]);
+  }
+
+  valueName(field, value) {
+    return SEAT_FIELDS.has(field) ? this.names.of(value) : value;
   }
 
   choose(field, value) {
@@ -210,7 +218,7 @@ export class ActionForm {
   }
 
   submitTyped(text) {
-    if (text) this.play(text);
+    if (text) this.play(this.names.typed(text));
     else if (this.turn?.usual) this.play(this.turn.usual);
   }
 
@@ -221,20 +229,20 @@ export class ActionForm {
 
   // An irrevocable action needs a second click.
   confirm(text) {
-    const yes = button(`Yes: ${text}`, () => this.play(text, true), { class: "danger" });
+    const yes = button(`Yes: ${this.names.text(text)}`, () => this.play(text, true), { class: "danger" });
     const no = button("No", () => fill(this.note));
     fill(this.note, h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
     no.focus();
   }
 
   offer(text) {
-    const yes = button(text, () => this.play(text), { class: "primary" });
+    const yes = button(this.names.text(text), () => this.play(text), { class: "primary" });
     fill(this.note, h("p", null, "Did you mean:"), h("div", { class: "action-row" }, yes));
     yes.focus();
   }
 
   remark(text) {
-    fill(this.note, h("p", { class: "wrong" }, text));
+    fill(this.note, h("p", { class: "wrong" }, this.names.text(text)));
   }
 
   setEnabled(enabled) {

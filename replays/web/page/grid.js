@@ -8,6 +8,7 @@ import { seatMark, seatName } from "./seats.js";
 const CERTAIN = 1e-9;
 const LARGE_CHANGE = 0.1;
 const OPEN = "lies open";
+const LONGEST_HEADING = 6;
 
 export class Grid {
   constructor(page) {
@@ -103,7 +104,7 @@ export class Grid {
     if (seat < 0) return h("bdi", null, place);
     return [
       seatMark(seat),
-      h("bdi", { class: seat === this.focus ? "self" : null }, short(game, place)),
+      h("bdi", { class: seat === this.focus ? "self" : null }, this.page.you === seat ? "You" : short(game, place)),
     ];
   }
 
@@ -209,10 +210,13 @@ function write(each, probability) {
   cell.title = probability === null ? "" : `${number(probability * 100, 3)} %`;
 }
 
-// "Player 3" is shortened to "3", since the mark of the seat is above it.
+// "Player 3" is shortened to "3", since the mark of the seat is above it, and "Detective 2" to
+// "Dete 2": columns are narrow.
 function short(game, name) {
   const end = name.match(/^Player (\d+)$/);
-  return end && game.seats.every((each) => /^Player \d+$/.test(each))
-    ? [spoken("Player "), end[1]]
-    : name;
+  if (end && game.seats.every((each) => /^Player \d+$/.test(each))) return [spoken("Player "), end[1]];
+  if (name.length <= LONGEST_HEADING) return name;
+  const [, digits] = name.match(/(\s?\d*)$/);
+  const shown = name.slice(0, LONGEST_HEADING - digits.length).trimEnd() + digits;
+  return [spoken(name), h("span", { "aria-hidden": "true" }, shown)];
 }

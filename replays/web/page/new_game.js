@@ -1,6 +1,7 @@
 // The form for a new game: the game, its options, and who sits where.
 
 import { Trouble, button, fill, h, options } from "./dom.js";
+import { rememberName, rememberedName } from "./names.js";
 import { post } from "./source.js";
 
 const HUMAN = "human";
@@ -19,6 +20,7 @@ export class NewGame {
     this.summary = h("p", { class: "muted" });
     this.pace = h("input", { type: "number", min: 0, max: 60, step: 0.1, value: 0.7 });
     this.clock = h("input", { type: "number", min: 1, max: 86400, placeholder: "no limit" });
+    this.name = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", value: rememberedName() });
     const levels = form.help.map((level) => [level, level]);
     this.help = h("select", null, options(levels, "posterior"));
     const press = (event) => this.choose(event.target.value);
@@ -28,7 +30,7 @@ export class NewGame {
       { class: "new-game", onsubmit: (event) => this.submit(event) },
       h("h1", null, "New game"),
       h("section", { class: "panel new-panel" }, h("label", null, h("span", null, "Game"), choose), this.summary, this.options),
-      h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), this.seatRows),
+      h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), h("label", null, h("span", null, "Your name"), this.name), this.seatRows),
       h(
         "section",
         { class: "panel new-panel new-extra" },
@@ -82,11 +84,11 @@ export class NewGame {
       const value = before[seat] ?? (seat === 0 ? HUMAN : this.game.usual);
       const person = seat === 0 ? "you" : "a person, by link";
       const pairs = specs.map((spec) => [spec, spec === HUMAN ? person : spec]);
-      return h("select", { "aria-label": `Seat ${seat}` }, options(pairs, value));
+      return h("select", { "aria-label": `Seat ${seat + 1}` }, options(pairs, value));
     });
     fill(
       this.seatRows,
-      this.seats.map((select, seat) => h("li", null, h("span", null, `Seat ${seat}`), select)),
+      this.seats.map((select, seat) => h("li", null, h("span", null, `Seat ${seat + 1}`), select)),
     );
   }
 
@@ -110,6 +112,7 @@ export class NewGame {
   async submit(event) {
     event.preventDefault();
     this.trouble.show("");
+    rememberName(this.name.value.trim());
     try {
       this.made(await post("/api/play/games", this.body()));
     } catch (error) {
@@ -124,7 +127,7 @@ export class NewGame {
       location.hash = tokens[0][1];
       return;
     }
-    const rows = [...tokens.map(([seat, token]) => [`Seat ${seat}`, token]), ["To watch", spectators]];
+    const rows = [...tokens.map(([seat, token]) => [`Seat ${Number(seat) + 1}`, token]), ["To watch", spectators]];
     fill(
       this.links,
       h("h2", null, "Send each person one link"),

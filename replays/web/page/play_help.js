@@ -56,7 +56,7 @@ export class HelpPanel {
     const position = posterior.entry.position;
     if (!this.grid) {
       // The grid of the viewer, at the one position that there is.
-      const page = { focus: this.seat, position, timeline: { game: this.game, seat: this.seat } };
+      const page = { focus: this.seat, you: this.seat, position, timeline: { game: this.game, seat: this.seat } };
       this.grid = new Grid(page);
       this.before = null;
       fill(this.place, this.grid.element);

@@ -21,6 +21,10 @@ MAX_ANSWER = 2_000
 """Characters of an action or a speech as a person writes it."""
 
 
+MAX_NAME = 100
+"""Characters that are read of a name; `arena.agents.names` says which names are taken."""
+
+
 class SeatMessage(BaseModel):
     """A message from the page of a seat: a move, or a change of the help that it shows."""
 
@@ -32,6 +36,10 @@ class SeatMessage(BaseModel):
     sure: bool = False
     """The person has confirmed an irrevocable action."""
     help: Help | None = None
+    name: Annotated[str, Field(max_length=MAX_NAME)] | None = None
+    """The person's name from now on."""
+    rematch: bool = False
+    """Play again after the end, with the seats rotated."""
 
 
 class KindJson(TypedDict):
@@ -96,12 +104,16 @@ class PartsJson(TypedDict):
     before: SceneJson
     """The scene before the latest event that has changed it."""
     turn: TurnJson | None
+    names: list[str]
+    """The name of each player for people. All other texts number players from 0."""
     present: list[bool | None]
     """For each seat of a person whether its page is open; None for other players."""
     help: Help
     notes: str
     posterior: PosteriorNowJson | None
     over: OverJson | None
+    rematch: str | None
+    """The viewer's link in the rematch, if there is one."""
     error: str | None
     """Why the game has stopped without an end."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from arena.agents.chat import ChatOptions
+from arena.agents.names import HUMAN, person_spec
 from arena.agents.seating import bot_names, default_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.seeds import draw_seed
@@ -22,8 +23,6 @@ from arena.plugins.loader import catalog, game_class, make_game
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup
-
-HUMAN = "human"
 
 
 class OptionJson(TypedDict):
@@ -151,7 +150,10 @@ class NewGames:
         return Spec.parse(spec).prefix == "bot" or spec in self.models
 
     def _check(self, seat: int, spec: str) -> None:
-        if spec != HUMAN and not self._may_play(spec):
+        parsed = Spec.parse(spec)
+        if parsed.is_human:
+            person_spec(parsed.rest)
+        elif not self._may_play(spec):
             known = ", ".join([HUMAN, "bot:NAME", *self.models])
             raise UsageError(f"seat {seat}: '{spec}' may not play here; players are: {known}")
 

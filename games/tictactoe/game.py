@@ -101,6 +101,8 @@ class TicTacToe(Game):
     name = "tictactoe"
     summary = "three in a row"
     num_players = 2
+    default_bots = ("perfect", "random")
+    level_bots = ("random", "blocking", "perfect")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     def _all_actions(self) -> Iterable[Mark]:

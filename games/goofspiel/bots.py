@@ -42,7 +42,8 @@ class Round:
         """Return the round in which a player of a game for two must bid."""
         game = observation.game
         assert isinstance(game, Goofspiel)
-        me, prize, points = observation.player, 0, (0, 0)
+        me, prize = observation.player, 0
+        points: tuple[int, ...] = (0, 0)
         hands, prizes = [set(game.deck), set(game.deck)], set(game.deck)
         for event in observation.events:
             match event:
@@ -158,12 +159,15 @@ def _bids(
     rows = my_rest[:, None, None, None, :, None]
     columns = their_rest[None, :, None, None, None, :]
     sets = np.arange(len(prizes))[:, None, None, None]
+    after: Floats
     if by_points:
-        after: Floats = values[rows, columns, sets, leads[:, None, None]]
-        return after + gains[:, :, :, None]
+        after = values[rows, columns, sets, leads[:, None, None]]
+        after += gains[:, :, :, None]
+        return after
     # Leads beyond the ends cannot be reached.
     moved = leads[:, None, None] + gains[:, :, :, None]
-    return values[rows, columns, sets, np.clip(moved, 0, len(leads) - 1)]
+    after = values[rows, columns, sets, np.clip(moved, 0, len(leads) - 1)]
+    return after
 
 
 def _hands(cards: Sequence[int], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -200,4 +204,5 @@ def _normalised(weights: Floats) -> Floats:
     """Return weights that add up to 1 along the last axis; even ones in place of zeros."""
     totals = weights.sum(axis=-1, keepdims=True)
     even = np.full_like(weights, 1 / weights.shape[-1])
-    return np.divide(weights, totals, out=even, where=totals > 0)
+    np.divide(weights, totals, out=even, where=totals > 0)
+    return even

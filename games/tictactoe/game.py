@@ -23,6 +23,7 @@ from arena import (
     GameText,
     Observation,
     Panel,
+    PlayGuide,
     ReturnScale,
     State,
     Tabletop,
@@ -158,6 +159,17 @@ SQUARE = {"X": Tile("X", "seat0"), "O": Tile("O", "seat1"), ".": Tile(" ", "hidd
 
 class TicTacToeText(GameText):
     """Texts of tic-tac-toe."""
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal="Have three of your marks in one row, column or diagonal.",
+            turn="Mark one empty square. X begins.",
+            end="Three in a row win. A full board without them is a draw.",
+            example=(
+                "X marks the centre, O a corner. X marks another corner: now O must block the "
+                "line of both, or X completes it."
+            ),
+        )
 
     def rules(self) -> str:
         return (

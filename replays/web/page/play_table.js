@@ -1,6 +1,7 @@
 // A table in play: the game's own drawing, the form of the legal actions, the events, and the help.
 
 import { Trouble, button, fill, h, panel } from "./dom.js";
+import { Sheet } from "./sheet.js";
 import { Names, rememberName, rememberedName } from "./names.js";
 import { drawScene } from "./scene.js";
 import { loadScene } from "./scenes.js";
@@ -31,6 +32,9 @@ export class PlayTable {
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
     this.form = new ActionForm((body) => this.act(body), () => this.markTargets());
     this.nameField = this.drawNameField();
+    const check = (marks) => this.send({ check: marks });
+    this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1), check);
+    this.hint = h("div", { class: "play-hint" });
     this.title = h("span", { class: "muted" });
     this.help = new HelpPanel(this.game, this.seat, (level) => this.send({ help: level }));
     this.result = h("section", { class: "panel play-result", hidden: true });
@@ -62,6 +66,7 @@ export class PlayTable {
       { class: "panel play-turn", "aria-label": "Your turn" },
       h("div", { class: "play-turn-head" }, this.status, this.clock.element),
       this.form.element,
+      this.hint,
     );
     return h(
       "div",
@@ -72,7 +77,7 @@ export class PlayTable {
         "div",
         { class: "play-desk" },
         h("div", { class: "play-main" }, this.result, scene),
-        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element),
+        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element, this.sheet?.element),
       ),
     );
   }
@@ -93,7 +98,7 @@ export class PlayTable {
     if ("scene" in parts || "before" in parts) this.drawScene();
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
-    if ("turn" in parts) this.form.show(this.parts.turn);
+    if ("turn" in parts) this.showTurn();
     if ("over" in parts || "rematch" in parts) this.showResult();
     if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
     this.describe();
@@ -106,6 +111,7 @@ export class PlayTable {
     this.game.seats = names;
     const you = this.seat === null ? "You are watching" : `You are ${names[this.seat]}`;
     this.title.textContent = you;
+    this.sheet?.setNames(this.names);
     fill(this.list, this.events.map((event) => this.drawEvent(event)));
   }
 
@@ -197,6 +203,32 @@ export class PlayTable {
     }
   }
 
+  showTurn() {
+    this.form.show(this.parts.turn);
+    this.offerHint();
+  }
+
+  // Help in one turn: the replay says that it was asked for.
+  offerHint() {
+    const { turn } = this.parts;
+    if (!turn || !this.game.gives_advice) {
+      fill(this.hint);
+      return;
+    }
+    const ask = () => {
+      fill(this.hint, h("span", { class: "muted" }, "Thinking…"));
+      this.send({ advise: true, turn: turn.number });
+    };
+    const look = { class: "link", title: "Counts as help" };
+    fill(this.hint, button("What would a strong player do?", ask, look));
+  }
+
+  showHint({ player, action, why }) {
+    const play = button(this.names.text(action), () => this.form.play(action));
+    const reason = why ? h("span", { class: "muted" }, this.names.text(why)) : null;
+    fill(this.hint, h("span", null, `${player} would play `, play), reason);
+  }
+
   act(body) {
     this.trouble.show("");
     if (!this.send({ ...body, turn: this.parts.turn.number }))
@@ -204,9 +236,14 @@ export class PlayTable {
   }
 
   answer(answer) {
-    if (answer.confirm) this.form.confirm(answer.confirm);
+    if (answer.hint) this.showHint(answer.hint);
+    else if (answer.checked) this.sheet.showCheck(answer.checked);
+    else if (answer.confirm) this.form.confirm(answer.confirm);
     else if (answer.offer) this.form.offer(answer.offer);
-    else if (answer.error) this.form.remark(answer.error);
+    else if (answer.error) {
+      this.form.remark(answer.error);
+      this.offerHint();
+    }
   }
 
   showResult() {
@@ -259,12 +296,26 @@ export class PlayTable {
     return h("li", { class: event.private ? "play-event private" : "play-event" }, secret, text);
   }
 
+  // The rules for people, with the complete ones below; of a game without the former, these.
+  drawGuide() {
+    const { guide, rules } = this.game;
+    const complete = h("p", { class: "play-rules" }, this.names.text(rules));
+    if (!guide) return complete;
+    const parts = [["Goal", guide.goal], ["Your turn", guide.turn], ["End", guide.end], ["Example", guide.example]];
+    return h(
+      "div",
+      { class: "play-guide" },
+      parts.map(([title, text]) => [h("h3", null, title), h("p", null, text)]),
+      h("details", null, h("summary", null, "All rules"), complete),
+    );
+  }
+
   showRules() {
     const dialog = h(
       "dialog",
       { class: "keys", "aria-labelledby": "rules-title" },
       h("h2", { id: "rules-title" }, `Rules of ${this.game.name}`),
-      h("p", { class: "play-rules" }, this.game.rules),
+      this.drawGuide(),
       button("Close", () => dialog.close()),
     );
     dialog.addEventListener("close", () => dialog.remove());

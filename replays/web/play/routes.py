@@ -168,9 +168,10 @@ class PlayApi:
             checked = now
             if allowance < 0:  # Slowed down; other pages are served meanwhile.
                 await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-            await socket.send_text(encode({"answer": dict(self._answer(web_game, link, text))}))
+            answer = await self._answer(web_game, link, text)
+            await socket.send_text(encode({"answer": dict(answer)}))
 
-    def _answer(self, web_game: WebGame, link: Link, text: str) -> AnswerJson:
+    async def _answer(self, web_game: WebGame, link: Link, text: str) -> AnswerJson:
         if link.view.seat is None:
             return {"error": "spectators do not play"}
         try:
@@ -178,6 +179,8 @@ class PlayApi:
             if message.rematch:
                 self._games.rematch(web_game)
                 return {}
+            if message.advise and message.turn is not None:
+                return await web_game.advise(link.view.seat, message.turn)
             return web_game.take(link.view.seat, message)
         except ValidationError as error:
             return {"error": first_fault(error)}

@@ -122,15 +122,21 @@ class SeatView:
             self._knowledge = self._game.analysis.knowledge(self.seat)
         return self._knowledge
 
-    def _posterior(self) -> PosteriorNowJson | None:
-        """Return the exact probabilities, if the help includes them and the game has them."""
-        knowledge = self._exact() if self.help == "posterior" else None
-        if knowledge is None:
-            return None
-        if self._known < len(self._witnessed) or self._entry is None:
+    def known(self) -> Knowledge | None:
+        """Return the exact knowledge of the seat now, if the game has it."""
+        knowledge = self._exact()
+        if knowledge is not None:
             for event in self._witnessed[self._known :]:
                 knowledge.update(event)
             self._known = len(self._witnessed)
+        return knowledge
+
+    def _posterior(self) -> PosteriorNowJson | None:
+        """Return the exact probabilities, if the help includes them and the game has them."""
+        knowledge = self.known() if self.help == "posterior" else None
+        if knowledge is None:
+            return None
+        if self._entry is None or self._entry["position"] != self._known:
             self._entry = posterior_entry(knowledge, self._known)
         return {**placement_json(knowledge), "entry": self._entry}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,15 +26,17 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
+from replays.web.play.advice import check_sheet, hint_json, strong_move
 from replays.web.play.documents import (
     HELP_LEVELS,
     AnswerJson,
     Help,
+    Mark,
     OverJson,
     PartsJson,
     SeatMessage,
 )
-from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, offered_help
+from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, allows_advice, offered_help
 from replays.web.play.seat_view import SeatView, offer
 
 HIDDEN_FOLDER = ".playing"
@@ -75,6 +78,8 @@ class WebGame:
         self._tasks: list[asyncio.Task[None]] = []
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._specs = list(setup.match.specs)
+        self._used: dict[int, dict[str, JsonValue]] = {seat: {} for seat in setup.persons}
+        """Advice that was given since the last decision, for the replay."""
         self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
         self.links = {seat: Link(SeatView(self.game, seat)) for seat in setup.persons}
         self.spectators = Link(SeatView(self.game, None))
@@ -133,8 +138,10 @@ class WebGame:
         if message.name is not None:
             self.rename(seat, message.name)
             return {}
+        if message.check is not None:
+            return self._check_sheet(seat, message.check)
         if message.act is None or message.turn is None:
-            raise UsageError("send 'act' with 'turn', 'help', 'name' or 'rematch'")
+            raise UsageError("send 'act' with 'turn', 'help', 'advise', 'check' or 'name'")
         return self._act(seat, message.act, message.turn, message.sure)
 
     def rename(self, seat: int, name: str) -> None:
@@ -173,6 +180,32 @@ class WebGame:
         self.links[seat].change()
         return {}
 
+    async def advise(self, seat: int, turn: int) -> AnswerJson:
+        """Return what a strong player would do in this turn.
+
+        Raises:
+            ArenaError: This table gives no advice, it is not this turn, or the bot fails.
+        """
+        self._check_advice()
+        observation = self._started().awaited(seat, turn)
+        # In a thread: some bots think for seconds.
+        action = await asyncio.to_thread(strong_move, self.game, observation)
+        self._started().awaited(seat, turn)  # It may be over by now.
+        self._used[seat]["hint"] = str(action)
+        return {"hint": hint_json(self.game, action, self.links[seat].view.known())}
+
+    def _check_sheet(self, seat: int, marks: Sequence[Mark]) -> AnswerJson:
+        self._check_advice()
+        known = self.links[seat].view.known()
+        if known is None or not self.game.analysis.has_sheet:
+            raise UsageError("this game has no sheet that could be checked")
+        self._used[seat]["checked_sheet"] = True
+        return {"checked": check_sheet(known, marks)}
+
+    def _check_advice(self) -> None:
+        if not allows_advice(self.setup):
+            raise UsageError("this table gives no advice")
+
     def _note_help(self, seat: int) -> None:
         """Remember the highest level that was open since the last decision."""
         used = (self._help_used[seat], self.links[seat].view.help)
@@ -195,7 +228,8 @@ class WebGame:
 
     def _decide(self, session: GameSession, seat: int, action: Action, turn: int) -> None:
         used = self._help_used[seat]
-        details: dict[str, JsonValue] = {} if used == "none" else {"help": used}
+        details = self._used[seat] | ({} if used == "none" else {"help": used})
+        self._used[seat] = {}
         session.act(seat, action, turn, details)
         self._help_used[seat] = "none"
         self._note_help(seat)

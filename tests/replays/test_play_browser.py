@@ -184,6 +184,34 @@ def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
         assert opened.overflow() == 0 and not opened.faults
 
 
+def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None:
+    """The sheet is kept in the browser; a press changes a mark, and a check compares it."""
+    seats = ["human", "bot:random", "bot:random"]
+    [token, _] = server.table("cluedo", seats, options={"players": 3})
+    with tab(browser, (390, 844)) as opened:
+        page = opened_at(server, opened, token)
+        assert wait_for_turn(page)
+        page.get_by_role("button", name="Rules").click()
+        page.get_by_role("dialog").get_by_text("the three cards in the envelope").wait_for()
+        assert not axe_findings(page, "minor", "moderate")
+        page.get_by_role("button", name="Close").click()
+        for _ in range(2):
+            page.get_by_role("button", name="Miss Scarlett, Envelope").click()
+        page.get_by_role("button", name="Mrs White, Player 1, no mark").click()
+        page.get_by_label("Private notes").fill("Mustard looks nervous")
+        page.get_by_role("button", name="Check my sheet").click()
+        page.locator(".sheet-result", has_text=re.compile("Marks: |All your marks")).wait_for()
+        page.get_by_role("button", name="Mrs White, Envelope, no", exact=False).wait_for()
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_role("button", name="Mrs White, Player 1, no mark").wait_for()
+        page.reload()
+        page.get_by_role("button", name="Miss Scarlett, Envelope, no").wait_for()
+        expect(page.get_by_label("Private notes")).to_have_value("Mustard looks nervous")
+        page.get_by_role("button", name="What would a strong player do?").click()
+        page.get_by_text("Reader would play").wait_for()
+        _check(opened)
+
+
 def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:
     seats = ["human", *["bot:random"] * 6]
     [token, _] = server.table("werewolf", seats, options={"players": 7})

@@ -19,7 +19,7 @@ export class Grid {
     this.line = h("p", { class: "status" });
     this.body = h("div", { class: "scroller-x" }, h("p", { class: "none" }, "Computing…"));
     const { game, seat } = page.timeline;
-    const title = ["Posterior of ", seat === null ? spoken("a seat") : seatName(game, seat)];
+    const title = ["Probabilities for ", seat === null ? spoken("a seat") : seatName(game, seat)];
     const choice = seat === null ? this.choice(game) : null;
     const legend = game.has_grid ? drawLegend() : null;
     this.element = panel("posterior", title, [choice, this.line], this.body, legend);
@@ -36,7 +36,7 @@ export class Grid {
     this.select = h(
       "select",
       {
-        "aria-label": "Posterior of seat",
+        "aria-label": "Probabilities for seat",
         onchange: (event) => this.page.setFocus(Number(event.target.value)),
       },
       options([...game.seats.entries()], this.focus),
@@ -53,6 +53,7 @@ export class Grid {
   setPosterior(posterior) {
     this.posteriors.set(posterior.player, posterior);
     if (posterior.player === this.focus) this.build();
+    else this.show(this.page.position);
   }
 
   setFocus(seat) {
@@ -127,9 +128,27 @@ export class Grid {
     return { entry: entries[last] ?? null, before: entries[last - 1] ?? null };
   }
 
+  // Where everything was, once all is open and the game is over: the places that no seat excludes.
+  truth(position) {
+    const { timeline, pinned } = this.page;
+    if (timeline.seat !== null || pinned || !timeline.outcome || !timeline.isLast(position)) return null;
+    const all = [...this.posteriors.values()];
+    const things = this.posteriors.get(this.focus)?.things;
+    if (all.length < timeline.game.seats.length || all.some((each) => String(each.things) !== String(things)))
+      return null;
+    const grids = all.map((each) => each.entries.at(-1).grid);
+    if (grids.some((grid) => !grid)) return null;
+    const rows = grids[0].map((row, thing) => row.map((_, place) => grids.every((grid) => grid[thing][place] > CERTAIN)));
+    const isTold = rows.every((row) => row.filter(Boolean).length < 2);
+    return isTold ? { position, grid: rows.map((row) => row.map(Number)) } : null;
+  }
+
   show(position) {
-    const { entry, before } = this.at(position);
-    fill(this.line, entry ? describe(entry, this.hidden) : "");
+    const known = this.at(position);
+    const truth = known.entry && this.truth(position);
+    const { entry, before } = truth ? { entry: truth, before: null } : known;
+    if (truth) fill(this.line, h("strong", null, "The truth"), ", open after the end · hold: what this seat knew");
+    else fill(this.line, entry ? describe(entry, this.hidden) : "");
     if (!entry) {
       for (const { cells } of this.cells) for (const each of cells) write(each, null);
       return;
@@ -163,6 +182,7 @@ function isNotable(before, now) {
 }
 
 function describe(entry, hidden) {
+  if (entry.worlds === "1") return h("strong", null, "Everything is known");
   return [
     h("strong", null, `${bits(entry.bits)} bits`),
     hidden ? ` left about ${hidden}` : " left",

@@ -2,6 +2,7 @@
 
 import { Trouble, button, fill, h, options } from "./dom.js";
 import { rememberName, rememberedName } from "./names.js";
+import { HELP_NAMES } from "./play_help.js";
 import { post } from "./source.js";
 
 const HUMAN = "human";
@@ -22,7 +23,7 @@ export class NewGame {
     this.pace = h("input", { type: "number", min: 0, max: 60, step: 0.1, value: 0.7 });
     this.clock = h("input", { type: "number", min: 1, max: 86400, placeholder: "no limit" });
     this.name = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", value: rememberedName() });
-    const levels = form.help.map((level) => [level, level]);
+    const levels = form.help.map((level) => [level, HELP_NAMES[level].toLowerCase()]);
     this.help = h("select", null, options(levels, "posterior"));
     const press = (event) => this.choose(event.target.value);
     const choose = h("select", { onchange: press }, options(names, this.game.name));

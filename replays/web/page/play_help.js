@@ -4,7 +4,7 @@
 import { fill, h, panel } from "./dom.js";
 import { Grid } from "./grid.js";
 
-const NAMES = {
+export const HELP_NAMES = {
   none: "None",
   notes: "My notes",
   deductions: "Deductions",
@@ -38,7 +38,7 @@ export class HelpPanel {
             checked: level === help,
             onchange: () => this.choose(level),
           }),
-          ` ${NAMES[level]}`,
+          ` ${HELP_NAMES[level]}`,
         ),
       ),
     );

@@ -46,6 +46,7 @@ from .core.observation import GameArrays as GameArrays
 from .core.observation import GameText as GameText
 from .core.observation import Notes as Notes
 from .core.observation import Observation as Observation
+from .core.observation import PlayGuide as PlayGuide
 from .core.observation import TextLevel as TextLevel
 from .core.outcome import WIN_RATE as WIN_RATE
 from .core.outcome import Outcome as Outcome

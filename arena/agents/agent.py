@@ -106,6 +106,21 @@ def act_now(agent: Agent, observation: Observation) -> Decision:
     raise ArenaError(f"{type(agent).__name__} waits for something; use arena.play for such agents")
 
 
+class MixedBot(ABC):
+    """Base of a bot that draws its actions from a strategy."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        chances = self.probabilities(observation)
+        return Decision(self._rng.choices(list(chances), list(chances.values()))[0])
+
+    @abstractmethod
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        """Return the probability of each legal action."""
+
+
 class EvenBot(ABC):
     """Base of a bot that draws evenly from the actions that it considers best."""
 

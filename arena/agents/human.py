@@ -17,9 +17,10 @@ from rich.text import Text
 
 from arena.agents.agent import Seat
 from arena.agents.display import Picture, draw_table, ending
+from arena.agents.names import person_spec
 from arena.agents.typed_action import ActionCompleter, guess, parse, usual_action
 from arena.core.action import Action
-from arena.core.errors import ActionError, UsageError
+from arena.core.errors import ActionError
 from arena.core.event import Decision, Event
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
@@ -42,8 +43,7 @@ class HumanAgent:
     decision_seconds = None
 
     def __init__(self, rest: str, seat: Seat) -> None:
-        if rest:
-            raise UsageError(f"seat {seat.player}: 'human' takes no name, not 'human:{rest}'")
+        person_spec(rest)  # Only checked: the terminal numbers the players.
         self._seat = seat
         # Number of events that were printed already.
         self._read = 0

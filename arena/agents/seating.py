@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, get_args
 
 from arena.agents.agent import Agent, Seat
 from arena.agents.chat_agent import ChatAgent
@@ -11,6 +12,9 @@ from arena.core.game import Game
 from arena.core.spec import Spec, redacted
 from arena.plugins.catalog import run_plugin
 from arena.plugins.loader import catalog
+
+Level = Literal["easy", "fair", "strong"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 def make_bot(rest: str, seat: Seat) -> Agent:
@@ -52,6 +56,11 @@ def _owners(game: str) -> tuple[str, ...]:
 def default_opponent(game: Game) -> str:
     """Return the SPEC of the bot that others are measured against: the game's, or its first."""
     return f"bot:{game.default_bots[1] if len(game.default_bots) > 1 else bot_names(game.name)[0]}"
+
+
+def level_bot(game: Game, level: Level) -> str:
+    """Return the SPEC of the bot that plays a game at this level."""
+    return f"bot:{game.level_bots[LEVELS.index(level)]}"
 
 
 def default_bot(game: Game) -> str:

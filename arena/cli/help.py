@@ -27,7 +27,7 @@ class Basics(NamedTuple):
 
 BASICS = {
     "play": Basics(
-        "seat web backend players option text_level games seed out max_cost as_json",
+        "seat level web backend players option text_level games seed out max_cost as_json",
         (
             "arena play cluedo --web",
             "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from arena.agents.names import HUMAN
+from arena.agents.seating import Level
 from arena.cli.completion import complete_seat
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 PACE = 0.7
 """Seconds between moves in the browser, so that a person can follow them."""
-HUMAN = "human"
 
 SeatFlag = Annotated[
     list[str],
@@ -78,6 +79,7 @@ def play_command(
     browser: BrowserFlags,
     executor: ExecutorFlags,
     seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
+    level: Annotated[Level | None, Flag(help="Bots of the seats without --seat.")] = None,
     seed: SeedFlag = None,
     games: Annotated[int, Flag(min=1, max=10**9, help="Games, on seeds SEED, SEED+1, …")] = 1,
     out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/play"),
@@ -101,7 +103,7 @@ def play_command(
     from arena.cli.recordings import check_recordings
 
     played = game_flags.make(game)
-    specs = seat_specs(played, seat, backend)
+    specs = seat_specs(played, seat, backend, level)
     first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
     llm = model_flags.service(dry_run) if has_models(specs) else None
     chat = model_flags.options(played, specs, game_flags.max_turns, llm)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
-from arena.agents.seating import default_bot
+from arena.agents.seating import Level, default_bot, level_bot
 from arena.cli.flags import Flag
 from arena.core.errors import UsageError
 from arena.core.game import Game
@@ -208,9 +208,15 @@ def has_models(specs: Iterable[str]) -> bool:
     return any(Spec.parse(spec).prefix in catalog().names("backend") for spec in specs)
 
 
-def seat_specs(game: Game, seats: Sequence[str], backend: str | None) -> list[str]:
-    """Return the SPEC of each seat from --seat and --backend; the default bot takes the others."""
-    named, bot = named_seats(game, seats), default_bot(game)
+def seat_specs(
+    game: Game, seats: Sequence[str], backend: str | None, level: Level | None = None
+) -> list[str]:
+    """Return the SPEC of each seat from --seat and --backend.
+
+    The others are taken by the default bot, or by that of the level.
+    """
+    named = named_seats(game, seats)
+    bot = level_bot(game, level) if level else default_bot(game)
     free = [seat for seat in range(game.num_players) if seat not in named]
     return seat_model(backend, [named.get(seat, bot) for seat in range(game.num_players)], free)
 

@@ -242,6 +242,9 @@ class GameAnalysis:
     """Measures of the `assessor`, beyond wins and returns."""
     decision_kinds: ClassVar[Mapping[str, DecisionKind]] = {}
     """Values of single decisions, by the kind of their assessments."""
+    has_sheet: ClassVar[bool] = False
+    """People keep a sheet of its placement: each thing is in one place, and neither the things nor
+    the places change during a game."""
     is_judged_by_default: ClassVar[bool] = False
     """Training values single decisions by default. Only for a game in which this
     was measured to help: such a value looks no further than its decision."""

@@ -115,6 +115,15 @@ class Game(ABC):
         return ("random",)
 
     @property
+    def level_bots(self) -> tuple[str, str, str]:
+        """Names of the bots of the levels easy, fair and strong, for people who play.
+
+        A game whose options do not change them sets `level_bots = (…)`.
+        """
+        usual = self.default_bots[0]
+        return ("random", usual, usual)
+
+    @property
     def return_scale(self) -> ReturnScale:
         """Name, unit and range of a seat's return, the primary measure of evaluation.
 

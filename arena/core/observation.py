@@ -240,6 +240,18 @@ class CombinedMove:
         return reply[: found.start()] + reply[found.end(1) :], found[1]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlayGuide:
+    """Rules for people in four short parts, at most one screen. They name no player by number."""
+
+    goal: str
+    turn: str
+    """What you do in your turn."""
+    end: str
+    example: str
+    """A few moves, and what follows from them."""
+
+
 class GameText:
     """Facet of a game: its words for models and people. Each method has a default.
 
@@ -268,6 +280,10 @@ class GameText:
         about = f"{self.game.name}, {self.game.num_players} players: {self.game.summary}."
         example = next(iter(self.game.actions), None)
         return about if example is None else f"{about}\nYour action, for example: {example}"
+
+    def guide(self) -> PlayGuide | None:
+        """Return the rules for people, which are no part of a prompt; None: `rules` must do."""
+        return None
 
     def rule_details(self) -> str:
         """Return sentences that make the rules precise, for models; by default none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from arena import Event, Observation, Spoken, TextLevel
+from arena import Event, Observation, PlayGuide, Spoken, TextLevel
 from games.avalon.game import Avalon
 from games.avalon.knowledge import AvalonNotes
 from games.avalon.moves import (
@@ -168,6 +168,28 @@ class AvalonText(HiddenRolesText):
 
     game: Avalon
     notes_type = AvalonNotes
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Good wins three missions; evil makes three fail. Good also has to keep Merlin "
+                "unknown to the Assassin."
+            ),
+            turn=(
+                "The leader picks a team, all talk, and all vote for or against it. Members of "
+                "an approved team play a secret card: good players a success, evil ones a "
+                "success or a fail."
+            ),
+            end=(
+                "After three failed missions, or five rejected teams in a row, evil has won. "
+                "After three successes the Assassin names one player: if that is Merlin, evil "
+                "wins after all."
+            ),
+            example=(
+                "A mission of two has one fail. One of these two players is evil: vote against "
+                "every team with both of them, and watch who votes for it."
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

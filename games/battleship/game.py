@@ -55,6 +55,7 @@ class Battleship(Game):
     Arrays = "games.battleship.notes:BattleshipArrays"
     View = "games.battleship.view:BattleshipView"
     default_bots = ("gunner", "hunter")
+    level_bots = ("random", "hunter", "gunner")
 
     name = "battleship"
     summary = "find and sink a hidden fleet"

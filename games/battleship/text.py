@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, TextLevel
 from games.battleship.board import union
 from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotCalled, ShotFired
 from games.battleship.game import Battleship
@@ -129,6 +129,20 @@ class BattleshipText(GameText):
 
     def synonyms(self) -> Mapping[str, str]:
         return dict.fromkeys(("fire at", "fire", "attack", "shoot at"), "shoot")
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal="Sink all ships of the other player before yours are sunk.",
+            turn=(
+                "Shoot at a square of the other board that you have not shot at. You learn "
+                "whether it is a miss or a hit, and which ship is sunk."
+            ),
+            end="The game is over when all ships of a player are sunk.",
+            example=(
+                "You hit c3. A ship covers squares in one row or column, so one of b3, c2, c4 "
+                "and d3 belongs to it as well: shoot there until it is sunk."
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

@@ -37,6 +37,7 @@ class Cluedo(CluedoSetting):
     Arrays = "games.cluedo.text.notebook:CluedoArrays"
     View = "games.cluedo.views.view:CluedoView"
     default_bots = ("detective", "novice")
+    level_bots = ("novice", "detective", "reader")
 
     summary = "deduce the three cards in the envelope from what others cannot or will not show"
     default_max_turns: ClassVar[int | None] = 300

@@ -100,6 +100,7 @@ class Codenames(Game):
     Arrays = "games.codenames.table:CodenamesArrays"
     View = "games.codenames.view:CodenamesView"
     default_bots = ("shared_table", "shared_table")
+    level_bots = ("own_table", "own_table", "shared_table")
 
     @property
     def num_words(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, TextLevel
 from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
@@ -108,6 +108,27 @@ class CodenamesText(GameText):
 
     def synonyms(self) -> Mapping[str, str]:
         return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Have all words of your team revealed before the other team, and never the "
+                "assassin."
+            ),
+            turn=(
+                "As the clue giver, say one word and a number: how many words of your team it "
+                "is about. As a guesser, pick words one by one, up to one more than the number;"
+                " after the first you may stop."
+            ),
+            end=(
+                "The team whose words are all revealed wins. The team that reveals the assassin"
+                " loses at once. A word of the other team or a neutral one ends the turn."
+            ),
+            example=(
+                'The clue is "ocean 2". You guess "whale": it is yours, so you go on. You guess'
+                ' "boat": neutral, and the turn is over.'
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules and the notation of actions."""

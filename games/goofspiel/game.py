@@ -27,6 +27,7 @@ from arena import (
     GameArrays,
     GameText,
     Observation,
+    PlayGuide,
     ReturnScale,
     State,
     Step,
@@ -113,6 +114,8 @@ class Goofspiel(Game):
     summary = "sealed bids for prizes"
     Options = GoofspielOptions
     options: GoofspielOptions
+    default_bots = ("matching", "random")
+    level_bots = ("random", "matching", "solver")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     @property
@@ -210,6 +213,24 @@ class GoofspielText(GameText):
     """Texts of Goofspiel."""
 
     game: Goofspiel
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal="Win more points than the others, by higher bids for the prizes.",
+            turn=(
+                "A prize is turned up. Choose a card of your hand in secret; all bids are "
+                "revealed together. The highest bid takes the prize, and all cards that were "
+                "bid are gone."
+            ),
+            end=(
+                "After the last prize the most points win. If the highest bids are equal, that "
+                "prize goes to no player."
+            ),
+            example=(
+                "The prize is 5. You bid 6, the other player 5: you have five points, but your "
+                "highest card is gone, and the prize of 6 is still to come."
+            ),
+        )
 
     def rules(self) -> str:
         highest, order = self.game.options.cards, self.game.options.prizes

@@ -53,6 +53,7 @@ class Hanabi(Game):
     Arrays = "games.hanabi.arrays:HanabiArrays"
     View = "games.hanabi.view:HanabiView"
     default_bots = ("conventions", "conventions")
+    level_bots = ("piers", "piers", "conventions")
 
     name = "hanabi"
     summary = "build fireworks together; you see all hands but your own"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, TextLevel
 from arena.core.text import pluralize
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
@@ -176,6 +176,28 @@ class HanabiText(GameText):
             for name in game.seat_names:
                 words[f"{name} {rank}"] = f"{name} rank {rank}"
         return words
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Build all fireworks together: in each colour the ranks 1, 2, 3 and so on. Each"
+                " card in a firework is a point for the team."
+            ),
+            turn=(
+                "You see all cards but your own. Give a hint (it costs a token) about one "
+                "colour or one rank in another hand, play one of your cards, or discard one to "
+                "get a token back."
+            ),
+            end=(
+                "A card that does not fit costs a life; without lives the game is over. It also"
+                " ends when all fireworks are complete, or one round after the last card was "
+                "drawn."
+            ),
+            example=(
+                'No firework has begun, and you are told "rank 1" about two of your cards. Both'
+                " can be played, unless they have the same colour: play one of them."
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

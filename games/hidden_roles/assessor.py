@@ -96,6 +96,8 @@ def choice_probabilities(assessment: Assessment) -> tuple[float, float]:
 class HiddenRolesAnalysis(GameAnalysis, ABC):
     """Exact posterior of the roles, and other worlds drawn from it."""
 
+    has_sheet = True
+
     game: HiddenRolesGame
 
     facts = ROLE_FACTS

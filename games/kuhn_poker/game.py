@@ -27,6 +27,7 @@ from arena import (
     GameArrays,
     GameText,
     Observation,
+    PlayGuide,
     ReturnScale,
     State,
     Step,
@@ -138,6 +139,8 @@ class KuhnPoker(Game):
     name = "kuhn_poker"
     summary = "poker with three cards"
     num_players = 2
+    default_bots = ("equilibrium", "random")
+    level_bots = ("random", "honest", "equilibrium")
     return_scale = ReturnScale("return", "chips", -2.0, 2.0)
 
     def _all_actions(self) -> Iterable[Action]:
@@ -209,6 +212,25 @@ class KuhnText(GameText):
 
     def synonyms(self) -> Mapping[str, str]:
         return {"check": "pass", "fold": "pass", "call": "bet", "raise": "bet"}
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Win chips with the higher card, or by a bet that the other player does not call."
+            ),
+            turn=(
+                "Pass, or bet one more chip. After a bet, to pass is to fold and to bet is to call."
+            ),
+            end=(
+                "After two passes or a call both cards are shown, and the higher one takes the "
+                "pot. After a fold the other player takes it, and no card is shown."
+            ),
+            example=(
+                "You have the Jack, the lowest card, and bet. If the other player believes you "
+                "and folds the Queen, you win its chip: a bluff. If it calls, you lose two "
+                "chips."
+            ),
+        )
 
     def rules(self) -> str:
         return (

@@ -100,6 +100,10 @@ class LeducPoker(Game):
     def default_bots(self) -> tuple[str, ...]:
         return ("equilibrium", "odds") if self.is_solved else ("odds", "odds")
 
+    @property
+    def level_bots(self) -> tuple[str, str, str]:
+        return ("random", "odds", self.default_bots[0])
+
     @cached_property
     def is_solved(self) -> bool:
         """Whether an equilibrium is bundled: for the default options."""

@@ -12,13 +12,13 @@ and the probabilities of fold, call and raise.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from arena import Action, Decision, Event, Observation, Placement, Seat
+from arena import Action, Event, Observation, Placement, Seat
+from arena.agents.agent import MixedBot
 from arena.core.errors import UsageError
 from games.leduc_poker.betting import MOVES, LeducBetting, card_chances, copies_left, strength
 from games.leduc_poker.game import LeducPoker
@@ -250,22 +250,7 @@ def _likelihood(notes: LeducNotes, strategy: Strategy, card: str, player: int) -
 # Bots
 
 
-class LeducBot(ABC):
-    """Bot that draws from a strategy."""
-
-    def __init__(self, seat: Seat) -> None:
-        self._rng = seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        chances = self.probabilities(observation)
-        return Decision(self._rng.choices(list(chances), list(chances.values()))[0])
-
-    @abstractmethod
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        """Return the probability of each legal action."""
-
-
-class Odds(LeducBot):
+class Odds(MixedBot):
     """Bot that compares its chance against a random hand with the price of a call.
 
     It raises if it expects more than `RAISING` of the pot, folds if a call costs more than its
@@ -286,7 +271,7 @@ class Odds(LeducBot):
         return {MOVES["c" if pays or not betting.price else "f"]: 1.0}
 
 
-class Equilibrium(LeducBot):
+class Equilibrium(MixedBot):
     """Bot that plays the bundled approximate Nash equilibrium, computed by CFR+.
 
     Whatever the other player does, it loses on average at most its exploitability more than the

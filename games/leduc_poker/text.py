@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, TextLevel
 from arena.core.text import per_cent
 from games.leduc_poker.betting import (
     COPIES,
@@ -105,6 +105,25 @@ class LeducText(GameText):
 
     def synonyms(self) -> Mapping[str, str]:
         return {"check": "call", "match": "call", "bet": "raise", "reraise": "raise"}
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Win chips with the better hand, or by raises that the other players do not call."
+            ),
+            turn=(
+                "Call the present bet (if there is none, this is a check), raise it, or fold. "
+                "There are two rounds; before the second one a card is turned up for all."
+            ),
+            end=(
+                "After the second round the hands are shown. A pair with the open card wins, "
+                "else the higher rank. If all others fold, you take the pot at once."
+            ),
+            example=(
+                "You hold a Queen and the open card is a Queen: a pair, which no other hand "
+                "beats. A raise now costs the others four chips if they want to see it."
+            ),
+        )
 
     def rules(self) -> str:
         return _rules(self.game)

@@ -55,6 +55,7 @@ class LiarsDice(Game):
     Arrays = "games.liars_dice.knowledge:LiarsDiceArrays"
     View = "games.liars_dice.view:LiarsDiceView"
     default_bots = ("reader", "counter")
+    level_bots = ("random", "counter", "reader")
 
     name = "liars_dice"
     summary = "bid on hidden dice, or challenge the last bid"

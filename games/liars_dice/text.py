@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, TextLevel
 from games.liars_dice.game import LiarsDice
 from games.liars_dice.knowledge import DiceNotes, bid_probability, exact_probability
 from games.liars_dice.moves import (
@@ -176,6 +176,27 @@ class LiarsDiceText(GameText):
 
     game: LiarsDice
     notes_type = DiceNotes
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Make bids about all dice on the table that hold when they are challenged, and "
+                "challenge those that do not."
+            ),
+            turn=(
+                "You see your own dice only. Make a higher bid than the last one, or challenge "
+                'it. "3 fours" claims that at least three dice on the table show a four.'
+            ),
+            end=(
+                "After a challenge all dice are shown. If the claim holds, the challenger loses"
+                " the round, else the bidder. Wild dice, where there are any, count as every "
+                "face."
+            ),
+            example=(
+                'You have a four and a five and hear "2 fours". One four is yours, so one more '
+                'is enough: do not challenge; bid "2 fives" or "3 fours" instead.'
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules and the notation."""

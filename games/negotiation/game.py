@@ -108,6 +108,7 @@ class Negotiation(Game):
     Arrays = "games.negotiation.notes:NegotiationArrays"
     View = "games.negotiation.view:NegotiationView"
     default_bots = ("boulware", "conceder")
+    level_bots = ("random", "conceder", "boulware")
 
     name = "negotiation"
     summary = "divide items of private value, by offers and talk"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena import Event, GameText, Observation, Say, Spoken, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, Say, Spoken, TextLevel
 from arena.core.text import pluralize
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.events import (
@@ -119,6 +119,26 @@ class NegotiationText(GameText):
             "agree": "accept",
             "decline": "reject",
         }
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "Agree on a division of the items that is worth as many points as possible to "
+                "you. You do not know what the items are worth to the others."
+            ),
+            turn=(
+                "Offer what you keep, or accept the last offer. Before it you may say "
+                "something; it need not be true."
+            ),
+            end=(
+                "An accepted offer ends the game, and each player scores its own value of what "
+                "it gets. Without an agreement after the last turn all score 0."
+            ),
+            example=(
+                "Books are worth 4 to you and balls nothing. Ask for the books and leave all "
+                "balls: if the other player likes balls, both of you gain."
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

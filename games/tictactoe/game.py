@@ -22,6 +22,7 @@ from arena import (
     GameArrays,
     GameText,
     Observation,
+    PlayGuide,
     ReturnScale,
     Squares,
     State,
@@ -101,6 +102,8 @@ class TicTacToe(Game):
     name = "tictactoe"
     summary = "three in a row"
     num_players = 2
+    default_bots = ("perfect", "random")
+    level_bots = ("random", "blocking", "perfect")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     def _all_actions(self) -> Iterable[Mark]:
@@ -153,6 +156,17 @@ class TicTacToeState(State):
 
 class TicTacToeText(GameText):
     """Texts of tic-tac-toe."""
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal="Have three of your marks in one row, column or diagonal.",
+            turn="Mark one empty square. X begins.",
+            end="Three in a row win. A full board without them is a draw.",
+            example=(
+                "X marks the centre, O a corner. X marks another corner: now O must block the "
+                "line of both, or X completes it."
+            ),
+        )
 
     def rules(self) -> str:
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from arena import Event, Observation, Spoken, TextLevel
+from arena import Event, Observation, PlayGuide, Spoken, TextLevel
 from games.hidden_roles.game import RoleDealt
 from games.hidden_roles.knowledge import HiddenRolesText, percentages
 from games.werewolf.game import Werewolf
@@ -145,6 +145,28 @@ class WerewolfText(HiddenRolesText):
 
     game: Werewolf
     notes_type = WerewolfNotes
+
+    def guide(self) -> PlayGuide:
+        return PlayGuide(
+            goal=(
+                "The village finds all werewolves. The werewolves survive until they are half "
+                "of the living players."
+            ),
+            turn=(
+                "At night the werewolves choose a victim, the seer learns whether a player is a"
+                " werewolf, and the doctor protects a player. By day all talk, and then vote "
+                "who is out of the game."
+            ),
+            end=(
+                "The village wins when the last werewolf is out; the werewolves when they are "
+                "at least half of the living."
+            ),
+            example=(
+                "Two players claim to be the seer. One of them lies, and most liars are "
+                "werewolves: ask both whom they have looked at, and compare it with what you "
+                "know."
+            ),
+        )
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""

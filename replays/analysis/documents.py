@@ -367,6 +367,8 @@ class ReplayListJson(TypedDict):
     unread: int
     """Files that were found but not read yet."""
     players: list[str]
+    names: list[str]
+    """The games of all replays."""
     single: bool
     """True if one replay is served, not a folder."""
     can_play: NotRequired[bool]

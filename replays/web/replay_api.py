@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePosixPath
 from threading import Lock
 
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from arena.core.errors import ArenaError, UsageError
+from arena.core.spec import Spec
 from arena.core.text import shorten
 from replays.analysis.documents import CommentJson, ListedReplayJson, ReplayListJson
 from replays.web.exchange import json_response, number, parameter, required_number
@@ -39,7 +41,7 @@ MAX_PLAYERS = 500
 MAX_CACHED = 8
 DEFAULT_ROWS, MAX_ROWS = 100, 500
 """Rows of one answer."""
-TEXTS = ("text", "player", "result", "since", "until", "sort")
+TEXTS = ("text", "game", "player", "source", "result", "since", "until", "sort")
 """Texts in a query for the list."""
 
 
@@ -49,7 +51,10 @@ class GameQuery:
 
     text: str = ""
     """Words, each of which occurs in the game's name, file, players or result."""
+    game: str = ""
     player: str = ""
+    source: str = ""
+    """`person`: a person played; `study`: a game of an evaluation or a run; `single`: any other."""
     result: str = ""
     """A status, or `won` or `lost`: by the player, or by any player without one."""
     least: int | None = None
@@ -76,7 +81,8 @@ class GameQuery:
         # Times in UTC of equal precision are ordered as texts.
         created = row["created"][:16]
         return (
-            (not self.player or self.player in row["players"])
+            (not self.game or self.game == row["game"])
+            and (not self.player or self.player in row["players"])
             and (not self.result or self._has_result(row))
             and (self.least is None or turns >= self.least)
             and (self.most is None or 0 <= turns <= self.most)
@@ -101,25 +107,33 @@ class GameIndex:
         self._number = 0
         self._rows: Sequence[ListedReplayJson] = ()
         self._players: list[str] = []
+        self._games: list[str] = []
+        self._folders: frozenset[str] = frozenset()
         self._texts: dict[int, str] = {}
         """By the identity of a row, which stays the same while its file does."""
         self._find = lru_cache(MAX_CACHED)(self._search)
         self._lock = Lock()
 
     def select(
-        self, number: int, rows: Sequence[ListedReplayJson], query: GameQuery
-    ) -> tuple[list[ListedReplayJson], list[str]]:
-        """Return the rows that match, in order, and the players of all rows.
+        self,
+        number: int,
+        rows: Sequence[ListedReplayJson],
+        query: GameQuery,
+        folders: Iterable[str] = (),
+    ) -> tuple[list[ListedReplayJson], list[str], list[str]]:
+        """Return the rows that match, in order, and the players and games of all rows.
 
         Args:
             number: The number of the snapshot.
             rows: Its games.
             query: The conditions and the order.
+            folders: Folders of evaluations and runs.
         """
         with self._lock:
             if number != self._number:
+                self._folders = frozenset(folders)
                 self._update(number, rows)
-            return self._find(query), self._players
+            return self._find(query), self._players, self._games
 
     def _update(self, number: int, rows: Sequence[ListedReplayJson]) -> None:
         texts = self._texts
@@ -127,6 +141,7 @@ class GameIndex:
         # The old rows are kept until here, so that no identity is used a second time.
         self._number, self._rows = number, rows
         self._players = sorted({spec for row in rows for spec in row["players"]})[:MAX_PLAYERS]
+        self._games = sorted({row["game"] for row in rows if row["game"]})
         self._find.cache_clear()
 
     def _search(self, query: GameQuery) -> list[ListedReplayJson]:
@@ -134,12 +149,20 @@ class GameIndex:
         found = [
             row
             for row in self._rows
-            if query.matches(row) and all(word in texts[id(row)] for word in words)
+            if query.matches(row)
+            and all(word in texts[id(row)] for word in words)
+            and query.source in ("", self._source(row))
         ]
         # Two stable passes: the path decides between equals, in both directions.
         found.sort(key=lambda row: row["path"])
         found.sort(key=ORDERS[query.sort], reverse=query.descending)
         return found
+
+    def _source(self, row: ListedReplayJson) -> str:
+        if any(Spec.parse(spec).is_human for spec in row["players"]):
+            return "person"
+        folders = map(str, PurePosixPath(row["path"]).parents)
+        return "single" if self._folders.isdisjoint(folders) else "study"
 
 
 def _text(row: ListedReplayJson) -> str:
@@ -184,7 +207,9 @@ class ReplayApi:
     def games(self, request: Request) -> Response:
         """Return a part of the list of replays that match a query."""
         query, snapshot = _query(request), self._listing.current()
-        found, players = self._index.select(snapshot.number, snapshot.games, query)
+        # Of the folder itself, its own database or settings say nothing: it holds everything.
+        folders = {str(PurePosixPath(file.name).parent) for file in snapshot.others} - {"."}
+        found, players, names = self._index.select(snapshot.number, snapshot.games, query, folders)
         offset, limit = number(request, "offset") or 0, number(request, "limit")
         limit = min(MAX_ROWS, DEFAULT_ROWS if limit is None else limit)
         games: ReplayListJson = {
@@ -195,6 +220,7 @@ class ReplayApi:
             "all": len(snapshot.games),
             "unread": snapshot.unread,
             "players": players,
+            "names": names,
             "single": self._directory.single_file is not None,
         }
         if self._can_play:

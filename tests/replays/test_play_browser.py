@@ -82,7 +82,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
                 page.get_by_role("button", name="Play: accuse").click()
                 page.get_by_text("This cannot be taken back. Sure?").wait_for()
                 page.get_by_role("button", name="Yes: accuse").click()
-                page.locator(".play-event", has_text="Player 0 accuses Mrs White").wait_for()
+                page.locator(".play-event", has_text="Player 1 accuses Mrs White").wait_for()
                 break
             move(page, page.locator(".action-row button").last)
         play_to_the_end(page)
@@ -100,7 +100,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         opened.wait_for_position(3)
         page.get_by_role("button", name="Play on").click()
         assert wait_for_turn(page)
-        page.locator(".play-event", has_text="Player 0 throws").wait_for()
+        page.locator(".play-event", has_text="Player 1 throws").wait_for()
         assert not opened.faults
     [replay] = map(read_replay, server.out.glob("cluedo-classic-3p-seed2.jsonl"))
     assert verify(replay) is None and replay.header.players[0] == "human"
@@ -138,15 +138,15 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     with tab(browser) as host, tab(browser, (390, 844)) as guest:
         host.page.goto(f"{server.base}/play")
         host.page.get_by_role("combobox", name="Game").select_option("tictactoe")
-        host.page.get_by_label("Seat 1").select_option("human")
+        host.page.get_by_label("Seat 2").select_option("human")
         host.page.get_by_label("Seconds between moves").fill("0")
         host.page.get_by_role("button", name="Start").click()
         links = [
             host.page.get_by_role("textbox", name=name).input_value()
-            for name in ("Seat 0", "Seat 1", "To watch")
+            for name in ("Seat 1", "Seat 2", "To watch")
         ]
         host.page.goto(links[0])
-        host.page.get_by_text("Waiting for people to open their links").wait_for()
+        host.page.get_by_text("Waiting for Player 2 to open the link").wait_for()
         guest.page.goto(links[1])
         pages = [host.page, guest.page]
         for square in ("1 1", "2 2", "1 2", "3 3", "1 3"):
@@ -162,6 +162,54 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
         expect(guest.page.locator(".play-event")).to_have_count(5)
         assert guest.overflow() == 0
         assert not host.faults and not guest.faults
+
+
+def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
+    """A name is entered once; it is in all texts, can be typed, and sits elsewhere in a rematch."""
+    with tab(browser, (390, 844)) as opened:
+        page = opened.page
+        page.goto(f"{server.base}/play")
+        page.get_by_role("combobox", name="Game").select_option("kuhn_poker")
+        page.get_by_label("Seconds between moves").fill("0")
+        page.get_by_label("Your name").fill("Anna")
+        page.get_by_role("button", name="Start").click()
+        page.locator(".play-event", has_text="Anna is dealt").wait_for()
+        play_to_the_end(page)
+        expect(page.locator(".play", has_text=re.compile(r"Player \d"))).to_have_count(0)
+        page.get_by_role("button", name="Rematch").click()
+        page.locator(".play-seats li", has_text="Anna (you)").nth(0).wait_for()
+        expect(page.locator(".play-seats li").nth(1)).to_have_text("Anna (you)")
+        page.goto(f"{server.base}/play")
+        expect(page.get_by_label("Your name")).to_have_value("Anna")
+        assert opened.overflow() == 0 and not opened.faults
+
+
+def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None:
+    """The sheet is kept in the browser; a press changes a mark, and a check compares it."""
+    seats = ["human", "bot:random", "bot:random"]
+    [token, _] = server.table("cluedo", seats, options={"players": 3})
+    with tab(browser, (390, 844)) as opened:
+        page = opened_at(server, opened, token)
+        assert wait_for_turn(page)
+        page.get_by_role("button", name="Rules").click()
+        page.get_by_role("dialog").get_by_text("the three cards in the envelope").wait_for()
+        assert not axe_findings(page, "minor", "moderate")
+        page.get_by_role("button", name="Close").click()
+        for _ in range(2):
+            page.get_by_role("button", name="Miss Scarlett, Envelope").click()
+        page.get_by_role("button", name="Mrs White, Player 1, no mark").click()
+        page.get_by_label("Private notes").fill("Mustard looks nervous")
+        page.get_by_role("button", name="Check my sheet").click()
+        page.locator(".sheet-result", has_text=re.compile("Marks: |All your marks")).wait_for()
+        page.get_by_role("button", name="Mrs White, Envelope, no", exact=False).wait_for()
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_role("button", name="Mrs White, Player 1, no mark").wait_for()
+        page.reload()
+        page.get_by_role("button", name="Miss Scarlett, Envelope, no").wait_for()
+        expect(page.get_by_label("Private notes")).to_have_value("Mustard looks nervous")
+        page.get_by_role("button", name="What would a strong player do?").click()
+        page.get_by_text("Reader would play").wait_for()
+        _check(opened)
 
 
 def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:

@@ -137,6 +137,30 @@ def test_a_game_starts_when_all_are_there(server: PlayProcess) -> None:
         person.close()
 
 
+def test_names_and_a_rematch(server: PlayProcess) -> None:
+    """A person is shown under the name of its page, which the replay keeps; all move one seat."""
+    tokens = server.table("tictactoe", ["human", "human:Bob"])
+    anna = server.join(f"{tokens[0]}?name=Anna")
+    anna.receive()
+    assert anna.parts["names"] == ["Anna", "Bob"]
+    assert "name: at most" in anna.send(name="Player 9")["error"]
+    assert "a rematch follows the end" in anna.send(rematch=True)["error"]
+    bob = server.join(tokens[1])
+    play_out([anna, bob], random.Random(2))
+    replay = read_replay(finished(server, anna))
+    assert replay.header.players == ("human:Anna", "human:Bob") and verify(replay) is None
+    assert anna.send(rematch=True) == {} == bob.send(rematch=True)
+    anna.wait("rematch"), bob.wait("rematch")
+    again = [server.join(person.parts["rematch"]) for person in (bob, anna)]
+    for seat, person in enumerate(again):
+        person.receive()
+        assert person.table["name"] == "tictactoe" and person.parts["names"] == ["Bob", "Anna"]
+        assert str(person.sent[0]).count(f'"seat":{seat}') == 1
+    play_out(again, random.Random(3))
+    for person in (anna, bob, *again):
+        person.close()
+
+
 def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
     seats = ["human", "bot:random", "bot:random"]
     [token, _] = server.table("cluedo", seats, options={"players": 3})
@@ -166,6 +190,31 @@ def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
     person.close()
 
 
+def test_advice_is_given_and_recorded(server: PlayProcess) -> None:
+    """A hint and a checked sheet: only of one's own turn, and in the replay of that decision."""
+    seats = ["human", "bot:random", "bot:random"]
+    [token, _] = server.table("cluedo", seats, options={"players": 3})
+    person = server.join(token)
+    person.wait("turn")
+    assert person.table["guide"]["goal"].startswith("Find out who")
+    assert len(person.table["sheet"]["things"]) == 21
+    assert "turn 7" in person.send(advise=True, turn=7)["error"]
+    hint = person.send(advise=True, turn=0)["hint"]
+    assert hint["player"] == "Reader" and hint["action"] in person.actions
+    held = person.parts["turn"]["number"]
+    checked = person.send(check=[[0, 0, "yes"], [0, 0, "no"]])["checked"]
+    assert len(checked["wrong"]) == 1 and checked["missing"] in (5, 6)
+    assert person.act(hint["action"]) == {} and held == 0
+    play_out([person], random.Random(4))
+    replay = read_replay(finished(server, person))
+    first, *later = plies_of(replay, 0)
+    assert first.decision.details["hint"] == hint["action"]
+    assert first.decision.details["checked_sheet"] is True
+    assert not any("hint" in ply.decision.details for ply in later)
+    assert verify(replay) is None
+    person.close()
+
+
 def test_a_table_may_refuse_help(server: PlayProcess) -> None:
     """It offers no more than it allows, and no more than the game has."""
     seats = ["human", "bot:random", "bot:random"]
@@ -179,6 +228,9 @@ def test_a_table_may_refuse_help(server: PlayProcess) -> None:
         person.wait("turn")
         assert person.table["offered_help"] == offered
         assert "does not offer" in person.send(help="posterior")["error"]
+        assert not person.table["gives_advice"]
+        for wanted in ({"advise": True, "turn": 0}, {"check": []}):
+            assert "no advice" in person.send(**wanted)["error"]
         person.close()
 
 

@@ -131,7 +131,7 @@ def test_the_grid_follows_the_mover_until_it_is_held(browser: Browser, served: S
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS, at=first + 1))
         page = opened.page
-        seat, hold = page.get_by_label("Posterior of seat"), page.get_by_label("hold")
+        seat, hold = page.get_by_label("Probabilities for seat"), page.get_by_label("hold")
         expect(seat).to_have_value("0")
         expect(hold).not_to_be_checked()
         page.get_by_role("slider").fill(str(second + 1))

@@ -171,7 +171,7 @@ def test_a_position_can_be_linked(browser: Browser, served: Served) -> None:
         wait_for_view(opened, None)
         opened.page.evaluate(f"location.hash = '#path={CARDS}&at=3&focus=2'")
         opened.wait_for_position(3)
-        expect(opened.page.get_by_label("Posterior of seat")).to_have_value("2")
+        expect(opened.page.get_by_label("Probabilities for seat")).to_have_value("2")
         opened.page.goto(served.at("nowhere.jsonl"))
         opened.page.get_by_role("alert").get_by_text("no such replay").wait_for()
         # Nothing is offered that leads to the same fault.

@@ -373,7 +373,7 @@ def test_any_query_gives_a_sorted_part(
 ) -> None:
     all_rows = [row(number) for number in range(30)]
     query = GameQuery(text=text, sort=sort, descending=descending, least=least)
-    found, players = GameIndex().select(1, all_rows, query)
+    found, players, _ = GameIndex().select(1, all_rows, query)
     assert players == ["bot:0", "bot:1", "bot:2", "bot:a"]
     keys = [ORDERS[sort](each) for each in found]
     assert keys == sorted(keys, key=lambda key: key, reverse=descending)
@@ -395,7 +395,7 @@ def test_fifty_thousand_games_are_searched_at_once() -> None:
     index = GameIndex()
     index.select(1, all_rows, GameQuery())
     begun = time.process_time()
-    found, _ = index.select(1, all_rows, GameQuery(text="bot:2 game4999", sort="players"))
+    found, *_ = index.select(1, all_rows, GameQuery(text="bot:2 game4999", sort="players"))
     assert len(found) == 3 and time.process_time() - begun < 0.5
 
 

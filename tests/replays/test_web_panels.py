@@ -184,7 +184,9 @@ def test_the_grid_at_the_end_shows_each_role_as_certain(browser: Browser, tmp_pa
         pool.submit(record, tmp_path, "avalon", game="avalon", talk=0).result()
     with serving(tmp_path) as viewer, tab(browser) as opened:
         open_game(opened, address(viewer.port, "avalon.jsonl", at=10**6))
-        expect(opened.page.locator(".posterior .status")).to_contain_text("0.00 bits")
+        expect(opened.page.locator(".posterior .status")).to_contain_text(
+            "The truth, open after the end"
+        )
         expect(opened.page.locator(".grid td.sure")).to_have_count(5)
         expect(opened.page.locator(".grid tr.open")).to_have_count(0)
 

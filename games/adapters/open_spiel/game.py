@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
@@ -58,6 +59,14 @@ class OpenSpielGame(LibraryGame):
     Position = "games.adapters.open_spiel.state:OpenSpielState"
     # Tree search is a hundred times slower, and does not play every game.
     default_bots = ("random", "random")
+
+    @property
+    def level_bots(self) -> tuple[str, str, str]:
+        from games.adapters.open_spiel.search import is_searchable  # It imports this module.
+
+        best = "mcts" if self.compute(is_searchable, rng=random.Random(0)) else "random"
+        return ("random", best, best)
+
     kind: ClassVar[Any]
     """The `pyspiel.GameType` under which the game is registered."""
 

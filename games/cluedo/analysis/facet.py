@@ -51,6 +51,8 @@ from games.cluedo.rules.state import CluedoState
 class CluedoAnalysis(GameAnalysis):
     """Exact knowledge and judgements of Cluedo."""
 
+    has_sheet = True
+
     game: CluedoSetting
 
     facts = FACTS

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from arena import Event, GameText, Observation, TextLevel
+from arena import Event, GameText, Observation, PlayGuide, TextLevel
 from arena.core.observation import PromptExample
 from games.cluedo.analysis.beliefs import belief_question, score_beliefs
 from games.cluedo.rules.events import (
@@ -68,6 +68,30 @@ class CluedoText(GameText):
 
     def examples(self) -> Sequence[PromptExample]:
         return examples(self.game)
+
+    def guide(self) -> PlayGuide:
+        way = "suggest a suspect, a weapon and a room"
+        if self.game.has_board:
+            way = (
+                "throw the dice and move towards a room. In a room, suggest a suspect and a weapon "
+                "there"
+            )
+        return PlayGuide(
+            goal="Find out who did it, with what and where: the three cards in the envelope.",
+            turn=(
+                f"In your turn, {way}. The others are asked in order from your left: the first who "
+                "has one of the three cards shows you one, which only you see. Whoever is passed "
+                "over has none of them."
+            ),
+            end=(
+                "When you know all three cards, accuse. A right accusation wins at once. After a "
+                "false one you only show cards."
+            ),
+            example=(
+                "You suggest Mrs White, Rope, Hall, and no player can show a card. You hold the "
+                "Rope: so Mrs White and the Hall are in the envelope, and only the weapon is open."
+            ),
+        )
 
     def rules(self) -> str:
         return rules(self.game)

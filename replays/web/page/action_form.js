@@ -3,10 +3,13 @@
 
 import { button, fill, h } from "./dom.js";
 import { OfferForm } from "./offers.js";
+import { Names } from "./names.js";
 import { Selection, normalise } from "./selection.js";
 
 // More choices than these are narrowed by typing.
 const MOST_BUTTONS = 12;
+// Fields whose values are numbers of players.
+const SEAT_FIELDS = new Set(["seat", "player", "target", "to"]);
 
 export class ActionForm {
   constructor(act, changed) {
@@ -14,6 +17,7 @@ export class ActionForm {
     this.changed = changed;
     this.turn = null;
     this.kind = null;
+    this.names = new Names([]);
     this.chosen = [];
     this.selection = new Selection();
     this.offers = [];
@@ -91,7 +95,7 @@ export class ActionForm {
 
   // A line for free text, sent with its verb.
   drawSpeech({ verb, form, max_length: longest }) {
-    const say = (text) => text && this.play(`${verb} ${text}`);
+    const say = (text) => text && this.play(`${verb} ${this.names.typed(text)}`);
     return drawLine(verb, form.toLowerCase(), longest, verb, say);
   }
 
@@ -221,7 +225,7 @@ export class ActionForm {
 
   playButton(text, usual) {
     const look = { class: text === usual ? "primary" : null, "data-choice": `play ${text}` };
-    return button(text, () => this.play(text), look);
+    return button(this.names.text(text), () => this.play(text), look);
   }
 
   drawFields() {
@@ -234,7 +238,7 @@ export class ActionForm {
     const complete = left.length === 1 && this.chosen.every((value) => value !== null);
     const look = { class: "primary", "data-choice": "ready" };
     const ready = complete
-      ? button(`Play: ${left[0][0]}`, () => this.play(left[0][0]), look)
+      ? button(`Play: ${this.names.text(left[0][0])}`, () => this.play(left[0][0]), look)
       : h("span", { class: "muted" }, "Choose one of each.");
     return [rows, h("div", { class: "action-row" }, ready)];
   }
@@ -245,7 +249,7 @@ export class ActionForm {
     const left = new Set(this.valuesOf(field));
     const label = name.replaceAll("_", " ");
     const draw = (value) =>
-      button(value, () => this.choose(field, value), {
+      button(this.valueName(name, value), () => this.choose(field, value), {
         class: this.chosen[field] === value ? "value chosen" : "value",
         "aria-pressed": String(this.chosen[field] === value),
         disabled: !left.has(value),
@@ -257,6 +261,10 @@ export class ActionForm {
       h("span", { class: "muted" }, label),
       this.drawMany(label, all, draw),
     );
+  }
+
+  valueName(field, value) {
+    return SEAT_FIELDS.has(field) ? this.names.of(value) : value;
   }
 
   choose(field, value) {
@@ -315,7 +323,7 @@ export class ActionForm {
   }
 
   submitTyped(text) {
-    if (text) this.play(text);
+    if (text) this.play(this.names.typed(text));
     else if (this.turn?.usual) this.play(this.turn.usual);
   }
 
@@ -326,7 +334,7 @@ export class ActionForm {
 
   // An irrevocable action needs a second click.
   confirm(text) {
-    const yes = button(`Yes: ${text}`, () => this.play(text, true), {
+    const yes = button(`Yes: ${this.names.text(text)}`, () => this.play(text, true), {
       class: "danger",
       "data-choice": "yes",
     });
@@ -336,13 +344,13 @@ export class ActionForm {
   }
 
   offer(text) {
-    const yes = button(text, () => this.play(text), { class: "primary" });
+    const yes = button(this.names.text(text), () => this.play(text), { class: "primary" });
     fill(this.note, h("p", null, "Did you mean:"), h("div", { class: "action-row" }, yes));
     yes.focus();
   }
 
   remark(text) {
-    fill(this.note, h("p", { class: "wrong" }, text));
+    fill(this.note, h("p", { class: "wrong" }, this.names.text(text)));
   }
 
   setEnabled(enabled) {

@@ -132,7 +132,16 @@ function drawTable(ranking, played) {
       ),
       h("tbody", null, rows),
     ),
+    h("p", { class: "meaning" }, explain(ranking)),
   );
+}
+
+// What the numbers of a table mean.
+function explain({ about, best }) {
+  const sentence = about ? `${about[0].toUpperCase()}${about.slice(1)}` : "";
+  const dot = !sentence || /[.!?]$/.test(sentence) ? "" : ".";
+  const alike = best.some((each) => each.alike) ? " +N: that many more moves have the same value and rank." : "";
+  return `${sentence}${dot}${alike}`;
 }
 
 function drawPlace({ count, moves, unit, best }, played) {

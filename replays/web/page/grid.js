@@ -8,6 +8,7 @@ import { seatMark, seatName } from "./seats.js";
 const CERTAIN = 1e-9;
 const LARGE_CHANGE = 0.1;
 const OPEN = "lies open";
+const LONGEST_HEADING = 6;
 
 export class Grid {
   constructor(page) {
@@ -18,7 +19,7 @@ export class Grid {
     this.line = h("p", { class: "status" });
     this.body = h("div", { class: "scroller-x" }, h("p", { class: "none" }, "Computing…"));
     const { game, seat } = page.timeline;
-    const title = ["Posterior of ", seat === null ? spoken("a seat") : seatName(game, seat)];
+    const title = ["Probabilities for ", seat === null ? spoken("a seat") : seatName(game, seat)];
     const choice = seat === null ? this.choice(game) : null;
     const legend = game.has_grid ? drawLegend() : null;
     this.element = panel("posterior", title, [choice, this.line], this.body, legend);
@@ -35,7 +36,7 @@ export class Grid {
     this.select = h(
       "select",
       {
-        "aria-label": "Posterior of seat",
+        "aria-label": "Probabilities for seat",
         onchange: (event) => this.page.setFocus(Number(event.target.value)),
       },
       options([...game.seats.entries()], this.focus),
@@ -52,6 +53,7 @@ export class Grid {
   setPosterior(posterior) {
     this.posteriors.set(posterior.player, posterior);
     if (posterior.player === this.focus) this.build();
+    else this.show(this.page.position);
   }
 
   setFocus(seat) {
@@ -103,7 +105,7 @@ export class Grid {
     if (seat < 0) return h("bdi", null, place);
     return [
       seatMark(seat),
-      h("bdi", { class: seat === this.focus ? "self" : null }, short(game, place)),
+      h("bdi", { class: seat === this.focus ? "self" : null }, this.page.you === seat ? "You" : short(game, place)),
     ];
   }
 
@@ -126,9 +128,27 @@ export class Grid {
     return { entry: entries[last] ?? null, before: entries[last - 1] ?? null };
   }
 
+  // Where everything was, once all is open and the game is over: the places that no seat excludes.
+  truth(position) {
+    const { timeline, pinned } = this.page;
+    if (timeline.seat !== null || pinned || !timeline.outcome || !timeline.isLast(position)) return null;
+    const all = [...this.posteriors.values()];
+    const things = this.posteriors.get(this.focus)?.things;
+    if (all.length < timeline.game.seats.length || all.some((each) => String(each.things) !== String(things)))
+      return null;
+    const grids = all.map((each) => each.entries.at(-1).grid);
+    if (grids.some((grid) => !grid)) return null;
+    const rows = grids[0].map((row, thing) => row.map((_, place) => grids.every((grid) => grid[thing][place] > CERTAIN)));
+    const isTold = rows.every((row) => row.filter(Boolean).length < 2);
+    return isTold ? { position, grid: rows.map((row) => row.map(Number)) } : null;
+  }
+
   show(position) {
-    const { entry, before } = this.at(position);
-    fill(this.line, entry ? describe(entry, this.hidden) : "");
+    const known = this.at(position);
+    const truth = known.entry && this.truth(position);
+    const { entry, before } = truth ? { entry: truth, before: null } : known;
+    if (truth) fill(this.line, h("strong", null, "The truth"), ", open after the end · hold: what this seat knew");
+    else fill(this.line, entry ? describe(entry, this.hidden) : "");
     if (!entry) {
       for (const { cells } of this.cells) for (const each of cells) write(each, null);
       return;
@@ -162,6 +182,7 @@ function isNotable(before, now) {
 }
 
 function describe(entry, hidden) {
+  if (entry.worlds === "1") return h("strong", null, "Everything is known");
   return [
     h("strong", null, `${bits(entry.bits)} bits`),
     hidden ? ` left about ${hidden}` : " left",
@@ -209,10 +230,13 @@ function write(each, probability) {
   cell.title = probability === null ? "" : `${number(probability * 100, 3)} %`;
 }
 
-// "Player 3" is shortened to "3", since the mark of the seat is above it.
+// "Player 3" is shortened to "3", since the mark of the seat is above it, and "Detective 2" to
+// "Dete 2": columns are narrow.
 function short(game, name) {
   const end = name.match(/^Player (\d+)$/);
-  return end && game.seats.every((each) => /^Player \d+$/.test(each))
-    ? [spoken("Player "), end[1]]
-    : name;
+  if (end && game.seats.every((each) => /^Player \d+$/.test(each))) return [spoken("Player "), end[1]];
+  if (name.length <= LONGEST_HEADING) return name;
+  const [, digits] = name.match(/(\s?\d*)$/);
+  const shown = name.slice(0, LONGEST_HEADING - digits.length).trimEnd() + digits;
+  return [spoken(name), h("span", { "aria-hidden": "true" }, shown)];
 }

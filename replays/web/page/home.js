@@ -28,7 +28,8 @@ export class HomePage {
     this.source = source;
     this.home = home.document;
     this.tag = home.tag;
-    this.games = { ...games, games: games.games.slice(0, FEW_GAMES) };
+    // By source; all games until the first answer.
+    this.games = { single: { ...games, games: games.games.slice(0, FEW_GAMES) } };
     this.stop = new AbortController();
     this.error = new Trouble();
     this.count = h("p", { class: "count", role: "status" });
@@ -36,8 +37,7 @@ export class HomePage {
     this.bar = h("div", { class: "compare-bar", role: "region", "aria-label": "Comparison" });
     fill(main, h("div", { class: "home" }, this.head(), this.error.element, this.groups, this.bar));
     this.draw();
-    if (settings.text) this.update();
-    else this.schedule();
+    this.update();
   }
 
   head() {
@@ -73,10 +73,14 @@ export class HomePage {
     const { signal } = this.stop;
     const text = settings.text.trim();
     try {
-      const [home, games] = await Promise.all([
+      const some = (source, limit) => this.source.games(signal, { limit, source, text: text || null });
+      const [home, person, single, study] = await Promise.all([
         this.source.view("home", {}, signal, this.tag),
-        this.source.games(signal, { limit: FEW_GAMES, text: text || null }),
+        some("person", FEW_GAMES),
+        some("single", FEW_GAMES),
+        some("study", 0),
       ]);
+      const games = { person, single, study };
       const changed = home !== null || JSON.stringify(games) !== JSON.stringify(this.games);
       this.home = home?.document ?? this.home;
       this.tag = home?.tag ?? this.tag;
@@ -103,8 +107,10 @@ export class HomePage {
     const focused = focusOf(this.groups);
     fill(
       this.groups,
+      this.drawGames("person", "Played by me"),
       GROUPS.map((group) => this.drawGroup(group)),
-      this.drawGames(),
+      this.drawGames("single", "Games"),
+      this.drawStudy(),
     );
     if (focused) this.groups.querySelector(focused)?.focus({ preventScroll: true });
     this.drawBar();
@@ -212,14 +218,16 @@ export class HomePage {
     fill(this.bar, names, action, button("Cancel", clear, { class: "quiet" }));
   }
 
-  drawGames() {
-    const { games, found, all } = this.games;
-    if (!all && settings.text) return null;
-    const more = gamesAddress(settings.text.trim());
-    const label = settings.text ? `All ${plural(found, "matching game")}` : `All ${plural(all, "game")}`;
+  // The newest games of a source; without any, only the section of games says so.
+  drawGames(source, title) {
+    const { games, found, all } = this.games[source] ?? { games: [], found: 0, all: 0 };
+    const isMain = source === "single" && !this.games.study?.found && !this.games.person?.found;
+    if (!games.length && (!isMain || (!all && settings.text))) return null;
+    const more = gamesAddress(settings.text.trim(), isMain ? "" : source);
+    const label = `All ${plural(found, settings.text ? "matching game" : "game")}`;
     return section(
-      "games",
-      "Games",
+      `games-${source}`,
+      title,
       found,
       games.length
         ? h(
@@ -228,8 +236,19 @@ export class HomePage {
             h("div", { role: "rowgroup" }, games.map((row, at) => drawRow(row, at))),
           )
         : h("p", { class: "none" }, all ? "No game matches." : "No games yet."),
-      games.length ? h("a", { class: "more", href: more, "data-focus": "games" }, label) : null,
+      found > games.length || source === "single"
+        ? h("a", { class: "more", href: more, "data-focus": source, hidden: !games.length }, label)
+        : null,
     );
+  }
+
+  // Games of evaluations and runs are many, and are reached from those; one line leads to all.
+  drawStudy() {
+    const found = this.games.study?.found;
+    if (!found) return null;
+    const text = `${plural(found, "game")} of evaluations and runs`;
+    const link = h("a", { href: gamesAddress(settings.text.trim(), "study"), "data-focus": "study" }, text);
+    return h("p", { class: "more" }, link);
   }
 
   close() {

@@ -1,5 +1,5 @@
 // Addresses of the home page and its views:
-// #list=games&within=FOLDER, #experiment=FILE, #run=FOLDER, #compare=KIND&first=PATH&second=PATH
+// #list=games&within=FOLDER&from=SOURCE, #experiment=FILE, #run=FOLDER, #compare=KIND&first=PATH&second=PATH
 
 const VIEWS = ["experiment", "run", "compare"];
 
@@ -8,7 +8,7 @@ export function readHomeAddress() {
   const view = VIEWS.find((name) => fields.has(name)) ?? null;
   return {
     list: fields.get("list"),
-    within: fields.get("within") ?? "",
+    part: { within: fields.get("within") ?? "", from: fields.get("from") ?? "" },
     view,
     request: view && requestOf(view, fields),
   };
@@ -33,8 +33,10 @@ export function compareAddress(kind, first, second) {
   return `#${new URLSearchParams({ compare: viewOf(kind), first, second })}`;
 }
 
-export function gamesAddress(within = "") {
-  return `#${new URLSearchParams(within ? { list: "games", within } : { list: "games" })}`;
+// All games, or those of a folder or a source.
+export function gamesAddress(within = "", from = "") {
+  const part = Object.entries({ within, from }).filter(([, value]) => value);
+  return `#${new URLSearchParams({ list: "games", ...Object.fromEntries(part) })}`;
 }
 
 // A link to a report, which is a page of its own; all other links stay on this page. Its path is

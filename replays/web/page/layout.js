@@ -50,7 +50,7 @@ export class Layout {
     const { scene, grid, summary } = this;
     const named = [
       [scene, "Table"],
-      [grid, "Posterior"],
+      [grid, "Probabilities"],
       [summary, "Summary"],
     ].filter(([panel]) => panel);
     const panels = named.map(([panel, name]) => ({ element: panel.element, name }));
@@ -60,8 +60,9 @@ export class Layout {
 
   draw(game) {
     const { result, events, comments, decision, chart, transport } = this;
-    const panels = [result, events, comments, decision].map((panel) => panel.element);
-    const side = h("div", { class: "side" }, panels);
+    // Comments and decision of a ply scroll together.
+    this.ply = h("div", { class: "ply-panels" }, comments.element, decision.element);
+    const side = h("div", { class: "side" }, result.element, events.element, this.ply);
     // The curve has the same horizontal scale as the slider below it.
     if (chart) transport.element.prepend(chart.element);
     return h(
@@ -91,6 +92,7 @@ export class Layout {
 
   show(position, before) {
     for (const panel of this.panels) panel.show(position, before);
+    this.ply.scrollTop = 0;
   }
 
   // Redraws after new plies of a running game.

@@ -3,7 +3,7 @@
 import { Trouble, button, fill, h, options, spoken } from "./dom.js";
 import { addressOf } from "./address.js";
 import { bytes, date, plural } from "./format.js";
-import { COLUMNS, RESULTS, noFilter, queryOf } from "./list_filter.js";
+import { COLUMNS, RESULTS, SOURCES, noFilter, queryOf } from "./list_filter.js";
 import { ListRows } from "./list_rows.js";
 import { VirtualRows } from "./virtual_rows.js";
 import { icon } from "./icons.js";
@@ -18,12 +18,13 @@ const settings = { filter: noFilter(), sort: { key: "created", descending: true 
 export class GameList {
   // `within` is a folder whose games are listed; "" for all.
   // `isPart` is true if the folder has a home page with more than games.
-  constructor(source, main, list, within = "", isPart = false) {
+  // `from` is where they come from, see SOURCES.
+  constructor(source, main, list, { within = "", from = "" } = {}, isPart = false) {
     this.source = source;
     this.list = list;
     this.requests = 0;
     this.stop = new AbortController();
-    if (within) settings.filter = { ...noFilter(), text: within };
+    if (within || from) settings.filter = { ...noFilter(), text: within, source: from };
     this.known = new ListRows(
       (offset, limit) => this.ask(offset, limit),
       () => this.rows.redraw(),
@@ -69,6 +70,8 @@ export class GameList {
 
   form() {
     this.players = h("select", { id: "f-player" });
+    this.names = h("select", { id: "f-game" });
+    const sources = h("select", { id: "f-source" }, options(SOURCES));
     const result = h("select", { id: "f-result" }, options(RESULTS));
     const field = (label, name, input) => {
       input.value = settings.filter[name];
@@ -82,7 +85,9 @@ export class GameList {
       "form",
       { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
       field("Search", "text", h("input", { type: "search", placeholder: "Game, player, file…" })),
+      field("Game", "game", this.names),
       field("Player", "player", this.players),
+      field("Source", "source", sources),
       field("Result", "result", result),
       field("Turns from", "least", h("input", { type: "number", min: "0", inputmode: "numeric" })),
       field("to", "most", h("input", { type: "number", min: "0", inputmode: "numeric" })),
@@ -144,8 +149,9 @@ export class GameList {
   }
 
   refresh() {
-    const { all, found, unread, players } = this.list;
-    this.offerPlayers(players);
+    const { all, found, unread, players, names } = this.list;
+    offer(this.names, "game", "Any game", names);
+    offer(this.players, "player", "Any player", players);
     this.drawHeads();
     this.table.setAttribute("aria-rowcount", found + 1);
     this.table.hidden = found === 0;
@@ -155,14 +161,6 @@ export class GameList {
     const more = unread ? `; reading ${unread.toLocaleString("en")} more` : "";
     this.count.textContent = (found === all ? games : some) + more;
     this.drawEmpty(all, found);
-  }
-
-  offerPlayers(specs) {
-    const known = [...this.players.options].slice(1).map((each) => each.value);
-    if (this.players.options.length && known.join("\n") === specs.join("\n")) return;
-    fill(this.players, options([["", "Any player"], ...specs.map((spec) => [spec, spec])]));
-    this.players.value = specs.includes(settings.filter.player) ? settings.filter.player : "";
-    settings.filter.player = this.players.value;
   }
 
   drawHeads() {
@@ -212,6 +210,15 @@ export class GameList {
     this.known.close();
     this.rows.close();
   }
+}
+
+// Keeps what is chosen of a list that may grow.
+function offer(select, field, any, names) {
+  const known = [...select.options].slice(1).map((each) => each.value);
+  if (select.options.length && known.join("\n") === names.join("\n")) return;
+  fill(select, options([["", any], ...names.map((name) => [name, name])]));
+  select.value = names.includes(settings.filter[field]) ? settings.filter[field] : "";
+  settings.filter[field] = select.value;
 }
 
 function isFiltered() {

@@ -19,8 +19,15 @@ export const RESULTS = [
   ["lost", "Not won by the player"],
 ];
 
+export const SOURCES = [
+  ["", "Any source"],
+  ["person", "Played by me"],
+  ["single", "Single games"],
+  ["study", "Evaluations and runs"],
+];
+
 export function noFilter() {
-  return { text: "", player: "", result: "", least: "", most: "", from: "", to: "" };
+  return { text: "", game: "", source: "", player: "", result: "", least: "", most: "", from: "", to: "" };
 }
 
 // Fields of the request. Days are those of the reader's time zone, and the server knows UTC only.
@@ -28,6 +35,8 @@ export function queryOf(filter, sort) {
   const whole = (text) => (/^\d{1,9}$/.test(text) ? text : null);
   return {
     text: filter.text.trim() || null,
+    game: filter.game || null,
+    source: filter.source || null,
     player: filter.player || null,
     result: filter.result || null,
     least: whole(filter.least),

@@ -37,7 +37,7 @@ async function followAddress(source) {
     show(new GamePage(source, main, single ? { ...place, path: singlePath, single } : place));
     return view.opened;
   }
-  const { list, within, view: kind, request: asked } = readHomeAddress();
+  const { list, part, view: kind, request: asked } = readHomeAddress();
   if (kind !== null) {
     show(new DocumentView(source, main, asked));
     return view.opened;
@@ -51,15 +51,15 @@ async function followAddress(source) {
   }
   const home = await source.view("home", {});
   if (request !== requests) return null;
-  return showFolder(source, games, home, list === "games", within);
+  return showFolder(source, games, home, list === "games", part);
 }
 
 // A folder with games only has no home page but their list.
-function showFolder(source, games, home, isList, within) {
+function showFolder(source, games, home, isList, part) {
   const hasMore = home.document.entries.length > 0;
   document.title = isList || !hasMore ? "Games · arena" : `${home.document.root} · arena`;
   if (hasMore && !isList) return show(new HomePage(source, main, home, games));
-  show(new GameList(source, main, games, within, hasMore));
+  show(new GameList(source, main, games, part, hasMore));
   if (!hasMore && !isList) watchForEntries(source, view);
   return null;
 }

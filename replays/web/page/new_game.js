@@ -1,6 +1,8 @@
 // The form for a new game: the game, its options, and who sits where.
 
 import { Trouble, button, fill, h, options } from "./dom.js";
+import { rememberName, rememberedName } from "./names.js";
+import { HELP_NAMES } from "./play_help.js";
 import { post } from "./source.js";
 
 const HUMAN = "human";
@@ -13,13 +15,15 @@ export class NewGame {
     this.game = form.games.find((game) => game.name === "cluedo") ?? form.games[0];
     this.options = h("div", { class: "new-options" });
     this.seatRows = h("ol", { class: "new-seats" });
+    this.level = h("select", { onchange: () => this.setLevel() });
     this.trouble = new Trouble();
     this.links = h("section", { class: "panel new-links", hidden: true });
     const names = form.games.map(({ name }) => [name, describe(name)]);
     this.summary = h("p", { class: "muted" });
     this.pace = h("input", { type: "number", min: 0, max: 60, step: 0.1, value: 0.7 });
     this.clock = h("input", { type: "number", min: 1, max: 86400, placeholder: "no limit" });
-    const levels = form.help.map((level) => [level, level]);
+    this.name = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", value: rememberedName() });
+    const levels = form.help.map((level) => [level, HELP_NAMES[level].toLowerCase()]);
     this.help = h("select", null, options(levels, "posterior"));
     const press = (event) => this.choose(event.target.value);
     const choose = h("select", { onchange: press }, options(names, this.game.name));
@@ -28,7 +32,7 @@ export class NewGame {
       { class: "new-game", onsubmit: (event) => this.submit(event) },
       h("h1", null, "New game"),
       h("section", { class: "panel new-panel" }, h("label", null, h("span", null, "Game"), choose), this.summary, this.options),
-      h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), this.seatRows),
+      h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), h("label", null, h("span", null, "Your name"), this.name), h("label", null, h("span", null, "Level of the others"), this.level), this.seatRows),
       h(
         "section",
         { class: "panel new-panel new-extra" },
@@ -46,6 +50,8 @@ export class NewGame {
   choose(name) {
     this.game = this.form.games.find((game) => game.name === name);
     this.summary.textContent = this.game.summary;
+    const chosen = this.level.value || "fair";
+    fill(this.level, options(this.levels(), `level:${chosen.replace("level:", "")}`));
     this.fields = new Map();
     this.seats = [];
     // The number of players and the variant are what people change; the rest is folded.
@@ -75,18 +81,30 @@ export class NewGame {
     return Number.isInteger(count) && count > 0 && count <= 64 ? count : this.game.players;
   }
 
+  // Pairs of a SPEC and words: "fair (Detective)".
+  levels() {
+    return Object.entries(this.game.levels).map(([level, bot]) => [`level:${level}`, `${level} (${bot})`]);
+  }
+
+  // All seats that a bot has by its level.
+  setLevel() {
+    for (const select of this.seats)
+      if (select.value.startsWith("level:")) select.value = this.level.value;
+  }
+
   drawSeats() {
     const before = this.seats.map((select) => select.value);
-    const specs = [HUMAN, ...this.game.bots, ...this.form.models];
     this.seats = Array.from({ length: this.players }, (_, seat) => {
-      const value = before[seat] ?? (seat === 0 ? HUMAN : this.game.usual);
+      const value = before[seat] ?? (seat === 0 ? HUMAN : this.level.value);
       const person = seat === 0 ? "you" : "a person, by link";
-      const pairs = specs.map((spec) => [spec, spec === HUMAN ? person : spec]);
-      return h("select", { "aria-label": `Seat ${seat}` }, options(pairs, value));
+      const named = [...this.game.bots, ...this.form.models].map((spec) => [spec, spec]);
+      const choices = options([[HUMAN, person], ...this.levels()], value);
+      const others = h("optgroup", { label: "By name" }, options(named, value));
+      return h("select", { "aria-label": `Seat ${seat + 1}` }, choices, others);
     });
     fill(
       this.seatRows,
-      this.seats.map((select, seat) => h("li", null, h("span", null, `Seat ${seat}`), select)),
+      this.seats.map((select, seat) => h("li", null, h("span", null, `Seat ${seat + 1}`), select)),
     );
   }
 
@@ -110,6 +128,7 @@ export class NewGame {
   async submit(event) {
     event.preventDefault();
     this.trouble.show("");
+    rememberName(this.name.value.trim());
     try {
       this.made(await post("/api/play/games", this.body()));
     } catch (error) {
@@ -124,7 +143,7 @@ export class NewGame {
       location.hash = tokens[0][1];
       return;
     }
-    const rows = [...tokens.map(([seat, token]) => [`Seat ${seat}`, token]), ["To watch", spectators]];
+    const rows = [...tokens.map(([seat, token]) => [`Seat ${Number(seat) + 1}`, token]), ["To watch", spectators]];
     fill(
       this.links,
       h("h2", null, "Send each person one link"),

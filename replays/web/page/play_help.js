@@ -4,7 +4,7 @@
 import { fill, h, panel } from "./dom.js";
 import { Grid } from "./grid.js";
 
-const NAMES = {
+export const HELP_NAMES = {
   none: "None",
   notes: "My notes",
   deductions: "Deductions",
@@ -38,7 +38,7 @@ export class HelpPanel {
             checked: level === help,
             onchange: () => this.choose(level),
           }),
-          ` ${NAMES[level]}`,
+          ` ${HELP_NAMES[level]}`,
         ),
       ),
     );
@@ -56,7 +56,7 @@ export class HelpPanel {
     const position = posterior.entry.position;
     if (!this.grid) {
       // The grid of the viewer, at the one position that there is.
-      const page = { focus: this.seat, position, timeline: { game: this.game, seat: this.seat } };
+      const page = { focus: this.seat, you: this.seat, position, timeline: { game: this.game, seat: this.seat } };
       this.grid = new Grid(page);
       this.before = null;
       fill(this.place, this.grid.element);

@@ -1,13 +1,16 @@
 // The connection of a page with its table. It is opened again after every loss, and the server then
 // sends everything anew.
 
+import { rememberedName } from "./names.js";
+
 const FIRST_WAIT = 250;
 const LONGEST_WAIT = 8000;
 const UNKNOWN_LINK = 4404;
 
 export class PlaySocket {
   constructor(token, handlers) {
-    this.address = `/api/play/seat/${encodeURIComponent(token)}`;
+    const query = new URLSearchParams({ name: rememberedName() });
+    this.address = `/api/play/seat/${encodeURIComponent(token)}?${query}`;
     this.handlers = handlers;
     this.wait = FIRST_WAIT;
     this.open();

@@ -1,20 +1,27 @@
 // A table in play: the game's own drawing, the form of the legal actions, the events, and the help.
 
 import { Trouble, button, fill, h, panel } from "./dom.js";
+import { Sheet } from "./sheet.js";
+import { Names, rememberName, rememberedName } from "./names.js";
 import { drawScene } from "./scene.js";
 import { loadScene } from "./scenes.js";
-import { seatLabel, seatName } from "./seats.js";
+import { seatLabel } from "./seats.js";
 import { ActionForm } from "./action_form.js";
 import { phrasesOf } from "./selection.js";
 import { TableKeys } from "./table_keys.js";
 import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
 
+// Parts whose texts name actions, or players already.
+const AS_RECEIVED = new Set(["turn", "names", "rematch"]);
+
 export class PlayTable {
   constructor(first, send) {
     this.game = first.table;
     this.seat = first.seat;
     this.send = send;
+    this.names = new Names([]);
+    this.received = {};
     this.parts = {};
     this.events = [];
     this.module = null;
@@ -27,6 +34,11 @@ export class PlayTable {
     this.list = h("ol", { class: "event-list play-events" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
     this.form = new ActionForm((body) => this.act(body), () => this.markTargets());
+    this.nameField = this.drawNameField();
+    const check = (marks) => this.send({ check: marks });
+    this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1), check);
+    this.hint = h("div", { class: "play-hint" });
+    this.title = h("span", { class: "muted" });
     this.help = new HelpPanel(this.game, this.seat, (level) => this.send({ help: level }));
     this.result = h("section", { class: "panel play-result", hidden: true });
     this.seats = h("ul", { class: "play-seats" });
@@ -42,12 +54,12 @@ export class PlayTable {
   }
 
   draw() {
-    const name = this.seat === null ? "You are watching" : `You are ${seatName(this.game, this.seat)}`;
     const head = h(
       "div",
       { class: "play-head" },
       h("h1", null, this.game.title),
-      h("span", { class: "muted" }, name),
+      this.title,
+      this.nameField,
       this.seats,
     );
     const scene = h("section", { class: "panel scene", "aria-label": "Table" }, this.table);
@@ -57,6 +69,7 @@ export class PlayTable {
       { class: "panel play-turn", "aria-label": "Your turn" },
       h("div", { class: "play-turn-head" }, this.status, this.clock.element),
       this.form.element,
+      this.hint,
     );
     return h(
       "div",
@@ -67,7 +80,7 @@ export class PlayTable {
         "div",
         { class: "play-desk" },
         h("div", { class: "play-main" }, this.result, scene),
-        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element),
+        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element, this.sheet?.element),
       ),
     );
   }
@@ -79,26 +92,57 @@ export class PlayTable {
       this.events = [];
       fill(this.list);
     }
+    Object.assign(this.received, message.parts);
+    if (message.parts?.names) this.setNames(message.parts.names);
     if (message.events) this.addEvents(message.first, message.events);
-    const parts = message.parts ?? {};
-    Object.assign(this.parts, parts);
+    const parts = message.parts?.names ? this.received : (message.parts ?? {});
+    for (const [name, part] of Object.entries(parts))
+      this.parts[name] = AS_RECEIVED.has(name) ? part : this.names.tree(part);
     if ("scene" in parts || "before" in parts) this.drawScene();
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
-    if ("turn" in parts) this.form.show(this.parts.turn);
-    if ("over" in parts) this.showResult();
+    if ("turn" in parts) this.showTurn();
+    if ("over" in parts || "rematch" in parts) this.showResult();
     if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
     this.describe();
+  }
+
+  // What was drawn with other names is drawn again.
+  setNames(names) {
+    this.names = new Names(names);
+    this.form.names = this.names;
+    this.game.seats = names;
+    const you = this.seat === null ? "You are watching" : `You are ${names[this.seat]}`;
+    this.title.textContent = you;
+    this.sheet?.setNames(this.names);
+    fill(this.list, this.events.map((event) => this.drawEvent(event)));
+  }
+
+  // A person who has entered no name yet may do so at the table.
+  drawNameField() {
+    if (this.seat === null || rememberedName()) return null;
+    const text = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", placeholder: "your name" });
+    const onsubmit = (event) => {
+      event.preventDefault();
+      rememberName(text.value.trim());
+      if (this.send({ name: text.value })) this.nameField.hidden = true;
+    };
+    return h(
+      "form",
+      { class: "play-name", onsubmit },
+      h("label", null, h("span", { class: "sr" }, "Your name"), text),
+      h("button", { type: "submit" }, "Use this name"),
+    );
   }
 
   addEvents(first, events) {
     const added = events.slice(Math.max(0, this.events.length - first));
     this.events.push(...added);
     const close = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 60;
-    this.list.append(...added.map(drawEvent));
+    this.list.append(...added.map((event) => this.drawEvent(event)));
     if (close || this.events.length === added.length) this.scrollToEnd();
     if (this.events.length > added.length)
-      this.announcements.textContent = added.map((event) => event.text).join(" ");
+      this.announcements.textContent = added.map((event) => this.names.text(event.text)).join(" ");
   }
 
   scrollToEnd() {
@@ -120,9 +164,9 @@ export class PlayTable {
       this.seats,
       this.game.specs.map((spec, seat) => {
         const here = present[seat];
-        const state = here === null ? spec : here ? "here" : "not here";
-        const own = seat === this.seat ? "you" : state;
-        return h("li", { class: here === false ? "away" : null }, seatLabel(this.game, seat), ` ${own}`);
+        const own = seat === this.seat ? " (you)" : here === false ? " not here" : "";
+        const look = { class: here === false ? "away" : null, title: here === null ? spec : null };
+        return h("li", look, seatLabel(this.game, seat), own);
       }),
     );
   }
@@ -133,12 +177,17 @@ export class PlayTable {
     if (error) text = "The game has stopped";
     else if (over) text = "The game is over";
     else if (turn) text = "Your turn";
-    else if (present?.includes(false)) text = "Waiting for people to open their links";
+    else if (present?.includes(false)) text = `Waiting for ${this.absent()} to open the link`;
     if (this.status.textContent !== text) this.status.textContent = text;
     this.element.classList.toggle("is-turn", Boolean(turn));
     this.clock.show(turn?.until ?? null);
     const waiting = turn ? "● " : "";
     document.title = `${waiting}${this.game.title} · arena`;
+  }
+
+  absent() {
+    const away = this.game.seats.filter((_, seat) => this.parts.present[seat] === false);
+    return away.join(" and ");
   }
 
   targets() {
@@ -153,6 +202,32 @@ export class PlayTable {
     }
   }
 
+  showTurn() {
+    this.form.show(this.parts.turn);
+    this.offerHint();
+  }
+
+  // Help in one turn: the replay says that it was asked for.
+  offerHint() {
+    const { turn } = this.parts;
+    if (!turn || !this.game.gives_advice) {
+      fill(this.hint);
+      return;
+    }
+    const ask = () => {
+      fill(this.hint, h("span", { class: "muted" }, "Thinking…"));
+      this.send({ advise: true, turn: turn.number });
+    };
+    const look = { class: "link", title: "Counts as help" };
+    fill(this.hint, button("What would a strong player do?", ask, look));
+  }
+
+  showHint({ player, action, why }) {
+    const play = button(this.names.text(action), () => this.form.play(action));
+    const reason = why ? h("span", { class: "muted" }, this.names.text(why)) : null;
+    fill(this.hint, h("span", null, `${player} would play `, play), reason);
+  }
+
   act(body) {
     this.trouble.show("");
     if (!this.send({ ...body, turn: this.parts.turn.number }))
@@ -160,20 +235,37 @@ export class PlayTable {
   }
 
   answer(answer) {
-    if (answer.confirm) this.form.confirm(answer.confirm);
+    if (answer.hint) this.showHint(answer.hint);
+    else if (answer.checked) this.sheet.showCheck(answer.checked);
+    else if (answer.confirm) this.form.confirm(answer.confirm);
     else if (answer.offer) this.form.offer(answer.offer);
-    else if (answer.error) this.form.remark(answer.error);
+    else if (answer.error) {
+      this.form.remark(answer.error);
+      this.offerHint();
+    }
   }
 
   showResult() {
-    const { over } = this.parts;
+    const { over, rematch } = this.parts;
     this.result.hidden = over === null;
     if (over === null) return;
     const won = over.won === null ? "" : over.won ? " won" : " lost";
     this.result.className = `panel play-result${won}`;
-    const review = over.replay && this.seat !== null ? this.reviewLinks(over.replay) : null;
-    fill(this.result, h("h2", null, over.text), review);
+    const review = over.replay && this.seat !== null ? this.reviewLinks(over.replay) : [];
+    fill(this.result, h("h2", null, over.text), h("p", { class: "play-review" }, this.drawRematch(), review));
     this.announcements.textContent = over.text;
+    if (rematch && this.wantsRematch) location.hash = rematch;
+  }
+
+  drawRematch() {
+    const { rematch } = this.parts;
+    const look = { class: "primary" };
+    if (rematch) return button("Go to the rematch", () => (location.hash = rematch), look);
+    if (this.seat === null) return null;
+    const ask = () => {
+      this.wantsRematch = this.send({ rematch: true });
+    };
+    return button("Rematch", ask, look);
   }
 
   reviewLinks(replay) {
@@ -181,20 +273,40 @@ export class PlayTable {
     const startReview = () => open({ seat: this.seat, review: 1 });
     // Mistakes are judged by exact knowledge, which not every game has.
     const review = this.game.has_posterior
-      ? button("Review my mistakes", startReview, { class: "primary" })
+      ? button("Review my mistakes", startReview)
       : null;
-    return h(
-      "p",
-      { class: "play-review" },
+    return [
       review,
       button("See all cards", () => open({})),
       button("New game", () => location.assign("/play")),
-    );
+    ];
   }
 
   setConnection(isOpen) {
-    this.trouble.show(isOpen ? "" : "The connection is lost. The game waits; trying again…");
+    const { over, error } = this.parts;
+    const state = over ? "The game is over, and its replay is kept" : error ? "The game has stopped" : "The game waits";
+    this.trouble.show(isOpen ? "" : `The connection is lost. ${state}; trying again…`);
     this.form.setEnabled(isOpen);
+  }
+
+  drawEvent(event) {
+    const secret = event.private ? h("span", { class: "lock" }, "private ") : null;
+    const text = this.names.text(event.text);
+    return h("li", { class: event.private ? "play-event private" : "play-event" }, secret, text);
+  }
+
+  // The rules for people, with the complete ones below; of a game without the former, these.
+  drawGuide() {
+    const { guide, rules } = this.game;
+    const complete = h("p", { class: "play-rules" }, this.names.text(rules));
+    if (!guide) return complete;
+    const parts = [["Goal", guide.goal], ["Your turn", guide.turn], ["End", guide.end], ["Example", guide.example]];
+    return h(
+      "div",
+      { class: "play-guide" },
+      parts.map(([title, text]) => [h("h3", null, title), h("p", null, text)]),
+      h("details", null, h("summary", null, "All rules"), complete),
+    );
   }
 
   showRules() {
@@ -202,7 +314,7 @@ export class PlayTable {
       "dialog",
       { class: "keys", "aria-labelledby": "rules-title" },
       h("h2", { id: "rules-title" }, `Rules of ${this.game.name}`),
-      h("p", { class: "play-rules" }, this.game.rules),
+      this.drawGuide(),
       button("Close", () => dialog.close()),
     );
     dialog.addEventListener("close", () => dialog.remove());
@@ -213,9 +325,4 @@ export class PlayTable {
 
 function offersOf(scene) {
   return scene?.parts?.filter((part) => part.kind === "offer") ?? [];
-}
-
-function drawEvent(event) {
-  const secret = event.private ? h("span", { class: "lock" }, "private ") : null;
-  return h("li", { class: event.private ? "play-event private" : "play-event" }, secret, event.text);
 }

@@ -21,8 +21,17 @@ MAX_ANSWER = 2_000
 """Characters of an action or a speech as a person writes it."""
 
 
+MAX_NAME = 100
+"""Characters that are read of a name; `arena.agents.names` says which names are taken."""
+
+
+Mark = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)], Literal["yes", "no"]]
+"""A mark of a sheet: a thing, a place, and whether the thing is there."""
+MAX_MARKS = 4_000
+
+
 class SeatMessage(BaseModel):
-    """A message from the page of a seat: a move, or a change of the help that it shows."""
+    """A message from the page of a seat: a move, help, a name, or the wish for a rematch."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,6 +41,14 @@ class SeatMessage(BaseModel):
     sure: bool = False
     """The person has confirmed an irrevocable action."""
     help: Help | None = None
+    advise: bool = False
+    """Show what a strong player would do; with `turn`."""
+    check: Annotated[list[Mark], Field(max_length=MAX_MARKS)] | None = None
+    """Marks that are compared with exact knowledge of the seat."""
+    name: Annotated[str, Field(max_length=MAX_NAME)] | None = None
+    """The person's name from now on."""
+    rematch: bool = False
+    """Play again after the end, with the seats rotated."""
 
 
 class KindJson(TypedDict):
@@ -96,12 +113,16 @@ class PartsJson(TypedDict):
     before: SceneJson
     """The scene before the latest event that has changed it."""
     turn: TurnJson | None
+    names: list[str]
+    """The name of each player for people. All other texts number players from 0."""
     present: list[bool | None]
     """For each seat of a person whether its page is open; None for other players."""
     help: Help
     notes: str
     posterior: PosteriorNowJson | None
     over: OverJson | None
+    rematch: str | None
+    """The viewer's link in the rematch, if there is one."""
     error: str | None
     """Why the game has stopped without an end."""
 
@@ -111,8 +132,42 @@ class WebGameJson(GameFactsJson):
 
     specs: list[str]
     rules: str
+    guide: GuideJson | None
+    gives_advice: bool
+    """The page may ask for the move of a strong player, and for a check of its sheet."""
+    sheet: PlacementJson | None
+    """Rows and columns of the seat's own sheet, if the game has one."""
     offered_help: list[Help]
     """Levels of help that this game allows."""
+
+
+class GuideJson(TypedDict):
+    """Rules for people."""
+
+    goal: str
+    turn: str
+    end: str
+    example: str
+
+
+class HintJson(TypedDict):
+    """What a strong player would do."""
+
+    player: str
+    action: str
+    why: str
+    """What follows from the action; empty if the game does not say."""
+
+
+class CheckedJson(TypedDict):
+    """A sheet compared with exact knowledge."""
+
+    wrong: list[list[int]]
+    """Thing and place of each mark that is false."""
+    unproven: list[list[int]]
+    """Those that do not follow from what the seat has seen."""
+    missing: int
+    """Certain places of things that have no right mark."""
 
 
 class UpdateJson(TypedDict):
@@ -137,5 +192,7 @@ class AnswerJson(TypedDict):
     error: NotRequired[str]
     offer: NotRequired[str]
     """An action that may have been meant."""
+    hint: NotRequired[HintJson]
+    checked: NotRequired[CheckedJson]
     confirm: NotRequired[str]
     """An irrevocable action, which needs `sure`."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import cast
 
 from arena.core.observation import GameText
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match
 from arena.episodes.record import Position
+from replays.analysis.posterior import placement_json
 from replays.analysis.timeline import game_facts
-from replays.web.play.documents import HELP_LEVELS, Help, PartsJson, WebGameJson
+from replays.web.play.advice import gives_advice
+from replays.web.play.documents import HELP_LEVELS, GuideJson, Help, PartsJson, WebGameJson
 from replays.web.play.seat_view import SeatView
 
 TOKEN_BYTES = 16
@@ -72,12 +75,21 @@ class Link:
 def web_game_json(setup: WebGameSetup) -> WebGameJson:
     """Return what each page of a game gets first."""
     match = setup.match
+    guide, known = match.game.text.guide(), match.game.analysis.knowledge(0)
     return {
         **game_facts(match.game),
         "specs": [redacted(spec) for spec in match.specs],
         "rules": match.game.text.rules(),
+        "guide": None if guide is None else cast("GuideJson", asdict(guide)),
+        "gives_advice": allows_advice(setup) and gives_advice(match.game),
+        "sheet": placement_json(known) if known and match.game.analysis.has_sheet else None,
         "offered_help": offered_help(setup),
     }
+
+
+def allows_advice(setup: WebGameSetup) -> bool:
+    """Return whether a person may use exact knowledge."""
+    return setup.most_help == "posterior"
 
 
 def offered_help(setup: WebGameSetup) -> list[Help]:

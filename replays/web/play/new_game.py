@@ -9,8 +9,10 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from arena.agents.chat import ChatOptions
-from arena.agents.seating import bot_names, default_bot
+from arena.agents.names import HUMAN, display_names, person_spec
+from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.core.errors import ArenaError, UsageError
+from arena.core.game import Game
 from arena.core.seeds import draw_seed
 from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
@@ -22,8 +24,6 @@ from arena.plugins.loader import catalog, game_class, make_game
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup
-
-HUMAN = "human"
 
 
 class OptionJson(TypedDict):
@@ -45,8 +45,8 @@ class OfferedGameJson(TypedDict):
     players: int
     """Seats with the default options; the option `players` changes it where there is one."""
     bots: list[str]
-    usual: str
-    """SPEC of the player that takes a seat by default."""
+    levels: dict[str, str]
+    """Name of the bot of each level; a seat `level:fair` is taken by it."""
     options: list[OptionJson]
 
 
@@ -109,11 +109,12 @@ class NewGames:
             raise UsageError(
                 f"seats: {game.name} has {game.num_players} here, and {len(wanted.seats)} are given"
             )
-        for seat, spec in enumerate(wanted.seats):
+        specs = [_of_level(game, spec) for spec in wanted.seats]
+        for seat, spec in enumerate(specs):
             self._check(seat, spec)
-        has_models = any(spec in self.models for spec in wanted.seats)
+        has_models = any(spec in self.models for spec in specs)
         chat = self.chat if has_models else None
-        match = Match(game, wanted.seats, seed=draw_seed(), chat=chat)
+        match = Match(game, specs, seed=draw_seed(), chat=chat)
         return WebGameSetup(match, wanted.pace, wanted.clock, wanted.help)
 
     def branch(self, replay: Replay, wanted: BranchForm) -> WebGameSetup:
@@ -151,9 +152,19 @@ class NewGames:
         return Spec.parse(spec).prefix == "bot" or spec in self.models
 
     def _check(self, seat: int, spec: str) -> None:
-        if spec != HUMAN and not self._may_play(spec):
+        parsed = Spec.parse(spec)
+        if parsed.is_human:
+            person_spec(parsed.rest)
+        elif not self._may_play(spec):
             known = ", ".join([HUMAN, "bot:NAME", *self.models])
             raise UsageError(f"seat {seat}: '{spec}' may not play here; players are: {known}")
+
+
+def _of_level(game: Game, spec: str) -> str:
+    """Return the SPEC of the bot that `level:NAME` means, and any other unchanged."""
+    parsed = Spec.parse(spec)
+    level = next((each for each in LEVELS if (parsed.prefix, parsed.rest) == ("level", each)), None)
+    return level_bot(game, level) if level else spec
 
 
 def _offered(name: str) -> OfferedGameJson:
@@ -165,7 +176,7 @@ def _offered(name: str) -> OfferedGameJson:
         "summary": game.summary,
         "players": game.num_players,
         "bots": [f"bot:{bot}" for bot in bot_names(name)],
-        "usual": default_bot(game),
+        "levels": {each: display_names([level_bot(game, each)])[0] for each in LEVELS},
         "options": [_option(each, field) for each, field in fields.items()],
     }
 

@@ -23,7 +23,7 @@ from arena.episodes.replay import Replay
 from replays.web.exchange import ReplayForm, file_response, finished_replay, read_form
 from replays.web.http_errors import HttpError
 from replays.web.page_files import encode, page_files
-from replays.web.play.documents import AnswerJson, SeatMessage, UpdateJson
+from replays.web.play.documents import MAX_NAME, AnswerJson, SeatMessage, UpdateJson
 from replays.web.play.links import Link, Page, WebGameSetup, web_game_json
 from replays.web.play.new_game import (
     BranchForm,
@@ -138,6 +138,10 @@ class PlayApi:
             await socket.close(UNKNOWN_LINK, "there is no such game, or it was cleared")
             return
         web_game, link = found
+        name = socket.query_params.get("name", "")[:MAX_NAME]
+        if name and link.view.seat is not None:
+            with suppress(ArenaError):  # A name that cannot be one is left out.
+                web_game.rename(link.view.seat, name)
         try:
             page = web_game.open_page(link)
         except ArenaError as error:
@@ -145,7 +149,7 @@ class PlayApi:
             return
         sender = asyncio.create_task(_send(socket, web_game, link, page))
         try:
-            await _receive(socket, web_game, link)
+            await self._receive(socket, web_game, link)
         except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by the sender.
             pass
         finally:
@@ -153,6 +157,35 @@ class PlayApi:
             sender.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await sender
+
+    async def _receive(self, socket: WebSocket, web_game: WebGame, link: Link) -> None:
+        """Carry out the messages of a page until it is closed."""
+        allowance, checked = float(MESSAGES_AT_ONCE), time.monotonic()
+        while True:
+            text = await socket.receive_text()
+            now = time.monotonic()
+            allowance = min(MESSAGES_AT_ONCE, allowance + (now - checked) * MESSAGES_PER_SECOND) - 1
+            checked = now
+            if allowance < 0:  # Slowed down; other pages are served meanwhile.
+                await asyncio.sleep(1 / MESSAGES_PER_SECOND)
+            answer = await self._answer(web_game, link, text)
+            await socket.send_text(encode({"answer": dict(answer)}))
+
+    async def _answer(self, web_game: WebGame, link: Link, text: str) -> AnswerJson:
+        if link.view.seat is None:
+            return {"error": "spectators do not play"}
+        try:
+            message = SeatMessage.model_validate_json(text)
+            if message.rematch:
+                self._games.rematch(web_game)
+                return {}
+            if message.advise and message.turn is not None:
+                return await web_game.advise(link.view.seat, message.turn)
+            return web_game.take(link.view.seat, message)
+        except ValidationError as error:
+            return {"error": first_fault(error)}
+        except ArenaError as error:
+            return {"error": shorten(str(error))}
 
     def _allowed(self) -> NewGames:
         if self._new_games is None:
@@ -195,27 +228,3 @@ def news(web_game: WebGame, link: Link, page: Page) -> dict[str, JsonValue]:
         update["parts"] = changed
         page.parts_sent = parts
     return cast("dict[str, JsonValue]", update)
-
-
-async def _receive(socket: WebSocket, web_game: WebGame, link: Link) -> None:
-    """Carry out the messages of a page until it is closed."""
-    allowance, checked = float(MESSAGES_AT_ONCE), time.monotonic()
-    while True:
-        text = await socket.receive_text()
-        now = time.monotonic()
-        allowance = min(MESSAGES_AT_ONCE, allowance + (now - checked) * MESSAGES_PER_SECOND) - 1
-        checked = now
-        if allowance < 0:  # Slowed down; other pages are served meanwhile.
-            await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-        await socket.send_text(encode({"answer": dict(_answer(web_game, link, text))}))
-
-
-def _answer(web_game: WebGame, link: Link, text: str) -> AnswerJson:
-    if link.view.seat is None:
-        return {"error": "spectators do not play"}
-    try:
-        return web_game.take(link.view.seat, SeatMessage.model_validate_json(text))
-    except ValidationError as error:
-        return {"error": first_fault(error)}
-    except ArenaError as error:
-        return {"error": shorten(str(error))}

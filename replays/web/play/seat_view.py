@@ -45,6 +45,7 @@ class SeatView:
         self.turn: TurnJson | None = None
         self.over: OverJson | None = None
         self.error: str | None = None
+        self.rematch: str | None = None
         self.help: Help = "none"
         self._game = game
         self._witnessed: list[Event] = []
@@ -71,10 +72,13 @@ class SeatView:
                 self._before, self._drawn = self._drawn, drawn
         return bool(new)
 
-    def parts(self, present: list[bool | None], observation: Observation | None) -> PartsJson:
+    def parts(
+        self, names: list[str], present: list[bool | None], observation: Observation | None
+    ) -> PartsJson:
         """Return what the page shows now.
 
         Args:
+            names: For each seat the name of its player.
             present: For each seat whether the page of its person is open.
             observation: What the seat knows now; None for a spectator and before the game.
         """
@@ -82,11 +86,13 @@ class SeatView:
             "scene": self._drawn,
             "before": self._before,
             "turn": self.turn,
+            "names": names,
             "present": present,
             "help": self.help,
             "notes": self._notes(observation),
             "posterior": self._posterior(),
             "over": self.over,
+            "rematch": self.rematch,
             "error": self.error,
         }
 
@@ -116,15 +122,21 @@ class SeatView:
             self._knowledge = self._game.analysis.knowledge(self.seat)
         return self._knowledge
 
-    def _posterior(self) -> PosteriorNowJson | None:
-        """Return the exact probabilities, if the help includes them and the game has them."""
-        knowledge = self._exact() if self.help == "posterior" else None
-        if knowledge is None:
-            return None
-        if self._known < len(self._witnessed) or self._entry is None:
+    def known(self) -> Knowledge | None:
+        """Return the exact knowledge of the seat now, if the game has it."""
+        knowledge = self._exact()
+        if knowledge is not None:
             for event in self._witnessed[self._known :]:
                 knowledge.update(event)
             self._known = len(self._witnessed)
+        return knowledge
+
+    def _posterior(self) -> PosteriorNowJson | None:
+        """Return the exact probabilities, if the help includes them and the game has them."""
+        knowledge = self.known() if self.help == "posterior" else None
+        if knowledge is None:
+            return None
+        if self._entry is None or self._entry["position"] != self._known:
             self._entry = posterior_entry(knowledge, self._known)
         return {**placement_json(knowledge), "entry": self._entry}
 

@@ -5,32 +5,38 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from arena.agents.display import ending
+from arena.agents.names import display_names, person_spec
 from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
+from arena.core.seeds import draw_seed
 from arena.core.state import State
 from arena.core.text import shorten
 from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
+from replays.web.play.advice import check_sheet, hint_json, strong_move
 from replays.web.play.documents import (
     HELP_LEVELS,
     AnswerJson,
     Help,
+    Mark,
     OverJson,
     PartsJson,
     SeatMessage,
 )
-from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, offered_help
+from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, allows_advice, offered_help
 from replays.web.play.seat_view import SeatView, offer
 
 HIDDEN_FOLDER = ".playing"
@@ -71,6 +77,9 @@ class WebGame:
         self._is_closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
+        self._specs = list(setup.match.specs)
+        self._used: dict[int, dict[str, JsonValue]] = {seat: {} for seat in setup.persons}
+        """Advice that was given since the last decision, for the replay."""
         self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
         self.links = {seat: Link(SeatView(self.game, seat)) for seat in setup.persons}
         self.spectators = Link(SeatView(self.game, None))
@@ -112,7 +121,8 @@ class WebGame:
                 bool(self.links[seat].pages) if seat in self.links else None
                 for seat in range(self.game.num_players)
             ]
-            link.parts = link.view.parts(present, self._observation(link.view))
+            names = display_names(self._specs)
+            link.parts = link.view.parts(names, present, self._observation(link.view))
         return link.parts
 
     # What persons do
@@ -125,9 +135,42 @@ class WebGame:
         """
         if message.help is not None:
             return self._show_help(seat, message.help)
+        if message.name is not None:
+            self.rename(seat, message.name)
+            return {}
+        if message.check is not None:
+            return self._check_sheet(seat, message.check)
         if message.act is None or message.turn is None:
-            raise UsageError("send 'act' with 'turn', or 'help'")
+            raise UsageError("send 'act' with 'turn', 'help', 'advise', 'check' or 'name'")
         return self._act(seat, message.act, message.turn, message.sure)
+
+    def rename(self, seat: int, name: str) -> None:
+        """Show a person under this name; the replay has it if the game has not started.
+
+        Raises:
+            UsageError: It cannot be a name.
+        """
+        self._specs[seat] = person_spec(name)
+        self._change_all()
+
+    def rematch_setup(self) -> WebGameSetup:
+        """Return the same game on another seed, each player one seat further.
+
+        Raises:
+            UsageError: The game goes on, or began at a position of another game.
+        """
+        setup = self.setup
+        if self.spectators.view.over is None or setup.start is not None:
+            raise UsageError("a rematch follows the end of a game that was played from its start")
+        specs = (self._specs[-1], *self._specs[:-1])
+        return replace(setup, match=replace(setup.match, specs=specs, seed=draw_seed()))
+
+    def announce_rematch(self, rematch: WebGame) -> None:
+        """Show each page its link in the rematch."""
+        for seat, link in self.links.items():
+            link.view.rematch = rematch.links[(seat + 1) % self.game.num_players].token
+        self.spectators.view.rematch = rematch.spectators.token
+        self._change_all()
 
     def _show_help(self, seat: int, level: Help) -> AnswerJson:
         if level not in offered_help(self.setup):
@@ -136,6 +179,32 @@ class WebGame:
         self._note_help(seat)
         self.links[seat].change()
         return {}
+
+    async def advise(self, seat: int, turn: int) -> AnswerJson:
+        """Return what a strong player would do in this turn.
+
+        Raises:
+            ArenaError: This table gives no advice, it is not this turn, or the bot fails.
+        """
+        self._check_advice()
+        observation = self._started().awaited(seat, turn)
+        # In a thread: some bots think for seconds.
+        action = await asyncio.to_thread(strong_move, self.game, observation)
+        self._started().awaited(seat, turn)  # It may be over by now.
+        self._used[seat]["hint"] = str(action)
+        return {"hint": hint_json(self.game, action, self.links[seat].view.known())}
+
+    def _check_sheet(self, seat: int, marks: Sequence[Mark]) -> AnswerJson:
+        self._check_advice()
+        known = self.links[seat].view.known()
+        if known is None or not self.game.analysis.has_sheet:
+            raise UsageError("this game has no sheet that could be checked")
+        self._used[seat]["checked_sheet"] = True
+        return {"checked": check_sheet(known, marks)}
+
+    def _check_advice(self) -> None:
+        if not allows_advice(self.setup):
+            raise UsageError("this table gives no advice")
 
     def _note_help(self, seat: int) -> None:
         """Remember the highest level that was open since the last decision."""
@@ -159,7 +228,8 @@ class WebGame:
 
     def _decide(self, session: GameSession, seat: int, action: Action, turn: int) -> None:
         used = self._help_used[seat]
-        details: dict[str, JsonValue] = {} if used == "none" else {"help": used}
+        details = self._used[seat] | ({} if used == "none" else {"help": used})
+        self._used[seat] = {}
         session.act(seat, action, turn, details)
         self._help_used[seat] = "none"
         self._note_help(seat)
@@ -183,7 +253,7 @@ class WebGame:
         writer = ReplayWriter(self._out / HIDDEN_FOLDER, f"{self._stem}-{secrets.token_hex(4)}")
         try:
             self._session = session = GameSession(
-                setup.match,
+                replace(setup.match, specs=tuple(self._specs)),
                 setup.persons,
                 llm=self._llm,
                 watchers=(_PageUpdater(self), writer),

@@ -1,0 +1,61 @@
+"""Names of players for people: what a person has entered, the name of a bot, that of a model.
+
+Prompts, actions and replays number the players from 0 ("Player 0"). A page shows these names in
+their place; a person without a name is numbered from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from arena.core.errors import UsageError
+from arena.core.spec import Spec, redacted
+from arena.core.text import one_line
+
+HUMAN = "human"
+LONGEST_NAME = 24
+# Letters of any script, digits and blanks. No "+" or ":", which are part of a SPEC.
+_NAME = re.compile(r"\w[\w '.\-]*")
+_NUMBERED = re.compile(r"(?:player|seat)s? ?\d+", re.IGNORECASE)
+
+
+def person_spec(name: str) -> str:
+    """Return the SPEC of a person with this name; an empty name is none.
+
+    Raises:
+        UsageError: The name is too long, or holds other characters than letters and digits.
+    """
+    name = one_line(name)
+    if not name:
+        return HUMAN
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or _NUMBERED.fullmatch(name):
+        raise UsageError(
+            f"name: at most {LONGEST_NAME} letters, digits, blanks, hyphens, dots and "
+            "apostrophes, and not the number of a player"
+        )
+    return f"{HUMAN}:{name}"
+
+
+def display_names(specs: Sequence[str]) -> list[str]:
+    """Return the names of the players of these SPECs; equal ones are numbered from 1."""
+    names = [_name(spec, seat) for seat, spec in enumerate(specs)]
+    repeated = {name for name, count in Counter(names).items() if count > 1}
+    seen = Counter[str]()
+    for seat, name in enumerate(names):
+        if name in repeated:
+            seen[name] += 1
+            names[seat] = f"{name} {seen[name]}"
+    return names
+
+
+def _name(spec: str, seat: int) -> str:
+    parsed = Spec.parse(redacted(spec))
+    if parsed.is_human:
+        return parsed.rest or f"Player {seat + 1}"
+    if parsed.prefix == "bot":
+        return parsed.rest.replace("_", " ").capitalize()
+    # The last part of the name of a model: openai/gpt-5, http://HOST/v1#NAME, a folder.
+    last = re.split(r"[/#]", parsed.rest.rstrip("/"))[-1]
+    return last or parsed.prefix

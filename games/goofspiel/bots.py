@@ -1,0 +1,208 @@
+"""Bots of Goofspiel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Action, Observation, Seat
+from arena.agents.agent import MixedBot
+from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, PrizeTurnedUp
+
+Floats = NDArray[np.float64]
+
+MOST_EXACT = 4
+"""Cards in a hand from which on the chance to win is solved."""
+MOST_BY_POINTS = 6
+"""Cards in a hand up to which the difference of points is solved, as a guide to winning."""
+ROUNDS = 100
+"""Iterations for all matrix games of one size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What two players know before a bid."""
+
+    own: tuple[int, ...]
+    other: tuple[int, ...]
+    prize: int
+    prizes: tuple[int, ...]
+    """Prizes to come, lowest first."""
+    lead: int
+    """Own points minus those of the other player."""
+    descending: bool
+
+    @classmethod
+    def of(cls, observation: Observation) -> Round:
+        """Return the round in which a player of a game for two must bid."""
+        game = observation.game
+        assert isinstance(game, Goofspiel)
+        me, prize = observation.player, 0
+        points: tuple[int, ...] = (0, 0)
+        hands, prizes = [set(game.deck), set(game.deck)], set(game.deck)
+        for event in observation.events:
+            match event:
+                case PrizeTurnedUp(prize):
+                    prizes.discard(prize)
+                case BidsRevealed(bids=bids, points=points):
+                    for hand, bid in zip(hands, bids, strict=True):
+                        hand.discard(bid)
+        own, other = (tuple(sorted(hands[seat])) for seat in (me, 1 - me))
+        lead = points[me] - points[1 - me]
+        descending = game.options.prizes == "descending"
+        return cls(own, other, prize, tuple(sorted(prizes)), lead, descending)
+
+
+class Matching(MixedBot):
+    """Bot that bids its card of the rank of the prize, or one beside it.
+
+    The ranks are those among its own cards and among the prizes that are left.
+    """
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        hand = [bid for bid in observation.legal_actions if isinstance(bid, Bid)]
+        gone, prize = set[int](), 0
+        for event in observation.events:
+            if isinstance(event, PrizeTurnedUp):
+                prize = event.prize
+                gone.add(prize)
+        rank = sum(card < prize and card not in gone for card in range(1, prize))
+        weights = {rank: 2.0, rank + 1: 1.0, rank - 1: 1.0}
+        chances = {hand[at]: weight for at, weight in weights.items() if 0 <= at < len(hand)}
+        total = sum(chances.values())
+        return {bid: weight / total for bid, weight in chances.items()}
+
+
+class Solver(Matching):
+    """Bot for two players that solves what is left of the game.
+
+    With up to 4 cards in a hand it plays an equilibrium of winning. With up to 6 it plays one of
+    the difference of points; with more, and with more players, it matches the prize.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._plays_two = seat.game.num_players == 2
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        if not self._plays_two or len(observation.legal_actions) > MOST_BY_POINTS:
+            return super().probabilities(observation)
+        strategy = equilibrium(Round.of(observation))
+        legal = observation.legal_actions
+        # What is left of the first iterations is no part of the equilibrium.
+        kept = [chance if chance > 0.01 else 0.0 for chance in strategy]
+        return {bid: chance / sum(kept) for bid, chance in zip(legal, kept, strict=True)}
+
+
+@lru_cache(maxsize=64)
+def equilibrium(now: Round) -> tuple[float, ...]:
+    """Return the probability of each own card, lowest first."""
+    count, by_points = len(now.own), len(now.own) > MOST_EXACT
+    span = 0 if by_points else sum((now.prize, *now.prizes))
+    leads = np.arange(-span, span + 1)
+    # After the last card: the sign of the lead; points are added with each prize instead.
+    ends = np.zeros(1) if by_points else np.sign(now.lead + leads).astype(float)
+    values = np.broadcast_to(ends, (1, 1, 1, len(leads)))
+    for size in range(1, count):
+        matrices = _matrices(now, size, values, by_points)
+        values = np.mean(solve(matrices)[1], axis=3)
+    after = _bids(now.own, now.other, count, values, now.prize, by_points)[0, 0, 0]
+    return tuple(solve(after[span])[0].tolist())
+
+
+def _matrices(now: Round, size: int, values: Floats, by_points: bool) -> Floats:
+    """Return the matrix games of hands of this size.
+
+    Shape [own hands, other hands, sets of prizes, next prizes, leads, own bids, other bids].
+    """
+    sets = list(combinations(now.prizes, size))
+    before = {left: at for at, left in enumerate(combinations(now.prizes, size - 1))}
+    games = []
+    for chosen in range(size - 1 if now.descending else 0, size):
+        prizes = np.array([each[chosen] for each in sets])
+        rest = [before[each[:chosen] + each[chosen + 1 :]] for each in sets]
+        games.append(_bids(now.own, now.other, size, values[:, :, rest], prizes, by_points))
+    return np.stack(games, axis=3)
+
+
+def _bids(
+    own: Sequence[int],
+    other: Sequence[int],
+    size: int,
+    values: Floats,
+    prizes: NDArray[np.int64] | int,
+    by_points: bool,
+) -> Floats:
+    """Return the values after each pair of bids for a prize.
+
+    Args:
+        own: Own cards now.
+        other: The cards of the other player now.
+        size: Cards in each hand before the bid.
+        values: Values of smaller hands, [own hands, other hands, sets of prizes, leads].
+        prizes: The prize for each set.
+        by_points: Add the points of the prize; otherwise they change the lead.
+
+    Returns:
+        Shape [own hands, other hands, sets of prizes, leads, own bids, other bids].
+    """
+    (mine, my_rest), (theirs, their_rest) = _hands(own, size), _hands(other, size)
+    signs = np.sign(mine[:, None, :, None] - theirs[None, :, None, :])
+    prizes = np.atleast_1d(prizes)
+    gains = signs[:, :, None] * prizes[:, None, None]
+    leads = np.arange(values.shape[3])
+    rows = my_rest[:, None, None, None, :, None]
+    columns = their_rest[None, :, None, None, None, :]
+    sets = np.arange(len(prizes))[:, None, None, None]
+    after: Floats
+    if by_points:
+        after = values[rows, columns, sets, leads[:, None, None]]
+        after += gains[:, :, :, None]
+        return after
+    # Leads beyond the ends cannot be reached.
+    moved = leads[:, None, None] + gains[:, :, :, None]
+    after = values[rows, columns, sets, np.clip(moved, 0, len(leads) - 1)]
+    return after
+
+
+def _hands(cards: Sequence[int], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all hands of this size, and the number of the hand without each of its cards."""
+    hands = list(combinations(cards, size))
+    numbers = {hand: at for at, hand in enumerate(combinations(cards, size - 1))}
+    rest = [[numbers[hand[:at] + hand[at + 1 :]] for at in range(size)] for hand in hands]
+    return np.array(hands), np.array(rest)
+
+
+def solve(games: Floats) -> tuple[Floats, Floats]:
+    """Return strategies of the row players and the values of matrix games of zero sum.
+
+    Regret matching+ with alternating updates and linear averages (O. Tammelin, "Solving large
+    imperfect information games using CFR+", 2014). Shape of `games`: [..., rows, columns].
+    """
+    rows, columns = np.zeros(games.shape[:-1]), np.zeros((*games.shape[:-2], games.shape[-1]))
+    row_sum, column_sum = np.zeros_like(rows), np.zeros_like(columns)
+    for number in range(1, ROUNDS + 1):
+        column = _normalised(columns)
+        payoffs = np.einsum("...rc,...c->...r", games, column)
+        present = np.sum(_normalised(rows) * payoffs, axis=-1, keepdims=True)
+        rows = np.maximum(0, rows + payoffs - present)
+        row = _normalised(rows)
+        costs = np.einsum("...rc,...r->...c", games, row)
+        columns = np.maximum(0, columns + np.sum(column * costs, -1, keepdims=True) - costs)
+        row_sum += number * row
+        column_sum += number * column
+    row, column = _normalised(row_sum), _normalised(column_sum)
+    return row, np.einsum("...r,...rc,...c->...", row, games, column)
+
+
+def _normalised(weights: Floats) -> Floats:
+    """Return weights that add up to 1 along the last axis; even ones in place of zeros."""
+    totals = weights.sum(axis=-1, keepdims=True)
+    even = np.full_like(weights, 1 / weights.shape[-1])
+    np.divide(weights, totals, out=even, where=totals > 0)
+    return even

@@ -1,0 +1,56 @@
+// Names of the players in place of their numbers. The server's texts and actions number the players
+// from 0 ("Player 0"), as those that models read do; people see names, and may type them.
+
+const KEY = "arena.name";
+const NUMBERED = /\bPlayers? (\d+(?:(?:, | and |, and | or )\d+)*)\b/g;
+const IDENTIFIERS = new Set(["action", "actions", "value", "values", "picks"]);
+
+// The name that was entered last; empty if there is none, or if this browser keeps nothing.
+export function rememberedName() {
+  try {
+    return localStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+export function rememberName(name) {
+  try {
+    localStorage.setItem(KEY, name);
+  } catch {
+    // The name holds for this game only.
+  }
+}
+
+export class Names {
+  constructor(names) {
+    this.names = names;
+    const longestFirst = [...names].sort((a, b) => b.length - a.length);
+    const any = longestFirst.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+    this.any = new RegExp(`(?<![\\p{L}\\p{N}])(?:${any})(?![\\p{L}\\p{N}])`, "giu");
+  }
+
+  of(seat) {
+    return this.names[seat] ?? `Player ${Number(seat) + 1}`;
+  }
+
+  // A text of the server for people.
+  text(text) {
+    return text.replace(NUMBERED, (_, seats) => seats.replace(/\d+/g, (seat) => this.of(seat)));
+  }
+
+  // The same for every string in a value, but for those that name an action.
+  tree(value) {
+    if (typeof value === "string") return this.text(value);
+    if (Array.isArray(value)) return value.map((each) => this.tree(each));
+    if (value === null || typeof value !== "object") return value;
+    const named = ([key, each]) => [key, IDENTIFIERS.has(key) ? each : this.tree(each)];
+    return Object.fromEntries(Object.entries(value).map(named));
+  }
+
+  // A text that a person has typed, for the server.
+  typed(text) {
+    const seatOf = (name) => this.names.findIndex((each) => each.toLowerCase() === name.toLowerCase());
+    return text.replace(this.any, (name) => `Player ${seatOf(name)}`);
+  }
+}

@@ -1,0 +1,150 @@
+// The person's own sheet: marks of things and places where the game has them, and private notes. It
+// stays in this browser; only a check sends the marks, and no other page is shown them.
+
+import { button, fill, h, panel, spoken } from "./dom.js";
+import { seatMark } from "./seats.js";
+
+const KEY = "arena.sheets";
+const MOST_SHEETS = 12;
+const CYCLE = ["", "yes", "no", "maybe"];
+const SIGNS = { yes: "✓", no: "✗", maybe: "?" };
+const WORDS = { yes: "yes", no: "no", maybe: "perhaps" };
+
+export class Sheet {
+  constructor(game, token, check) {
+    this.game = game;
+    this.token = token;
+    this.check = check;
+    this.state = stored()[token] ?? { marks: {}, text: "" };
+    this.history = [];
+    this.found = {};
+    this.grid = h("div", { class: "scroller-x" });
+    this.result = h("p", { class: "sheet-result", role: "status" });
+    this.text = h("textarea", { rows: 3, maxlength: 4000, "aria-label": "Private notes", placeholder: "private notes" });
+    this.text.value = this.state.text;
+    this.text.addEventListener("input", () => {
+      this.state.text = this.text.value;
+      this.store();
+    });
+    this.element = panel("sheet", "My sheet", null, this.grid, this.drawButtons(), this.result, this.text);
+    this.draw();
+  }
+
+  drawButtons() {
+    if (!this.game.sheet) return [];
+    const compare = () => {
+      const marks = Object.entries(this.state.marks).filter(([, mark]) => mark !== "maybe");
+      this.check(marks.map(([cell, mark]) => [...cell.split(",").map(Number), mark]));
+    };
+    const about = "Compares it with all that follows from what you have seen; counts as help";
+    const check = this.game.gives_advice ? button("Check my sheet", compare, { title: about }) : null;
+    return h("div", { class: "action-row sheet-buttons" }, button("Undo", () => this.undo()), check);
+  }
+
+  // The names of players may change.
+  setNames(names) {
+    this.names = names;
+    this.draw();
+  }
+
+  draw() {
+    const { sheet } = this.game;
+    this.grid.hidden = !sheet;
+    if (!sheet) return;
+    const focused = document.activeElement?.dataset?.cell;
+    const things = sheet.things.map((thing) => this.named(thing));
+    const places = sheet.places.map((place) => this.named(place));
+    const heads = places.map((place) => h("th", { scope: "col", title: place }, drawPlace(this.game, place)));
+    const starts = (at) => at > 0 && sheet.kinds[at] !== sheet.kinds[at - 1];
+    fill(
+      this.grid,
+      h(
+        "table",
+        { class: places.length > 5 ? "grid many sheet-grid" : "grid sheet-grid" },
+        h("caption", { class: "sr" }, "My marks: a press changes a mark"),
+        h("thead", null, h("tr", null, h("td", null), heads)),
+        h("tbody", null, things.map((thing, at) => this.row(thing, at, places, starts(at)))),
+      ),
+    );
+    if (focused) this.grid.querySelector(`[data-cell="${focused}"]`)?.focus();
+  }
+
+  named(text) {
+    return this.names?.text(text) ?? text;
+  }
+
+  row(thing, at, places, starts) {
+    const cells = places.map((place, column) => {
+      const cell = `${at},${column}`;
+      const mark = this.state.marks[cell] ?? "";
+      const found = this.found[cell] ?? "";
+      const label = [thing, place, WORDS[mark] ?? "no mark", found].filter(Boolean).join(", ");
+      const look = { class: `mark-cell ${mark} ${found}`, "data-cell": cell, "aria-label": label };
+      return h("td", null, button(SIGNS[mark] ?? "", () => this.press(at, column), look));
+    });
+    return h("tr", { class: starts ? "first" : null }, h("th", { scope: "row" }, h("bdi", null, thing)), cells);
+  }
+
+  press(thing, place) {
+    this.history.push(JSON.stringify(this.state.marks));
+    const { marks } = this.state;
+    const cell = `${thing},${place}`;
+    const next = CYCLE[(CYCLE.indexOf(marks[cell] ?? "") + 1) % CYCLE.length];
+    if (next) marks[cell] = next;
+    else delete marks[cell];
+    // A thing is in one place, so it is in no other.
+    if (next === "yes") this.game.sheet.places.forEach((_, other) => (marks[`${thing},${other}`] ??= "no"));
+    this.changed();
+  }
+
+  undo() {
+    if (!this.history.length) return;
+    this.state.marks = JSON.parse(this.history.pop());
+    this.changed();
+  }
+
+  changed() {
+    this.found = {};
+    fill(this.result);
+    this.store();
+    this.draw();
+  }
+
+  store() {
+    const sheets = stored();
+    delete sheets[this.token];
+    const kept = [...Object.entries(sheets).slice(1 - MOST_SHEETS), [this.token, this.state]];
+    try {
+      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(kept)));
+    } catch {
+      // The sheet lasts as long as the page.
+    }
+  }
+
+  showCheck({ wrong, unproven, missing }) {
+    this.found = {};
+    for (const [at, place] of unproven) this.found[`${at},${place}`] = "unproven";
+    for (const [at, place] of wrong) this.found[`${at},${place}`] = "wrong";
+    const faults = [
+      wrong.length ? `${wrong.length} wrong` : null,
+      unproven.length ? `${unproven.length} that ${unproven.length === 1 ? "does" : "do"} not follow yet` : null,
+    ].filter(Boolean);
+    const marks = faults.length ? `Marks: ${faults.join(", ")}.` : "All your marks are right.";
+    const left = missing ? ` ${missing} more ${missing === 1 ? "place is" : "places are"} certain already.` : "";
+    fill(this.result, marks + left);
+    this.draw();
+  }
+}
+
+function drawPlace(game, place) {
+  const seat = game.seats.indexOf(place);
+  return seat < 0 ? h("bdi", null, place) : [seatMark(seat), spoken(place)];
+}
+
+function stored() {
+  try {
+    return JSON.parse(localStorage.getItem(KEY)) ?? {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,68 @@
+"""Advice to a person in play, from what the person's seat knows: a strong move, a checked sheet.
+
+Both count as help: the replay says for which decision they were asked.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Sequence
+
+from arena.agents.agent import Seat, act_now
+from arena.agents.names import display_names
+from arena.agents.seating import level_bot, make_agent
+from arena.core.action import Action
+from arena.core.analysis import Knowledge, PlacedKnowledge
+from arena.core.game import Game
+from arena.core.observation import Observation
+from replays.web.play.documents import CheckedJson, HintJson, Mark
+
+CERTAIN = 1e-9
+
+
+def gives_advice(game: Game) -> bool:
+    """Return whether the game has a bot whose moves are worth a look."""
+    return level_bot(game, "strong") != "bot:random"
+
+
+def strong_move(game: Game, observation: Observation) -> Action:
+    """Return the move of the game's strong bot, which knows what this seat knows.
+
+    It may take seconds. Raises ArenaError if the bot fails.
+    """
+    # A copy, since the notes of an observation grow while the game goes on in another thread.
+    seen: Observation = pickle.loads(pickle.dumps(observation))
+    rng = random.Random(observation.num_events)  # The same question has the same answer.
+    bot = make_agent(level_bot(game, "strong"), Seat(game, observation.player, rng))
+    return act_now(bot, seen).action
+
+
+def hint_json(game: Game, action: Action, knowledge: Knowledge | None) -> HintJson:
+    """Return a move with what follows from it, as far as the game says that."""
+    known = {} if knowledge is None else game.analysis.consequences(knowledge, [action])
+    [player] = display_names([level_bot(game, "strong")])
+    return {"player": player, "action": str(action), "why": known.get(action, "")}
+
+
+def check_sheet(knowledge: Knowledge, marks: Sequence[Mark]) -> CheckedJson:
+    """Compare the marks of a sheet with exact knowledge of the seat."""
+    assert isinstance(knowledge, PlacedKnowledge)
+    rows = knowledge.placement().probabilities
+    wrong, unproven, right = list[list[int]](), list[list[int]](), set[tuple[int, int]]()
+    for thing, place, mark in marks:
+        if thing >= len(rows) or place >= len(rows[thing]):
+            continue
+        here = rows[thing][place]
+        chance = here if mark == "yes" else 1 - here
+        if chance > 1 - CERTAIN:
+            right.add((thing, place))
+        else:
+            (wrong if chance < CERTAIN else unproven).append([thing, place])
+    certain = {
+        (thing, place)
+        for thing, row in enumerate(rows)
+        for place, chance in enumerate(row)
+        if chance > 1 - CERTAIN
+    }
+    return {"wrong": wrong, "unproven": unproven, "missing": len(certain - right)}

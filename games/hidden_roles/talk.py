@@ -1,0 +1,2 @@
+from arena.core.claims import GameTalk
+class RoleTalk(GameTalk): pass

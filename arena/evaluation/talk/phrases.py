@@ -62,12 +62,12 @@ IRONY = re.compile(
 )
 """Marks of irony: the speaker means the opposite, or nothing."""
 NOT_CLAIMED = re.compile(
-    r"\b(?:if|unless|whether|suppose|supposing|assuming|imagine|provided|in case|when|whenever|"
+    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|when|whenever|"
     r"wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|either \w+ or|one of @|between @|among @|"
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
     r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|\bnot (?:yet )?sure\b|"
-    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what|why|how) (?!not )|"
-    r"\b(?:there (?:is|are|must)(?! no way)|at least one|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
+    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care))|why|how) (?!not )|"
+    r"\b(?:there (?:is|are|must)(?! no way| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
 )
 """Conditions, questions and disjunctions: clauses that claim nothing."""
 REPORTED = re.compile(
@@ -155,6 +155,16 @@ SUSPECTS = tuple(
         r"(?:suspicious|suspect|shady|strange|odd)",
     )
 )
+CLEARED = tuple(
+    re.compile(text)
+    for text in (
+        r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|doubt) (?P<who>@[\d+]+)",
+        r"\bno (?:reason|need) to (?:doubt|suspect|distrust) (?P<who>@[\d+]+)",
+        r"\bno (?:suspicions?|doubts?) (?:about|against|of) (?P<who>@[\d+]+)",
+        r"\bnot (?:\w+ )?suspicious of (?P<who>@[\d+]+)",
+    )
+)
+"""Denied suspicions, which hold the words of a suspicion."""
 TRUSTS = tuple(
     re.compile(text)
     for text in (
@@ -162,11 +172,7 @@ TRUSTS = tuple(
         rf"(?:trust|believe|vouch for|believe in|rely on) (?:what )?(?P<who>@[\d+]+)"
         rf"(?! (?:{BE}|may|might|could|must|has to)\b)",
         r"\b(?:trust|confidence|faith) in (?P<who>@[\d+]+)",
-        r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|doubt) (?P<who>@[\d+]+)",
         r"(?P<who>@[\d+]+) (?:can|may|should|must) be trusted",
-        r"\bno (?:reason|need) to (?:doubt|suspect|distrust) (?P<who>@[\d+]+)",
-        r"\bno (?:suspicions?|doubts?) (?:about|against|of) (?P<who>@[\d+]+)",
-        r"\bnot (?:\w+ )?suspicious of (?P<who>@[\d+]+)",
         r"(?P<who>@[\d+]+) (?:has|have|deserves?|earned|has earned) (?:\w+ )?trust",
     )
 )
@@ -203,7 +209,7 @@ ACT = re.compile(
     r"must|can|hereby|gladly|refuse to|have to|do|would like to|am happy to|am voting|will vote|vote|"
     rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|intend to vote) )?(?P<neg>not |never )?{ADVERB}"
     r"(?:going to |ready to |happy to |willing to |voting |vote |leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
-    r"&(?P<act>\d+)(?! (?:when|after|once))|\bmy vote (?:is|will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
+    r"&(?P<act>\d+)(?! (?:when|after|once))|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 
 _TO_ME = r"(?:to me|for me|in my eyes)"

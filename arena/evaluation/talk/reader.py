@@ -27,7 +27,7 @@ _QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?]
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
     r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
-    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|%[\d+]+ (?:is|are|do|does|have|has))"
+    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|(?:the |my |each |a )?%[\d+]+ (?:is|are|do|does|have|has))"
 )
 _CLAUSE = re.compile(
     rf"(?:,| -+|:)? (?:and|but|so|because|since|while|although|though|therefore|"
@@ -35,6 +35,7 @@ _CLAUSE = re.compile(
     rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|might|"
     r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=%[\d+]+ are\b)"
 )
+_VERB = r"(?:will|would|shall|am|have|do|trust|suspect|vote|accept|&\d+|need|want|can)"
 _VOCATIVE = re.compile(r"^@([\d+]+), (?=you\b)")
 
 
@@ -123,6 +124,8 @@ class ClaimReader:
             if table:
                 pattern = _pattern(tuple(table))
                 plain = pattern.sub(lambda m, s=sign, t=table: f"{s}{t[m[0]]}", plain)  # type: ignore[misc]
+        # "an innocent villager": the noun decides.
+        plain = re.sub(r"#\d+ (?=#)", "", plain)
         for pattern in (_LIST, _ITEMS):
             sign = "@" if pattern is _LIST else "%"
             # A list of n names is joined in n - 1 steps, of at most as many as there are players.
@@ -145,6 +148,8 @@ class ClaimReader:
         if "?" in ending:
             self._read_question(speech, body)
             return
+        # "I trust him and will vote": the subject holds for both verbs.
+        body = re.sub(rf"^(i .{{1,200}}?) and (?={_VERB}\b)", r"\1 and i ", body)
         if vocative := _VOCATIVE.match(body):
             speech.mentioned = _seats(vocative[1])
             body = body[vocative.end() :]
@@ -258,7 +263,11 @@ class ClaimReader:
                 holds = holds != bool(phrases.DENIED_BELIEF.search(clause))
                 yield from (Claim("suspicion", seat, "", holds) for seat in seats)
                 return
-        for forms, holds in ((phrases.TRUSTS[2:6], False), (phrases.SUSPECTS, True), (phrases.TRUSTS, False)):
+        for forms, holds in (
+            (phrases.CLEARED, False),
+            (phrases.SUSPECTS, True),
+            (phrases.TRUSTS, False),
+        ):
             for form in forms:
                 if found := form.search(clause):
                     groups = found.groupdict()
@@ -276,7 +285,7 @@ class ClaimReader:
                 yield Claim("intention", seat, "vote", holds)
         elif act := phrases.ACT.search(clause):
             refused = (act["aux"] or "").startswith("refuse")
-            yield Claim("intention", None, self._acts[int(act["act"] or act["act2"])], not (act["neg"] or act["neg2"] or refused))
+            yield Claim("intention", None, self._acts[int(act["act"] or act["act2"] or act["act3"])], not (act["neg"] or act["neg2"] or refused))
 
     def _holdings(self, speech: _Speech, clause: str) -> Iterator[Claim]:
         if not self._items or re.search(r"\b(?:worth|worthless|valuable) to you\b", clause):

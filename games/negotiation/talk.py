@@ -19,9 +19,9 @@ from games.negotiation.events import (
 from games.negotiation.notes import ValueKnowledge
 
 ACTS = {
-    "accept": ("accept", "agree to", "take this deal", "accept this", "accept your offer"),
-    "reject": ("reject", "refuse this offer", "turn down", "decline"),
-    "walk away": ("walk away", "leave without a deal", "walk out"),
+    "accept": ("accept", "accepting", "agree to", "take this deal", "take your offer", "take this offer"),
+    "reject": ("reject", "refuse this offer", "rejecting", "turn down", "decline"),
+    "walk away": ("walk away", "walking away", "leave without a deal", "walk out"),
 }
 _ANSWERS = {"accept": AcceptOffer, "reject": RejectOffer, "walk away": WalkAway}
 

@@ -30,7 +30,7 @@ MODAL = (
     r"being|(?:would|will|should) be)"
 )
 CANNOT = r"(?:can not|could not|can never)(?: possibly)? be"
-TURNED = r"(?:turn(?:s|ed) out(?: to be)?|came (?:back|out|up)(?: as)?|come(?:s)? back(?: as)?|proved to be)"
+TURNED = r"(?:turn(?:s|ed) out(?: to be)?|came (?:back|out|up)(?: as)?|come(?:s)? back(?: as)?|proved to be|to be|to have been)"
 WHO = r"(?P<who>@[\d+]+|i|you|he|she|they|it|both)"
 
 CONTRACTIONS = (
@@ -49,11 +49,22 @@ CONTRACTIONS = (
 FILLERS = (
     r"\bgood (?:idea|luck|mission|choice|day|morning|point|move|plan|job|news|question|reason|"
     r"evening|night|afternoon|proposal|work|start|game|thing|call|vote|for)s?\b|"
-    r"\b(?:all|that is|very|so far so|not|too|no) good\b(?! (?:player|guy|person))|^good\b(?=[,!])|"
-    r"\bclear (?:that|to|about|enough|idea|sign)\b|\b(?:be|is it|make it|it is|very) clear\b|"
+    r"\b(?:all|that is|so far so) good\b(?! (?:player|guy|person))|^good\b(?=[,!])|"
+    r"\bclear (?:that|to|about|enough|idea|sign|results?|picture|answer|case|evidence|proof)\b|\bresults? (?:is|was|were|are) clear\b|\b(?:be|is it|make it|it is|very) clear\b|"
     r"(?<!the )\bgood team\b|\btown hall\b|\bwolf in sheep|\bfail to\b|\bfailed\b|\bsucceeded\b"
 )
 """Phrases in which a word for a role, a side or an act does not name one."""
+
+EMBEDDED = re.compile(
+    r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )\b(?:say|says|said|saying|tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
+    r"want|wants|convince|repeat|print|write|output)\b"
+)
+"""Words before an identity that make it a statement of others, or a request."""
+TRAILING = re.compile(
+    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet)|probably|maybe|perhaps|"
+    r"in my (?:opinion|view)|it seems|presumably|most likely)$"
+)
+"""A hedge at the end of a sentence."""
 
 IRONY = re.compile(
     r"^(?:oh (?:sure|yeah|of course|right)\b|yeah,? right|sure,|of course,|as if\b)|"
@@ -67,7 +78,7 @@ NOT_CLAIMED = re.compile(
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
     r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|\bnot (?:yet )?sure\b|"
     r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care))|why|how) (?!not )|"
-    r"\b(?:there (?:is|are|must)(?! no way| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
+    r"\b(?:there (?:is|are|must)(?! no way| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
 )
 """Conditions, questions and disjunctions: clauses that claim nothing."""
 REPORTED = re.compile(
@@ -101,7 +112,7 @@ IDENTITY = re.compile(
     rf"{DETERMINER}#(?P<group>\d+)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
 )
 REVERSED = re.compile(
-    rf"(?:^|\b(?:the|our|a) )(?:real |true |other |actual |only |last )?#(?P<group>\d+) {BE} {ADVERB}"
+    rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |last )?#(?P<group>\d+) {BE} {ADVERB}"
     r"(?P<neg>not )?(?P<who>@[\d+]+|me\b)"
 )
 NEITHER = re.compile(rf"\bneither (?P<who>@[\d+]+) {BE} {DETERMINER}#(?P<group>\d+)")
@@ -136,14 +147,14 @@ SUSPECTS = tuple(
         rf"\b(?:i|we) (?:do |have to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
         rf"\b(?:suspicious|wary|doubtful|sceptical|skeptical) of (?P<who>@[\d+]+)",
-        r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong) (?:doubts|suspicions?)|"
-        r"suspicions?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|with) (?P<who>@[\d+]+)",
+        r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|suspicions?)|"
+        r"suspicions?|doubts?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|with) (?P<who>@[\d+]+)",
         r"\b(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|never) "
-        rf"{ADVERB}(?:trust|believe) (?P<who>@[\d+]+)(?! {BE})",
+        rf"{ADVERB}(?:trust|believe)(?: a word| anything| what)? (?P<who>@[\d+]+)(?! {BE})",
         r"\b(?:nobody|no one) should (?:trust|believe) (?P<who>@[\d+]+)",
         rf"\b(?:i|we) no longer (?:trust|believe) (?P<who>@[\d+]+)|\b(?:i|we) never (?:trusted|trust) "
         r"(?P<who2>@[\d+]+)",
-        r"\bmy (?:\w+ )?suspects? (?:is|are|remains?|would be) (?:still )?(?P<who>@[\d+]+)",
+        r"\bmy (?:\w+ ){0,2}suspects?(?: (?!is\b|are\b)\w+){0,3} (?:is|are|remains?|would be) (?:still |now )?(?P<who>@[\d+]+)",
         r"\bsuspicions? (?:falls?|is|rests?|points?) (?:up)?(?:on|at|to|towards?) (?P<who>@[\d+]+)",
         r"\b(?:off|wrong|strange|odd|fishy) (?:about|with) (?P<who>@[\d+]+)",
         r"\b(?:an|my|our|close) eyes? (?:\w+ )?on (?P<who>@[\d+]+)",
@@ -161,6 +172,7 @@ CLEARED = tuple(
         r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|doubt) (?P<who>@[\d+]+)",
         r"\bno (?:reason|need) to (?:doubt|suspect|distrust) (?P<who>@[\d+]+)",
         r"\bno (?:suspicions?|doubts?) (?:about|against|of) (?P<who>@[\d+]+)",
+        r"\b(?:do|can|did) not find (?P<who>@[\d+]+) (?:\w+ )?(?:suspicious|suspect|shady|strange)",
         r"\bnot (?:\w+ )?suspicious of (?P<who>@[\d+]+)",
     )
 )
@@ -188,7 +200,7 @@ _FINE = (
 VERDICT = re.compile(
     rf"{WHO.replace('|both', '')}(?:'s \w+)? (?:{BE}|{MODAL}|has been|have been|seem|acts?|behaves?) "
     rf"(?:a bit |a little |kind of |being )?{ADVERB}(?P<neg>not |no |never )?{ADVERB}"
-    rf"(?:a bit |a little |kind of )?(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
+    rf"(?:the |an? |one of the |a bit |a little |kind of ){{0,2}}(?:most |very |more |highly )?(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
 )
 
 INTENT = (
@@ -197,8 +209,9 @@ INTENT = (
     r"am willing to)?|^)"
 )
 VOTE = re.compile(
-    rf"\bi (?P<aux>(?:will|shall|am|am going to|plan to|intend to|want to|have decided to|must|"
-    rf"would like to|refuse to|hereby|have to|still|would|am ready to|will put|am putting|put|cast) )?(?P<neg>not |never )?{ADVERB}(?:going to )?"
+    rf"\bi (?P<aux>(?:think i will|do not (?:plan|intend|want) to|will|shall|am|am going to|plan to|intend to|want to|have decided to|must|"
+    rf"would like to|refuse to|hereby|have to|still|would|am ready to|will put|am putting|put|cast|prefer to|choose to|am about to|am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
+    rf"(?:going to |planning to |willing to |ready to )?"
     r"(?:be )?(?:voting|vote|cast my vote|casting my vote|my vote)(?: (?:to eliminate|to lynch|out|for|"
     r"against|on))* (?P<who>@[\d+]+)|"
     r"\bmy vote (?:today )?(?:goes to|is for|is on|will be for|will go to|is|today is for)(?P<neg2> not)? "
@@ -206,9 +219,10 @@ VOTE = re.compile(
 )
 ACT = re.compile(
     r"\bi (?P<aux>(?:will|shall|am|am going to|plan to|intend to|want to|promise to|have decided to|"
-    r"must|can|hereby|gladly|refuse to|have to|do|would like to|am happy to|am voting|will vote|vote|"
-    rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|intend to vote) )?(?P<neg>not |never )?{ADVERB}"
-    r"(?:going to |ready to |happy to |willing to |voting |vote |leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
+    r"think i will|do not (?:plan|intend|want) to|must|can|hereby|gladly|prefer to|choose to|"
+    r"refuse to|have to|do|would like to|am happy to|am voting|will vote|vote|"
+    rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
+    r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
     r"&(?P<act>\d+)(?! (?:when|after|once))|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 
@@ -252,6 +266,7 @@ MOST = tuple(
         r"most",
         rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|(?:top )?priority)"
         rf"(?: for me| to me)? (?:is|are) (?:the )?{ITEM}",
+        rf"{ITEM} matters? (?:the )?most",
         rf"{ITEM} {BE} what i (?:\w+ )?(?:care about|need|want|value) (?:the )?most",
     )
 )
@@ -259,7 +274,7 @@ WANTED = tuple(
     re.compile(text)
     for text in (
         rf"\bi (?:would )?(?:\w+ )?(?:need|want|like|love|value|prefer|desire|care about)(?: to (?:have|"
-        rf"get|keep|take))? (?:the |your |all |some |a |both |those |these |of )*{ITEM}",
+        rf"get|keep|take))? (?:the |your |all |some |a |at least |one |two |any |more |as many |both |those |these |of )*{ITEM}",
         rf"\bi am (?:\w+ )?(?:interested in|after|looking for) (?:the |all |some )*{ITEM}",
         rf"{ITEM} (?:{BE} (?:\w+ )?(?:important|valuable|useful|precious)|(?:really )?matters?|means? a "
         r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"

@@ -148,6 +148,7 @@ class ClaimReader:
         if "?" in ending:
             self._read_question(speech, body)
             return
+        body = phrases.TRAILING.sub(r"\2 \1", body)
         # "I trust him and will vote": the subject holds for both verbs.
         body = re.sub(rf"^(i .{{1,200}}?) and (?={_VERB}\b)", r"\1 and i ", body)
         if vocative := _VOCATIVE.match(body):
@@ -156,7 +157,7 @@ class ClaimReader:
         speech.is_quoted = False
         leading = phrases.NOT_CLAIMED.match(body)
         for clause in _CLAUSE.split(body):
-            relative = re.match(r"who (?:is|are|was|were)\b", clause) and speech.mentioned
+            relative = re.match(r"who (?:is|are|was|were)\b", clause) and speech.checked
             if leading or (not relative and self._claims_nothing(speech, clause)):
                 # A condition at the beginning rules the whole sentence.
                 self._mention(speech, clause)
@@ -173,7 +174,7 @@ class ClaimReader:
         # "A says that B is a wolf, but I trust B": the quote ends where the speaker begins.
         if re.match(r"(?:i|my)\b", clause):
             speech.is_quoted = False
-        if phrases.REPORTED.search(clause) and not re.match(r"i believe what\b", clause):
+        if phrases.REPORTED.search(clause) and not re.search(r"\bbelieve (?:what|a word|anything)\b", clause):
             speech.is_quoted = True
         return speech.is_quoted or bool(phrases.NOT_CLAIMED.search(clause))
 
@@ -210,18 +211,21 @@ class ClaimReader:
     # Claims of one clause
 
     def _identities(self, speech: _Speech, clause: str, is_check: bool) -> Iterator[Claim]:
-        confidence = _confidence(clause)
         denied = bool(phrases.DENIED_BELIEF.search(clause))
         if own := phrases.OWN.search(clause):
             group = next(own[name] for name in ("here", "as", "have", "role") if own[name])
             yield self._identity(speech, speech.speaker, group, not own["neg"], None)
         forms = (phrases.NEITHER, phrases.IDENTITY, phrases.REVERSED)
         found = next(filter(None, (form.search(clause) for form in forms)), None)
+        if found and phrases.EMBEDDED.search(clause[: found.start()]) and not is_check:
+            return
         if found is None:
             yield from self._results(speech, clause, is_check)
             return
         groups = found.groupdict()
         seats = self._who(speech, groups["who"])
+        # "is a werewolf and must be stopped": only what comes before the end is a hedge of it.
+        confidence = _confidence(clause[: found.end()]) or _percent(clause)
         if denied:
             confidence = confidence or HEDGED
         holds = not groups.get("neg") and not groups.get("cannot") and found.re != phrases.NEITHER
@@ -279,12 +283,12 @@ class ClaimReader:
         if not self._acts:
             return
         if "vote" in self._acts and (vote := phrases.VOTE.search(clause)):
-            refused = (vote["aux"] or "").startswith("refuse")
+            refused = (vote["aux"] or "").startswith(("refuse", "do not"))
             holds = not (vote["neg"] or vote["neg2"] or refused)
             for seat in self._who(speech, vote["who"] or vote["who2"] or ""):
                 yield Claim("intention", seat, "vote", holds)
         elif act := phrases.ACT.search(clause):
-            refused = (act["aux"] or "").startswith("refuse")
+            refused = (act["aux"] or "").startswith(("refuse", "do not"))
             yield Claim("intention", None, self._acts[int(act["act"] or act["act2"] or act["act3"])], not (act["neg"] or act["neg2"] or refused))
 
     def _holdings(self, speech: _Speech, clause: str) -> Iterator[Claim]:
@@ -324,10 +328,14 @@ def _seats(joined: str) -> tuple[int, ...]:
     return tuple(int(number) for number in joined.split("+") if number)
 
 
+def _percent(clause: str) -> float | None:
+    percent = phrases.PERCENT.search(clause)
+    return min(100, int(percent[1])) / 100 if percent else None
+
+
 def _confidence(clause: str) -> float | None:
-    if percent := phrases.PERCENT.search(clause):
-        return min(100, int(percent[1])) / 100
-    return HEDGED if phrases.HEDGE.search(clause) else None
+    stated = _percent(clause)
+    return HEDGED if stated is None and phrases.HEDGE.search(clause) else stated
 
 
 def _is_english(tokens: str) -> bool:

@@ -12,8 +12,8 @@ import re
 ADVERB = (
     r"(?:(?:really|definitely|certainly|clearly|actually|also|surely|obviously|indeed|both|just|"
     r"simply|only|totally|absolutely|truly|still|honestly|very|so|quite|strongly|fully|completely|"
-    r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|rather|at all|together|"
-    r"most|mainly|especially|even|more|merely|currently|increasingly|growing|getting|extremely|"
+    r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|at all|together|"
+    r"most|mainly|especially|even|more|merely|currently|gladly|happily|simply put|frankly|increasingly|growing|getting|extremely|"
     r"highly|deeply|already|today|again|been|probably|likely|possibly|apparently|presumably|"
     r"perhaps|maybe|indeed|by all means|without (?:a|any) doubt|beyond doubt|as|"
     r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|in my view|i think|i guess) ){0,4}"
@@ -66,6 +66,10 @@ TRAILING = re.compile(
 )
 """A hedge at the end of a sentence."""
 
+ASIDE = re.compile(
+    r", ((?:in my (?:opinion|view|eyes)|i (?:think|guess|believe|suppose|am sure)|to me|of course|"
+    r"honestly|frankly|to be honest|no doubt|without doubt|for sure|sadly|unfortunately|however|indeed)),"
+)
 IRONY = re.compile(
     r"^(?:oh (?:sure|yeah|of course|right)\b|yeah,? right|sure,|of course,|as if\b)|"
     r"\b(?:pigs (?:can|might|will) fly|kidding|just a joke|joking|queen of|king of|laugh|"
@@ -77,8 +81,8 @@ NOT_CLAIMED = re.compile(
     r"wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|either \w+ or|one of @|between @|among @|"
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
     r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|\bnot (?:yet )?sure\b|"
-    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care))|why|how) (?!not )|"
-    r"\b(?:there (?:is|are|must)(?! no way| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
+    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
+    r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
 )
 """Conditions, questions and disjunctions: clauses that claim nothing."""
 REPORTED = re.compile(
@@ -93,7 +97,7 @@ REPORTED = re.compile(
 HEDGE = re.compile(
     r"\b(?:(?:i|we) (?:\w+ )?(?:think|believe|guess|suppose|assume|suspect|feel|bet|reckon|fear|"
     r"imagine|expect|am inclined)|probably|maybe|perhaps|possibl[ey]|likely|presumably|apparently|"
-    r"might|may|could|must|has to|have to|seems?|appears?|looks?|feels?|sounds?|in my (?:opinion|view|"
+    r"might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|looks?|feels?|sounds?|in my (?:opinion|view|"
     r"eyes|book)|guess|chances|inclined to|leaning towards?|strikes? me|gut|instinct|odds|(?:have|is) reason to believe|i would say|bet|if you ask me|(?:fairly|pretty|quite|rather|almost|nearly|not entirely) (?:sure|"
     r"certain|confident)|feeling|hunch|for me)\b"
 )
@@ -109,7 +113,8 @@ IDENTITY = re.compile(
     rf"(?<!\S){WHO} {ADVERB}(?:(?P<cannot>{CANNOT})|{BE}|{MODAL}|{TURNED}|not {BE})"
     rf"(?: indeed)? {ADVERB}(?P<neg>not |no |neither |never )?{ADVERB}"
     rf"(?:likely to be |confirmed to be |known to be |proven to be )?{DETERMINER}(?:on |with |for )?"
-    rf"{DETERMINER}#(?P<group>\d+)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
+    rf"{DETERMINER}(?:(?!not|no|never|than|by|and|to|from|about|against)\w+ )?"
+    rf"#(?P<group>\d+)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
 )
 REVERSED = re.compile(
     rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |last )?#(?P<group>\d+) {BE} {ADVERB}"
@@ -121,7 +126,7 @@ OWN = re.compile(
     rf"\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|claim(?: to be)?|am claiming(?: to be)?|"
     rf"play(?: as)?|am playing(?: as)?|am coming out as|come out as|reveal myself as|work as|serve as)"
     rf" {DETERMINER}#(?P<have>\d+)|"
-    rf"\bmy (?:\w+ )?(?:role|card|identity|character|job) (?:is|says|reads|shows)(?P<neg> not)?:? "
+    rf"\bmy (?:\w+ )?(?:role|card|identity|character|job)(?: (?:is|says|reads|shows)(?P<neg> not)?:?|:) "
     rf"{DETERMINER}#(?P<role>\d+)"
 )
 
@@ -135,6 +140,10 @@ CHECK = re.compile(
     r"\blady (?:of the lake )?(?:has )?(?:showed|shows|shown|told|revealed)\b"
 )
 """The speaker learned something by its role."""
+FOUND = re.compile(
+    r"\bi (?:have )?(?:just )?(?:found|caught|discovered|got|identified) (?:a|the|another|one) #(?P<group>\d+)"
+    r"(?: - |: |, )?(?:it is |namely |and it is )?(?P<who>@[\d+]+)"
+)
 RESULT = re.compile(
     rf"(?:^|: |, | - |\b(?:and|found|as|showed|shows|was|is|were|are|that|who|back|result|also|came|"
     rf"says|said|got|saw|both) )(?:it |they |he |she )?(?:{BE} )?{ADVERB}(?P<neg>not |no )?{ADVERB}"
@@ -144,7 +153,7 @@ RESULT = re.compile(
 SUSPECTS = tuple(
     re.compile(text)
     for text in (
-        rf"\b(?:i|we) (?:do |have to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
+        rf"\b(?:i|we) (?:do |have to |(?:am |are )?(?:beginning|starting|begin|start|tempted|inclined) to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
         rf"\b(?:suspicious|wary|doubtful|sceptical|skeptical) of (?P<who>@[\d+]+)",
         r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|suspicions?)|"
@@ -180,7 +189,8 @@ CLEARED = tuple(
 TRUSTS = tuple(
     re.compile(text)
     for text in (
-        rf"\b(?:i|we) (?:can |do |will |would |tend to |have decided to |choose to |am inclined to |want to )?{ADVERB}"
+        rf"\b(?:i|we) (?:can |do |will |would |tend to |have decided to |choose to |want to |"
+        rf"(?:am )?(?:beginning|starting|begin|start|inclined|tempted) to )?{ADVERB}"
         rf"(?:trust|believe|vouch for|believe in|rely on) (?:what )?(?P<who>@[\d+]+)"
         rf"(?! (?:{BE}|may|might|could|must|has to)\b)",
         r"\b(?:trust|confidence|faith) in (?P<who>@[\d+]+)",
@@ -189,7 +199,7 @@ TRUSTS = tuple(
     )
 )
 _BAD = (
-    r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|acting \w+|"
+    r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
     r"untrustworthy|dishonest|hiding something|up to something|not to be trusted|(?:\w+ ){0,3}"
     r"(?:prime |top |main |first |biggest )?suspects?)"
 )
@@ -245,6 +255,8 @@ WORTH = tuple(
 WORTHLESS = tuple(
     re.compile(text)
     for text in (
+        rf"{ITEM} {BE} not worth (?:anything|a thing|a point)",
+        rf"\bi (?:place|put|see) no value (?:on|in) (?:the |any )?{ITEM}",
         rf"{ITEM} {BE} (?P<neg>not )?(?:completely |totally |all |really |quite )?(?:worthless|useless|"
         r"worth (?:nothing|zero)|of no (?:value|use|interest))(?! to you)",
         rf"{ITEM} (?:has|have) no (?:value|use|worth)(?! to you)",
@@ -266,7 +278,7 @@ MOST = tuple(
         r"most",
         rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|(?:top )?priority)"
         rf"(?: for me| to me)? (?:is|are) (?:the )?{ITEM}",
-        rf"{ITEM} matters? (?:the )?most",
+        rf"{ITEM} matters? (?:the )?most|\bwhat matters (?:the )?most(?: to me)? (?:is|are) (?:the )?%(?P<item3>[\d+]+)",
         rf"{ITEM} {BE} what i (?:\w+ )?(?:care about|need|want|value) (?:the )?most",
     )
 )

@@ -33,9 +33,9 @@ _CLAUSE = re.compile(
     rf"(?:,| -+|:)? (?:and|but|so|because|since|while|although|though|therefore|"
     rf"and so|which means|that is why)(?: now| then| also)? (?={_SUBJECT}\b)|"
     rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|might|"
-    r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=%[\d+]+ are\b)"
+    r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
 )
-_VERB = r"(?:will|would|shall|am|have|do|trust|suspect|vote|accept|&\d+|need|want|can)"
+_VERB = r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
 _VOCATIVE = re.compile(r"^@([\d+]+), (?=you\b)")
 
 
@@ -125,7 +125,10 @@ class ClaimReader:
                 pattern = _pattern(tuple(table))
                 plain = pattern.sub(lambda m, s=sign, t=table: f"{s}{t[m[0]]}", plain)  # type: ignore[misc]
         # "an innocent villager": the noun decides.
-        plain = re.sub(r"#\d+ (?=#)", "", plain)
+        plain = re.sub(r"#\d+(?:'s)? (?=#)", "", plain)
+        plain = re.sub(r"\b(?:both|all of) (?=@)", "", plain)
+        # ", in my opinion,": an aside parts no clauses.
+        plain = phrases.ASIDE.sub(r" \1", plain)
         for pattern in (_LIST, _ITEMS):
             sign = "@" if pattern is _LIST else "%"
             # A list of n names is joined in n - 1 steps, of at most as many as there are players.
@@ -157,7 +160,7 @@ class ClaimReader:
         speech.is_quoted = False
         leading = phrases.NOT_CLAIMED.match(body)
         for clause in _CLAUSE.split(body):
-            relative = re.match(r"who (?:is|are|was|were)\b", clause) and speech.checked
+            relative = re.match(r"who \w", clause) and speech.checked
             if leading or (not relative and self._claims_nothing(speech, clause)):
                 # A condition at the beginning rules the whole sentence.
                 self._mention(speech, clause)
@@ -185,7 +188,7 @@ class ClaimReader:
     def _read_clause(self, speech: _Speech, clause: str) -> None:
         before = len(speech.claims)
         # A relative clause is about the player who was named last.
-        clause = re.sub(r"^who (?=(?:is|are|was|were)\b)", "they ", clause)
+        clause = re.sub(r"^who (?=\w)", "they ", clause)
         is_check = bool(phrases.CHECK.search(clause)) and " not check" not in clause
         named = re.findall(r"@([\d+]+)", clause)
         if named:
@@ -215,9 +218,15 @@ class ClaimReader:
         if own := phrases.OWN.search(clause):
             group = next(own[name] for name in ("here", "as", "have", "role") if own[name])
             yield self._identity(speech, speech.speaker, group, not own["neg"], None)
+        if caught := phrases.FOUND.search(clause):
+            speech.checked += _seats(caught["who"][1:])
+            for seat in _seats(caught["who"][1:]):
+                yield self._identity(speech, seat, caught["group"], True, None)
+            return
         forms = (phrases.NEITHER, phrases.IDENTITY, phrases.REVERSED)
         found = next(filter(None, (form.search(clause) for form in forms)), None)
-        if found and phrases.EMBEDDED.search(clause[: found.start()]) and not is_check:
+        embedded = found and found.groupdict()["who"] != "both"
+        if found and embedded and phrases.EMBEDDED.search(clause[: found.start()]) and not is_check:
             return
         if found is None:
             yield from self._results(speech, clause, is_check)
@@ -306,7 +315,7 @@ class ClaimReader:
                 value = f"={int(groups['number'])}" if sign == "=" else sign
                 if groups.get("neg"):
                     value = ">0"
-                for number in _seats(groups.get("item") or groups.get("item2") or ""):
+                for number in _seats(groups.get("item") or groups.get("item2") or groups.get("item3") or ""):
                     yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
                 return
 

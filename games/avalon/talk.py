@@ -46,8 +46,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 _TEAM = ("", " it", " this", " this team", " this proposal", " the team", " this one", " the proposal")
-_APPROVALS = ("approve", "support", "approval", "vote yes", "vote for this team", "in favour of", "in favor of")
-_REJECTIONS = ("reject", "oppose", "vote no", "vote against this team", "against", "rejecting")
+_APPROVALS = ("approve", "support", "approval", "vote yes", "vote for this team", "for this team", "voting yes", "in favour of", "in favor of")
+_REJECTIONS = ("reject", "oppose", "vote no", "voting no", "voting against", "vote against this team", "against", "rejecting")
 ACTS: Mapping[str, tuple[str, ...]] = {
     "approve": tuple(f"{verb}{team}" for verb in (*_APPROVALS, "approving") for team in _TEAM),
     "reject": tuple(f"{verb}{team}" for verb in _REJECTIONS for team in _TEAM),

@@ -14,7 +14,7 @@ ADVERB = (
     r"simply|only|totally|absolutely|truly|still|honestly|very|so|quite|strongly|fully|completely|"
     r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|at all|together|"
     r"most|mainly|especially|even|more|merely|currently|gladly|happily|simply put|frankly|increasingly|growing|getting|extremely|"
-    r"highly|deeply|already|today|again|been|probably|likely|possibly|apparently|presumably|"
+    r"highly|deeply|already|today|again|been|being|probably|likely|possibly|apparently|presumably|"
     r"perhaps|maybe|indeed|by all means|without (?:a|any) doubt|beyond doubt|as|"
     r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|in my view|i think|i guess) ){0,4}"
 )
@@ -56,7 +56,7 @@ FILLERS = (
 """Phrases in which a word for a role, a side or an act does not name one."""
 
 EMBEDDED = re.compile(
-    r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )\b(?:say|says|said|saying|tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
+    r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )(?<!only )\b(?:say|says|said|saying|tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
     r"want|wants|convince|repeat|print|write|output)\b"
 )
 """Words before an identity that make it a statement of others, or a request."""
@@ -77,12 +77,12 @@ IRONY = re.compile(
 )
 """Marks of irony: the speaker means the opposite, or nothing."""
 NOT_CLAIMED = re.compile(
-    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|when|whenever|"
+    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|as long as|when|whenever|"
     r"wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|either \w+ or|one of @|between @|among @|"
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
     r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|\bnot (?:yet )?sure\b|"
     r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
-    r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|no reason to|see no)\b(?! doubt| way| reason to (?:doubt|suspect|distrust))"
+    r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|see no way|no reason to(?! (?:doubt|suspect|distrust)))\b"
 )
 """Conditions, questions and disjunctions: clauses that claim nothing."""
 REPORTED = re.compile(
@@ -95,11 +95,11 @@ REPORTED = re.compile(
 """Words of others: what follows is not the speaker's claim."""
 
 HEDGE = re.compile(
-    r"\b(?:(?:i|we) (?:\w+ )?(?:think|believe|guess|suppose|assume|suspect|feel|bet|reckon|fear|"
+    r"\b(?:(?:i|we) (?:\w+ ){0,3}(?:think|believe|guess|suppose|assume|suspect|feel|bet|reckon|fear|"
     r"imagine|expect|am inclined)|probably|maybe|perhaps|possibl[ey]|likely|presumably|apparently|"
     r"might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|looks?|feels?|sounds?|in my (?:opinion|view|"
     r"eyes|book)|guess|chances|inclined to|leaning towards?|strikes? me|gut|instinct|odds|(?:have|is) reason to believe|i would say|bet|if you ask me|(?:fairly|pretty|quite|rather|almost|nearly|not entirely) (?:sure|"
-    r"certain|confident)|feeling|hunch|for me)\b"
+    r"certain|confident)|feeling|impression|hunch|for me)\b"
 )
 """Words that make a statement a guess."""
 PERCENT = re.compile(r"\b(\d{1,3}) ?(?:%|percent\b|per cent\b)")
@@ -132,7 +132,7 @@ OWN = re.compile(
 
 _CHECK = (
     r"(?:checked|inspected|investigated|examined|looked at|peeked at|scanned|saw|seen|learned|learnt|"
-    r"discovered|found(?: out)?|tested|looked into|used [a-z ]{1,30}? on)"
+    r"discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|used my power) to (?:inspect|check|examine|investigate)|used [a-z ]{1,30}? on)"
 )
 CHECK = re.compile(
     rf"\bi (?:have |had )?{ADVERB}{_CHECK}\b|"
@@ -155,7 +155,7 @@ SUSPECTS = tuple(
     for text in (
         rf"\b(?:i|we) (?:do |have to |(?:am |are )?(?:beginning|starting|begin|start|tempted|inclined) to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
-        rf"\b(?:suspicious|wary|doubtful|sceptical|skeptical) of (?P<who>@[\d+]+)",
+        rf"\b(?:suspicious|wary|doubtful|sceptical|skeptical) (?:of|about) (?P<who>@[\d+]+)",
         r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|suspicions?)|"
         r"suspicions?|doubts?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|with) (?P<who>@[\d+]+)",
         r"\b(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|never) "
@@ -165,7 +165,7 @@ SUSPECTS = tuple(
         r"(?P<who2>@[\d+]+)",
         r"\bmy (?:\w+ ){0,2}suspects?(?: (?!is\b|are\b)\w+){0,3} (?:is|are|remains?|would be) (?:still |now )?(?P<who>@[\d+]+)",
         r"\bsuspicions? (?:falls?|is|rests?|points?) (?:up)?(?:on|at|to|towards?) (?P<who>@[\d+]+)",
-        r"\b(?:off|wrong|strange|odd|fishy) (?:about|with) (?P<who>@[\d+]+)",
+        r"\b(?:off|(?<!was )wrong|strange|odd|fishy) (?:about|with) (?P<who>@[\d+]+)",
         r"\b(?:an|my|our|close) eyes? (?:\w+ )?on (?P<who>@[\d+]+)",
         r"(?P<who>@[\d+]+)(?:'s (?:\w+ ){1,2})?(?: story| claim)?(?:does|do|is|are) not (?:add up|"
         r"convinc\w+|make sense|believable|credible)",
@@ -220,17 +220,17 @@ INTENT = (
 )
 VOTE = re.compile(
     rf"\bi (?P<aux>(?:think i will|do not (?:plan|intend|want) to|will|shall|am|am going to|plan to|intend to|want to|have decided to|must|"
-    rf"would like to|refuse to|hereby|have to|still|would|am ready to|will put|am putting|put|cast|prefer to|choose to|am about to|am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
+    rf"would like to|refuse to|hereby|have to|still|would|can|could|am ready to|will put|am putting|put|cast|prefer to|choose to|am about to|am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
     rf"(?:going to |planning to |willing to |ready to )?"
     r"(?:be )?(?:voting|vote|cast my vote|casting my vote|my vote)(?: (?:to eliminate|to lynch|out|for|"
-    r"against|on))* (?P<who>@[\d+]+)|"
+    r"against|on))* (?P<who>@[\d+]+|you\b)|"
     r"\bmy vote (?:today )?(?:goes to|is for|is on|will be for|will go to|is|today is for)(?P<neg2> not)? "
     r"(?P<who2>@[\d+]+)"
 )
 ACT = re.compile(
     r"\bi (?P<aux>(?:will|shall|am|am going to|plan to|intend to|want to|promise to|have decided to|"
     r"think i will|do not (?:plan|intend|want) to|must|can|hereby|gladly|prefer to|choose to|"
-    r"refuse to|have to|do|would like to|am happy to|am voting|will vote|vote|"
+    r"refuse to|have to|do|would like to|am happy to|am voting|will vote|vote|would vote|voting|"
     rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
     r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
     r"&(?P<act>\d+)(?! (?:when|after|once))|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
@@ -246,6 +246,7 @@ WORTH = tuple(
         rf"{ITEM} {BE} (?:each |all |only |just )*worth (?:only |exactly )?{NUMBER}(?: points?)?"
         rf"(?: each)?(?: {_TO_ME})?(?! to you)",
         rf"\bi value (?:the |each |every |a |my )?{ITEM} at {NUMBER}",
+        rf"\bi give (?:the |each |every |a )?{ITEM} a value of {NUMBER}",
         rf"^{ITEM}:? {NUMBER} points?",
         rf"\bmy value (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
         rf"{ITEM} (?:gives?|brings?|earns?|gets?) me {NUMBER}",
@@ -264,7 +265,8 @@ WORTHLESS = tuple(
         rf"(?:the |any |your |those |these )*{ITEM}",
         rf"\bi (?:have|get|see|gain) (?:no (?:use|interest|value|need)|nothing) (?:for|in|from|of) "
         rf"(?:the |any )?{ITEM}",
-        rf"\bi am not interested in (?:the |any )?{ITEM}",
+        rf"\bi am not (?:interested in|keen on|after) (?:the |any )?{ITEM}",
+        rf"\bi could not care less about (?:the )?{ITEM}",
         rf"{ITEM} (?:{BE}|do|does) not (?:\w+ )?(?:important|valuable|matter|useful|interesting)",
         rf"{ITEM} (?:mean|means|do|does) nothing",
     )
@@ -273,7 +275,7 @@ MOST = tuple(
     re.compile(text)
     for text in (
         rf"{ITEM} {BE} (?:\w+ ){{0,2}}(?:most (?:important|valuable)|favou?rites?|top priority)",
-        rf"\b(?:i|we) (?:\w+ )?(?:value|want|need|like|prefer) (?:the )?{ITEM} (?:the most|most|above all)",
+        rf"\b(?:i|we) (?:\w+ )?(?:value|want|need|like|prefer) (?:the )?{ITEM} (?:the most|most|best|above all)",
         rf"\bi care (?:the )?most about (?:the )?{ITEM}|\bi care about (?:the )?%(?P<item2>[\d+]+) (?:the )?"
         r"most",
         rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|(?:top )?priority)"
@@ -287,7 +289,8 @@ WANTED = tuple(
     for text in (
         rf"\bi (?:would )?(?:\w+ )?(?:need|want|like|love|value|prefer|desire|care about)(?: to (?:have|"
         rf"get|keep|take))? (?:the |your |all |some |a |at least |one |two |any |more |as many |both |those |these |of )*{ITEM}",
-        rf"\bi am (?:\w+ )?(?:interested in|after|looking for) (?:the |all |some )*{ITEM}",
+        rf"\bi could (?:really )?use (?:the |some |all )*{ITEM}",
+        rf"\bi am (?:\w+ )?(?:interested in|keen on|after|looking for) (?:the |all |some )*{ITEM}",
         rf"{ITEM} (?:{BE} (?:\w+ )?(?:important|valuable|useful|precious)|(?:really )?matters?|means? a "
         r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"
         r"%(?P<item2>[\d+]+)",

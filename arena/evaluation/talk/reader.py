@@ -61,6 +61,8 @@ class _Speech:
     announces: bool = False
     """Whether the last clause was about a check, but named no player: "I had a vision"."""
     is_quoted: bool = False
+    stated: float | None = None
+    """Probability that the sentence states."""
     unclear: bool = False
     """Whether a clause names something in an unknown form."""
 
@@ -124,6 +126,7 @@ class ClaimReader:
             if table:
                 pattern = _pattern(tuple(table))
                 plain = pattern.sub(lambda m, s=sign, t=table: f"{s}{t[m[0]]}", plain)  # type: ignore[misc]
+        plain = re.sub(rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain)
         # "an innocent villager": the noun decides.
         plain = re.sub(r"#\d+(?:'s)? (?=#)", "", plain)
         plain = re.sub(r"\b(?:both|all of) (?=@)", "", plain)
@@ -157,7 +160,7 @@ class ClaimReader:
         if vocative := _VOCATIVE.match(body):
             speech.mentioned = _seats(vocative[1])
             body = body[vocative.end() :]
-        speech.is_quoted = False
+        speech.is_quoted, speech.stated = False, _percent(body)
         leading = phrases.NOT_CLAIMED.match(body)
         for clause in _CLAUSE.split(body):
             relative = re.match(r"who \w", clause) and speech.checked
@@ -234,7 +237,7 @@ class ClaimReader:
         groups = found.groupdict()
         seats = self._who(speech, groups["who"])
         # "is a werewolf and must be stopped": only what comes before the end is a hedge of it.
-        confidence = _confidence(clause[: found.end()]) or _percent(clause)
+        confidence = _confidence(clause[: found.end()]) or speech.stated
         if denied:
             confidence = confidence or HEDGED
         holds = not groups.get("neg") and not groups.get("cannot") and found.re != phrases.NEITHER

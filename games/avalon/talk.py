@@ -60,6 +60,7 @@ class AvalonTalk(RoleTalk):
     """Talk of Avalon."""
 
     minority = EVIL_SIDE
+    sees = frozenset(GROUPS) - {GOOD_SIDE, EVIL_SIDE}
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -15,7 +15,9 @@ from games.avalon.moves import (
     MORGANA,
     OBERON,
     PERCIVAL,
+    ROLES,
     SERVANT,
+    AvalonOptions,
     PlayCard,
     VoteOnTeam,
 )
@@ -60,7 +62,13 @@ class AvalonTalk(RoleTalk):
     """Talk of Avalon."""
 
     minority = EVIL_SIDE
-    sees = frozenset(GROUPS) - {GOOD_SIDE, EVIL_SIDE}
+
+    @property
+    def sees(self) -> frozenset[str]:
+        """Merlin and Percival; with the Lady of the Lake, her holder may have any role."""
+        options = self.game.options
+        assert isinstance(options, AvalonOptions)
+        return frozenset(ROLES) if options.lady else frozenset((MERLIN, PERCIVAL))
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -5,8 +5,8 @@ knowledge, weighted by the claims that it has heard. Two models of listeners are
 
 - literal: a claim is true but for a slip: its likelihood is 1 - SLIP in assignments where it is
   true, SLIP where it is false.
-- level 1: the likelihood is the rate at which players of the speaker's side make true claims, or
-  false ones (`LEVEL1`).
+- level 1: the likelihood is a rate of true and of false claims that depends on the side of the
+  speaker and on whether its role can know (`LEVEL1`).
 
 The effect of a claim on a listener is the change of log2 b(T), where b(T) is the listener's
 probability of the true set of the minority: the logarithmic score of its belief, in bits.
@@ -32,12 +32,16 @@ if TYPE_CHECKING:
 
 SLIP = 0.05
 """Rate at which a literal listener expects a false claim."""
-LEVEL1 = {(0, True): 0.95, (0, False): 0.05, (1, True): 0.5, (1, False): 0.5}
-"""Share of true and of false claims by the side of the speaker: 0 majority, 1 minority."""
 MOST_WORLDS = 20_000
 """Assignments of the roles beyond which beliefs are not computed: tables of ten players."""
-Rates = Mapping[tuple[int, bool], float]
-LITERAL: Rates = {(side, true): 1 - SLIP if true else SLIP for side in (0, 1) for true in (False, True)}
+
+Rates = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
+"""Likelihoods of a false and of a true claim, by the speaker: one of the majority that cannot know
+(about another player, without a role that sees), one of the majority that can, the minority."""
+LITERAL: Rates = ((SLIP, 1 - SLIP),) * 3
+LEVEL1: Rates = ((0.2, 0.2), (0.05, 0.95), (0.5, 0.5))
+"""The majority tells the truth about what it knows and guesses now and then; the minority may say
+anything. `talker_rates` are those of the bots with a stated model."""
 MODELS: Mapping[str, Rates] = {"literal_bits": LITERAL, "level1_bits": LEVEL1}
 """Models of listeners, by the name of the measure of their effect."""
 
@@ -48,8 +52,11 @@ class RoleTalk(GameTalk):
     game: HiddenRolesGame
     minority: ClassVar[str]
     """Name of the minority in claims: the group that a suspicion is about."""
-    sees: ClassVar[frozenset[str]]
-    """Roles that can have learned something about another player."""
+
+    @property
+    @abstractmethod
+    def sees(self) -> frozenset[str]:
+        """Roles that can have learned something about another player."""
 
     @abstractmethod
     def members(self, group: str) -> frozenset[str]:
@@ -102,12 +109,27 @@ def _contradict(talk: RoleTalk, first: Claim, second: Claim, speaker: int) -> bo
     return not bool((one & other).any())
 
 
+def talker_rates(lie_rates: tuple[float, float], seats: int) -> Rates:
+    """Return the rates of the bots that speak by lie rates about `seats` living players.
+
+    A player of the majority knows its own side only, which is one claim; the minority draws among
+    as many true and false claims as there are seats.
+    """
+    majority, minority = lie_rates
+    never = 1e-3
+    return (
+        (never, never),
+        (max(majority, never), 1 - majority),
+        (minority / seats, max((1 - minority) / seats, never)),
+    )
+
+
 class Listener:
     """Belief of one listener: weights of the assignments that its knowledge allows.
 
     Args:
         talk: The talk of the game.
-        rates: Shares of true and of false claims, by the side of the speaker.
+        rates: Likelihoods of false and of true claims, by the speaker.
     """
 
     def __init__(self, talk: RoleTalk, rates: Rates = LEVEL1) -> None:
@@ -142,10 +164,12 @@ class Listener:
         found = self.talk.holds(claim, speaker, worlds)
         if found is None:
             return np.zeros(worlds.shape[1])
-        game = self.talk.game
-        minority = members(game.role_list, game.minority_roles)[worlds[speaker]]
-        table = np.log([[self.rates[side, true] for true in (False, True)] for side in (0, 1)])
-        logs: NDArray[np.float64] = table[minority.astype(int), found.astype(int)]
+        game, role = self.talk.game, worlds[speaker]
+        # The class of the speaker in each assignment: 0 cannot know, 1 can, 2 is of the minority.
+        informed = members(game.role_list, self.talk.sees)[role] | (claim.player == speaker)
+        minority = members(game.role_list, game.minority_roles)[role]
+        speakers = np.where(minority, 2, informed.astype(int))
+        logs: NDArray[np.float64] = np.log(self.rates)[speakers, found.astype(int)]
         # A hedge weakens the evidence: the likelihood ratio to the power 2 c - 1.
         return logs if claim.confidence is None else logs * (2 * claim.confidence - 1)
 

@@ -54,6 +54,7 @@ class LiarsDice(Game):
     Analysis = "games.liars_dice.assessor:LiarsDiceAnalysis"
     Arrays = "games.liars_dice.knowledge:LiarsDiceArrays"
     View = "games.liars_dice.text:LiarsDiceView"
+    Talk = "games.liars_dice.talk:LiarsDiceTalk"
     default_bots = ("reader", "counter")
 
     name = "liars_dice"

@@ -107,6 +107,7 @@ class Negotiation(Game):
     Analysis = "games.negotiation.assessor:NegotiationAnalysis"
     Arrays = "games.negotiation.notes:NegotiationArrays"
     View = "games.negotiation.text:NegotiationView"
+    Talk = "games.negotiation.talk:NegotiationTalk"
     default_bots = ("boulware", "conceder")
 
     name = "negotiation"

@@ -35,6 +35,14 @@ class NegotiationTalk(GameTalk):
         items = dict(zip(SINGULAR, zip(SINGULAR, ITEMS, strict=True), strict=True))
         return Vocabulary(self.game.num_players, acts=ACTS, items=items)
 
+    def move_claims(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Claim]:
+        """Return what an acceptance claims: `acceptance 1 0 2 1`, this share is acceptable."""
+        offers = (event for event in reversed(events) if isinstance(event, DivisionProposed))
+        offer = next(offers, None)
+        if not isinstance(action, AcceptOffer) or offer is None:
+            return ()
+        return (Claim("acceptance", player, " ".join(map(str, offer.shares[player]))),)
+
     def probability(self, claim: Claim, speaker: int, knowledge: Knowledge) -> float | None:
         """Return 1 or 0: a player knows its own values, and what a share is worth to it."""
         assert isinstance(knowledge, ValueKnowledge)
@@ -82,13 +90,3 @@ def _bounds(claim: Claim) -> tuple[str, int, int]:
         return item, int(number), int(number)
     return claim.content.partition(">")[0], 1, 10
 
-
-def acceptance(player: int, offer: DivisionProposed) -> Sequence[Claim]:
-    """Return the claim that an acceptance of an offer makes."""
-    return (Claim("acceptance", player, " ".join(map(str, offer.shares[player]))),)
-
-
-def last_offer(events: Sequence[Event]) -> DivisionProposed | None:
-    """Return the newest offer among events."""
-    offers = (event for event in reversed(events) if isinstance(event, DivisionProposed))
-    return next(offers, None)

@@ -40,8 +40,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 class WerewolfTalk(RoleTalk):
     """Talk of Werewolf."""
 
-    sees = frozenset({SEER})
     minority = WOLF
+
+    @property
+    def sees(self) -> frozenset[str]:
+        """The seer."""
+        return frozenset({SEER})
 
     @property
     def vocabulary(self) -> Vocabulary:

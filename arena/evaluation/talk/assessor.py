@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action, Speech
-from arena.core.analysis import Assessment, Comment, Fact, Knowledge, Measure, WeightedSum
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import Assessment, Assessor, Comment, Fact, Knowledge, Measure, WeightedSum
+from arena.core.assessor import JointAssessor, SeatAssessor
 from arena.core.claims import Claim, GameTalk
 from arena.core.event import Event, Ply, Spoken
 from arena.core.game import Game
@@ -214,6 +214,19 @@ class TalkAssessor(SeatAssessor):
             for name, kind in (("lies", "lie"), ("bluffs", "bluff"), ("honest", "honest")):
                 measured[name] = WeightedSum(float(truth == kind))
         return Assessment(spoken.ply, player, "claim", facts, measured)
+
+
+def with_talk(
+    game: Game,
+    assessor: Assessor,
+    players: Collection[int] | None,
+    kinds: Collection[str] | None,
+) -> Assessor:
+    """Return an assessor that also judges claims, if their kinds are wanted."""
+    talk = game.talk
+    if talk is None or (kinds is not None and not TALK_KINDS & {*kinds}):
+        return assessor
+    return JointAssessor((assessor, TalkAssessor(game, talk, players, kinds)))
 
 
 def comment_talk(assessment: Assessment) -> Comment | None:

@@ -13,7 +13,7 @@ ADVERB = (
     r"(?:(?:really|definitely|certainly|clearly|actually|also|surely|obviously|indeed|both|just|"
     r"simply|only|totally|absolutely|truly|still|honestly|very|so|quite|strongly|fully|completely|"
     r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|at all|together|"
-    r"most|mainly|especially|even|more|merely|currently|gladly|happily|simply put|frankly|increasingly|growing|getting|extremely|"
+    r"most|mainly|especially|even|more|merely|currently|gladly|happily|mostly|primarily|partly|slightly|somewhat|mildly|seriously|heavily|simply put|frankly|increasingly|growing|getting|extremely|"
     r"highly|deeply|already|today|again|been|being|probably|likely|possibly|apparently|presumably|"
     r"perhaps|maybe|indeed|by all means|without (?:a|any) doubt|beyond doubt|as|"
     r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|in my view|i think|i guess) ){0,4}"
@@ -150,6 +150,11 @@ RESULT = re.compile(
     rf"{DETERMINER}#(?P<group>\d+)"
 )
 
+ACCUSED = re.compile(
+    rf"\b(?:suspect|accuse) (?P<who>@[\d+]+) (?:of being|to be|as) {DETERMINER}#(?P<group>\d+)"
+)
+"""A suspicion that names a role: a hedged identity."""
+
 SUSPECTS = tuple(
     re.compile(text)
     for text in (
@@ -200,7 +205,7 @@ TRUSTS = tuple(
 )
 _BAD = (
     r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
-    r"untrustworthy|dishonest|hiding something|up to something|not to be trusted|(?:\w+ ){0,3}"
+    r"untrustworthy|dishonest|hiding something|deceiving us|misleading us|fooling us|manipulating (?:us|me|people)|bluffing|playing us|making (?:it|things|this) up|up to something|not to be trusted|(?:\w+ ){0,3}"
     r"(?:prime |top |main |first |biggest )?suspects?)"
 )
 _FINE = (

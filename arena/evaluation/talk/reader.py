@@ -162,7 +162,13 @@ class ClaimReader:
             body = body[vocative.end() :]
         speech.is_quoted, speech.stated = False, _percent(body)
         leading = phrases.NOT_CLAIMED.match(body)
-        for clause in _CLAUSE.split(body):
+        clauses = _CLAUSE.split(body)
+        # "He is a wolf, because I checked him": the reason may come last.
+        for clause in clauses:
+            named = re.search(r"@([\d+]+)", clause)
+            if named and _is_check(clause):
+                speech.checked += _seats(named[1])
+        for clause in clauses:
             relative = re.match(r"who \w", clause) and speech.checked
             if leading or (not relative and self._claims_nothing(speech, clause)):
                 # A condition at the beginning rules the whole sentence.
@@ -180,7 +186,9 @@ class ClaimReader:
         # "A says that B is a wolf, but I trust B": the quote ends where the speaker begins.
         if re.match(r"(?:i|my)\b", clause):
             speech.is_quoted = False
-        if phrases.REPORTED.search(clause) and not re.search(r"\bbelieve (?:what|a word|anything)\b", clause):
+        if phrases.REPORTED.search(clause) and not re.search(
+            r"\b(?:believe|trust) (?:what|a word|anything)\b", clause
+        ):
             speech.is_quoted = True
         return speech.is_quoted or bool(phrases.NOT_CLAIMED.search(clause))
 
@@ -192,7 +200,7 @@ class ClaimReader:
         before = len(speech.claims)
         # A relative clause is about the player who was named last.
         clause = re.sub(r"^who (?=\w)", "they ", clause)
-        is_check = bool(phrases.CHECK.search(clause)) and " not check" not in clause
+        is_check = _is_check(clause)
         named = re.findall(r"@([\d+]+)", clause)
         if named:
             speech.mentioned = _seats(named[0])
@@ -226,7 +234,7 @@ class ClaimReader:
             for seat in _seats(caught["who"][1:]):
                 yield self._identity(speech, seat, caught["group"], True, None)
             return
-        forms = (phrases.NEITHER, phrases.IDENTITY, phrases.REVERSED)
+        forms = (phrases.NEITHER, phrases.ACCUSED, phrases.IDENTITY, phrases.REVERSED)
         found = next(filter(None, (form.search(clause) for form in forms)), None)
         embedded = found and found.groupdict()["who"] != "both"
         if found and embedded and phrases.EMBEDDED.search(clause[: found.start()]) and not is_check:
@@ -238,7 +246,7 @@ class ClaimReader:
         seats = self._who(speech, groups["who"])
         # "is a werewolf and must be stopped": only what comes before the end is a hedge of it.
         confidence = _confidence(clause[: found.end()]) or speech.stated
-        if denied:
+        if denied or found.re is phrases.ACCUSED:
             confidence = confidence or HEDGED
         holds = not groups.get("neg") and not groups.get("cannot") and found.re != phrases.NEITHER
         if groups.get("cannot"):
@@ -288,6 +296,9 @@ class ClaimReader:
                 if found := form.search(clause):
                     groups = found.groupdict()
                     seats = self._who(speech, groups["who"] or groups.get("who2") or "")
+                    # "I do not think that we can trust him".
+                    denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
+                    holds = holds != bool(denied)
                     yield from (Claim("suspicion", seat, "", holds) for seat in seats)
                     return
 
@@ -329,6 +340,10 @@ class ClaimReader:
         if word in ("i", "me"):
             return (speech.speaker,)
         return speech.mentioned
+
+
+def _is_check(clause: str) -> bool:
+    return bool(phrases.CHECK.search(clause)) and " not check" not in clause
 
 
 def _last_named(speech: _Speech, clause: str, is_check: bool) -> tuple[int, ...]:

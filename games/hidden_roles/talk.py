@@ -35,11 +35,12 @@ SLIP = 0.05
 MOST_WORLDS = 20_000
 """Assignments of the roles beyond which beliefs are not computed: tables of ten players."""
 
-Rates = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
-"""Likelihoods of a false and of a true claim, by the speaker: one of the majority that cannot know
-(about another player, without a role that sees), one of the majority that can, the minority."""
-LITERAL: Rates = ((SLIP, 1 - SLIP),) * 3
-LEVEL1: Rates = ((0.2, 0.2), (0.05, 0.95), (0.5, 0.5))
+Rates = tuple[tuple[float, float], ...]
+"""Likelihoods of a false and of a true claim, by the speaker: the majority about another player,
+without a role that sees; the majority about itself; a role that sees about another player; the
+minority."""
+LITERAL: Rates = ((SLIP, 1 - SLIP),) * 4
+LEVEL1: Rates = ((0.2, 0.2), (0.05, 0.95), (0.05, 0.95), (0.5, 0.5))
 """The majority tells the truth about what it knows and guesses now and then; the minority may say
 anything. `talker_rates` are those of the bots with a stated model."""
 MODELS: Mapping[str, Rates] = {"literal_bits": LITERAL, "level1_bits": LEVEL1}
@@ -112,14 +113,16 @@ def _contradict(talk: RoleTalk, first: Claim, second: Claim, speaker: int) -> bo
 def talker_rates(lie_rates: tuple[float, float], seats: int) -> Rates:
     """Return the rates of the bots that speak by lie rates about `seats` living players.
 
-    A player of the majority knows its own side only, which is one claim; the minority draws among
-    as many true and false claims as there are seats.
+    A player of the majority knows its own side, which is one claim; a role that sees knows, early
+    in a game, one other side too; the minority draws among as many true and false claims as there
+    are seats.
     """
     majority, minority = lie_rates
     never = 1e-3
     return (
         (never, never),
         (max(majority, never), 1 - majority),
+        (max(majority / (2 * seats), never), (1 - majority) / (2 * (seats - 1))),
         (minority / seats, max((1 - minority) / seats, never)),
     )
 
@@ -165,10 +168,10 @@ class Listener:
         if found is None:
             return np.zeros(worlds.shape[1])
         game, role = self.talk.game, worlds[speaker]
-        # The class of the speaker in each assignment: 0 cannot know, 1 can, 2 is of the minority.
-        informed = members(game.role_list, self.talk.sees)[role] | (claim.player == speaker)
+        # The place in `rates` of the speaker's kind in each assignment.
+        sees = 2 * members(game.role_list, self.talk.sees)[role]
         minority = members(game.role_list, game.minority_roles)[role]
-        speakers = np.where(minority, 2, informed.astype(int))
+        speakers = np.where(minority, 3, 1 if claim.player == speaker else sees)
         logs: NDArray[np.float64] = np.log(self.rates)[speakers, found.astype(int)]
         # A hedge weakens the evidence: the likelihood ratio to the power 2 c - 1.
         return logs if claim.confidence is None else logs * (2 * claim.confidence - 1)

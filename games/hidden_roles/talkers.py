@@ -5,8 +5,8 @@ The model of talk is stated, so that measures of talk can be checked against it:
 - A seat chooses among the claims "Player N is (not) of the minority" about all living seats whose
   truth it knows for certain. With the lie rate of its side it draws one that is false, else one
   that is true.
-- A strategic seat of the minority makes the claim after which a listener with public knowledge
-  suspects its side least.
+- A strategic seat of the minority makes the claim after which a listener of level 1 with public
+  knowledge suspects its side least.
 - A listening seat weighs the roles that are possible by its exact knowledge with the likelihood of
   the claims (`Listener`).
 """
@@ -22,7 +22,7 @@ from arena.core.claims import Claim
 from arena.evaluation.talk.reader import ClaimReader
 from games.hidden_roles.game import HiddenRolesGame
 from games.hidden_roles.knowledge import RolePosterior
-from games.hidden_roles.talk import Listener, RoleTalk, talker_rates
+from games.hidden_roles.talk import LEVEL1, Listener, RoleTalk, talker_rates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ class Voice:
         return self.say(self._rng.choice([c for c, value in values.items() if value > best - 1e-9]))
 
     def _suspicion_after(self, claim: Claim, public: RolePosterior) -> NDArray[np.float64]:
-        listener = Listener(self.talk, self.listener.rates)
+        listener = Listener(self.talk, LEVEL1)
         listener.heard = [*self.listener.heard, (self.player, claim)]
         return listener.suspicion(public.worlds)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from arena.core.analysis import Assessment
+from arena.core.analysis import Assessment, Assessor
+from arena.core.event import Ply
 from arena.core.observation import ObservedGame
+from arena.core.outcome import Outcome
 
 
 class SeatAssessor:
@@ -36,3 +38,18 @@ class SeatAssessor:
         """Return the assessment `knowledge`: entropies after the deal and at the end, in bits."""
         facts = {"entropy_dealt": dealt, "entropy_end": end}
         return Assessment(self._latest_ply, player, "knowledge", facts)
+
+
+class JointAssessor:
+    """Several assessors that read one game together."""
+
+    def __init__(self, parts: Sequence[Assessor]) -> None:
+        self._parts = parts
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Add the next ply; return the assessments of all parts."""
+        return [assessment for part in self._parts for assessment in part.ply(ply)]
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the assessments of all parts at the end."""
+        return [assessment for part in self._parts for assessment in part.end(outcome)]

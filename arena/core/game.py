@@ -7,6 +7,7 @@ shows are objects of their own, so that the rules import none of them:
 - `Analysis` (`GameAnalysis`): exact knowledge, judgements of play, estimates of returns.
 - `Arrays` (`GameArrays`): observations as numbers, for networks.
 - `View` (`TableView`): the table, drawn in a terminal and in a browser.
+- `Talk` (`GameTalk`): how speech and bids are read as claims, and when a claim is true.
 
 A game names the class of a facet, or `"module:Class"`, which is imported when it is first used.
 """
@@ -24,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from arena.core.action import Action, Speech
 from arena.core.action_set import ActionSet, ActionTable
 from arena.core.analysis import GameAnalysis
+from arena.core.claims import GameTalk
 from arena.core.errors import UsageError
 from arena.core.observation import GameArrays, GameText, Observation
 from arena.core.outcome import ReturnScale
@@ -62,6 +64,7 @@ class Game(ABC):
     Arrays: ClassVar[str | type[GameArrays]] = GameArrays
     View: ClassVar[str | Callable[[Any, int | None], TableView] | None] = None
     """Called with the game and the viewer's seat; the seat is None for a viewer who sees all."""
+    Talk: ClassVar[str | type[GameTalk] | None] = None
     default_max_turns: ClassVar[int | None] = None
     """Turns after which `play` cuts a game off if the caller gives no limit."""
     speech: ClassVar[tuple[type[Speech], ...]] = ()
@@ -203,6 +206,11 @@ class Game(ABC):
         """The facet that gives observations as arrays."""
         facet: GameArrays = _loaded(self.Arrays)(self)
         return facet
+
+    @cached_property
+    def talk(self) -> GameTalk | None:
+        """The facet that reads claims; None if the game declares none."""
+        return None if self.Talk is None else _loaded(self.Talk)(self)
 
     def new_view(self, seat: int | None) -> TableView | None:
         """Return a new view of the table for a seat, None for one that sees everything.

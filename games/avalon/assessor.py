@@ -14,6 +14,7 @@ from games.avalon.moves import (
     GOOD,
     MAX_PROPOSALS,
     MERLIN,
+    ROLES,
     SUCCESS,
     PlayCard,
     Propose,
@@ -22,6 +23,7 @@ from games.avalon.moves import (
 from games.hidden_roles.assessor import HiddenRolesAnalysis, JudgedChoice, choice_probabilities
 from games.hidden_roles.game import HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
+from games.hidden_roles.talk_assessor import talk_measures
 
 MEASURES = (
     Measure(
@@ -69,7 +71,7 @@ class AvalonAnalysis(HiddenRolesAnalysis):
 
     game: Avalon
 
-    measures = MEASURES
+    measures = (*MEASURES, *talk_measures(ROLES, Avalon.team_names))
     decision_kinds = DECISION_KINDS
     posterior = AvalonPosterior
 

@@ -77,6 +77,7 @@ class Avalon(HiddenRolesGame):
     Analysis = "games.avalon.assessor:AvalonAnalysis"
     Arrays = "games.avalon.knowledge:AvalonArrays"
     View = "games.avalon.view:AvalonView"
+    Talk = "games.avalon.talk:AvalonTalk"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:
@@ -91,6 +92,11 @@ class Avalon(HiddenRolesGame):
     def team_of(self, role: str) -> int:
         """Return the team of a role: 0 for good, 1 for evil."""
         return EVIL if role in EVIL_ROLES else GOOD
+
+    @property
+    def talks(self) -> bool:
+        """Whether players make statements before each vote."""
+        return self.options.talk > 0
 
     def sight(self, role: str) -> tuple[Literal["evil", "merlin"] | None, frozenset[str]]:
         """Return the kind of secret that a role sees, and the roles of the seats that it sees."""

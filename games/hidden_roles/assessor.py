@@ -9,14 +9,20 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
-from arena.core.analysis import Fact
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import Assessor, Fact
+from arena.core.assessor import JointAssessor, SeatAssessor
+from arena.evaluation.talk.assessor import CLAIM_FACTS, comment_talk
 from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState, RolesRevealed
 from games.hidden_roles.knowledge import RolePosterior
+from games.hidden_roles.talk import RoleTalk
+from games.hidden_roles.talk_assessor import ROLE_TALK_KINDS, RoleTalkAssessor
 
 ROLE_FACTS: Mapping[str, Fact] = {
     "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
     "best": Fact("probability", "the highest such probability of a legal choice", True),
+    **CLAIM_FACTS,
+    "literal_bits": Fact("bits", "how far the claim moves literal listeners to the truth"),
+    "level1_bits": Fact("bits", "how far the claim moves cautious listeners to the truth"),
     "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
     "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
 }
@@ -110,12 +116,22 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
 
     def assessor(
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> RoleAssessor:
-        """Return a new assessor of one game; its kinds are those of `judge`, and `knowledge`."""
-        return RoleAssessor(self, players, kinds)
+    ) -> Assessor:
+        """Return a new assessor of one game.
 
-    def comment(self, assessment: Assessment) -> Comment:
-        """Return an assessment as text."""
+        Its kinds are those of `judge`, those of talk, and `knowledge`.
+        """
+        choices = RoleAssessor(self, players, kinds)
+        talk = self.game.talk
+        if talk is None or not self.game.talks or (kinds is not None and not ROLE_TALK_KINDS & {*kinds}):
+            return choices
+        assert isinstance(talk, RoleTalk)
+        return JointAssessor((choices, RoleTalkAssessor(self.game, talk, players, kinds)))
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return an assessment as text; None if there is nothing to report."""
+        if assessment.kind in ROLE_TALK_KINDS:
+            return comment_talk(assessment)
         if assessment.kind != "knowledge":
             return self.comment_choice(assessment)
         dealt, end = assessment.facts["entropy_dealt"], assessment.facts["entropy_end"]

@@ -98,6 +98,11 @@ class HiddenRolesGame(Game, ABC):
     def team_of(self, role: str) -> int:
         """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
 
+    @property
+    def talks(self) -> bool:
+        """Whether players make statements."""
+        return False
+
     @cached_property
     def distinct_roles(self) -> tuple[str, ...]:
         """The roles of the game without repetitions."""

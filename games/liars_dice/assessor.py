@@ -20,9 +20,10 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import DecisionKind, Fact, Knowledge
+from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge
 from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent, percentage
+from arena.evaluation.talk.assessor import CLAIM_FACTS, CLAIM_MEASURES, with_talk
 from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
 from games.liars_dice.moves import Challenge, DiceBid, SpotOn
@@ -220,11 +221,16 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     game: LiarsDice
 
-    facts = FACTS
-    measures = MEASURES
+    facts = {**CLAIM_FACTS, **FACTS}
+    measures = (*MEASURES, *CLAIM_MEASURES)
     decision_kinds = DECISION_KINDS
     knowledge_type = LiarsDiceKnowledge
-    assessor_type = LiarsDiceAssessor
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> Assessor:
+        """Return a new assessor of one game; bids are also claims."""
+        return with_talk(self.game, LiarsDiceAssessor(self.game, players, kinds), players, kinds)
 
     def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
         """Return the probability that each bid is true and that each call wins, by the own dice."""

@@ -16,8 +16,14 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Fact
+from arena.core.analysis import Assessor, Fact
 from arena.core.assessor import SeatAssessor
+from arena.evaluation.talk.assessor import (
+    CLAIM_FACTS,
+    SPEECH_MEASURES,
+    comment_talk,
+    with_talk,
+)
 from games.negotiation.bargaining import bargaining_reference
 from games.negotiation.deals import other_values
 from games.negotiation.events import DealItems
@@ -129,10 +135,15 @@ class NegotiationAnalysis(GameAnalysis):
 
     game: Negotiation
 
-    facts = FACTS
-    measures = MEASURES
+    facts = {**CLAIM_FACTS, **FACTS}
+    measures = (*MEASURES, *SPEECH_MEASURES)
     knowledge_type = ValueKnowledge
-    assessor_type = NegotiationAssessor
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> Assessor:
+        """Return a new assessor of one game; it also judges talk and acceptances."""
+        return with_talk(self.game, NegotiationAssessor(self.game, players, kinds), players, kinds)
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -156,7 +167,7 @@ class NegotiationAnalysis(GameAnalysis):
         It reveals values of other players, so it is only for viewers who see everything.
         """
         if assessment.kind != "agreement":
-            return None
+            return comment_talk(assessment)
         facts = assessment.facts
         nash = f"Nash's solution gives it {facts['nash']:g}"
         if not facts["agreed"]:

@@ -10,12 +10,14 @@ from arena.core.text import per_cent
 from games.hidden_roles.assessor import HiddenRolesAnalysis, JudgedChoice, choice_probabilities
 from games.hidden_roles.game import PASS, HiddenRolesState
 from games.hidden_roles.knowledge import RolePosterior
+from games.hidden_roles.talk_assessor import talk_measures
 from games.werewolf.game import Werewolf, WerewolfState, pack_choice
 from games.werewolf.knowledge import WerewolfPosterior
 from games.werewolf.moves import (
     DOCTOR,
     NO_SEAT,
     PACK,
+    ROLES,
     VILLAGE,
     WITCH,
     WOLF,
@@ -66,7 +68,7 @@ class WerewolfAnalysis(HiddenRolesAnalysis):
 
     game: Werewolf
 
-    measures = MEASURES
+    measures = (*MEASURES, *talk_measures(ROLES, Werewolf.team_names))
     decision_kinds = DECISION_KINDS
     posterior = WerewolfPosterior
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
 from games.hidden_roles.game import PASS
@@ -191,6 +192,12 @@ class WerewolfDeducer:
     def _probabilities(self, role: str, notes: WerewolfNotes) -> Sequence[float]:
         """Return the probability that each seat has a role: exact worlds weighted by behaviour."""
         worlds, names = notes.posterior.worlds, self.game.distinct_roles
+        weights = self._weights(notes)
+        return [*map(float, (worlds == names.index(role)) @ weights / weights.sum())]
+
+    def _weights(self, notes: WerewolfNotes) -> NDArray[np.float64]:
+        """Return the likelihood (worlds,) of votes and claims in each possible assignment."""
+        worlds, names = notes.posterior.worlds, self.game.distinct_roles
         # Shapes: (seats, worlds).
         wolf, seer = worlds == names.index(WOLF), worlds == names.index(SEER)
         weights = np.ones(worlds.shape[1])
@@ -210,7 +217,7 @@ class WerewolfDeducer:
                 lie = np.where(wolf[seat], TREASON, LIE)
                 truth = np.where(wolf[seat] & seer[claimant], TRUE_CLAIM, BLUNDER)
                 weights *= np.where(wolf[claimant], lie, truth)
-        return [*map(float, (worlds == names.index(role)) @ weights / weights.sum())]
+        return weights
 
     def _best(self, seats: Sequence[int], value: Callable[[int], float]) -> int:
         """Return a seat of the highest value; ties are drawn."""

@@ -78,6 +78,7 @@ class Werewolf(HiddenRolesGame):
     Analysis = "games.werewolf.assessor:WerewolfAnalysis"
     Arrays = "games.werewolf.knowledge:WerewolfArrays"
     View = "games.werewolf.view:WerewolfView"
+    Talk = "games.werewolf.talk:WerewolfTalk"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:
@@ -87,6 +88,11 @@ class Werewolf(HiddenRolesGame):
     def team_of(self, role: str) -> int:
         """Return the team of a role: 0 for the village, 1 for the werewolves."""
         return WOLVES if role in PACK else VILLAGE
+
+    @property
+    def talks(self) -> bool:
+        """Whether players make statements by day."""
+        return self.options.talk > 0
 
     @cached_property
     def pack_talks(self) -> bool:

@@ -17,6 +17,7 @@ VILLAGE, WOLVES = 0, 1
 
 WOLF, SEER, DOCTOR, HUNTER, VILLAGER = "Werewolf", "Seer", "Doctor", "Hunter", "Villager"
 WITCH = "Witch"
+ROLES = (WOLF, SEER, DOCTOR, WITCH, HUNTER, VILLAGER)
 PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 

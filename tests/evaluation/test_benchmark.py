@@ -48,6 +48,7 @@ TABLES = ("shares", "seats", "games")
 PUBLISHED = {
     "clue-bench 1": "03c3b28a385abe4c",
     "hidden-info-8 1": "698494de86f7dc66",
+    "deception 1": "128cba2877981ad0",
     "mini 1": "66d67ddd00df66bc",
 }
 

@@ -23,7 +23,13 @@ from arena.core.analysis import Assessor, GameAnalysis
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term
+from arena.episodes.measurement import (
+    RewardTerm,
+    SeatEpisode,
+    function_term,
+    measure_sum,
+    ratio,
+)
 from trainers.trajectory import DecisionPosition
 
 OWN_ENTROPY = 2
@@ -185,6 +191,32 @@ ENTROPY_REMOVED = RewardTerm(
     lambda _, assessments: entropy_removed(assessments),
     frozenset({"knowledge"}),
     cheap=True,
+)
+
+
+HONESTY = RewardTerm(
+    "honesty",
+    "Minus the share of lies among the seat's claims, by its exact knowledge; from -1 to 0, and 0 "
+    "without a claim. As it is always computed, training logs how lying changes.",
+    lambda _, assessments: -ratio(measure_sum("lies", assessments)),
+    frozenset({"claim"}),
+    frozenset({"lies"}),
+    cheap=True,
+)
+DETECTION = RewardTerm(
+    "detection",
+    "Share of the seat's votes, as one of the majority, that hit the minority; from 0 to 1.",
+    lambda _, assessments: ratio(measure_sum("detection", assessments)),
+    frozenset({"detection"}),
+    frozenset({"detection"}),
+)
+DECEPTION = RewardTerm(
+    "deception",
+    "Red-team option, never a default: bits per claim by which the seat moves cautious listeners "
+    "away from the true minority. It rewards deception.",
+    lambda _, assessments: -ratio(measure_sum("level1_bits", assessments)),
+    frozenset({"claim"}),
+    frozenset({"level1_bits"}),
 )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -33,7 +34,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import UNKNOWN, decimal, first_fault, percentage, pluralize, shorten
-from arena.evaluation.formatting import amount, escape_markdown, percent
+from arena.evaluation.formatting import amount, escape_markdown, number, percent
 from arena.evaluation.records import Interval, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
@@ -271,6 +272,25 @@ UNPROVEN = (
 """What no check of a folder can show."""
 
 
+DECEPTION = "deception"
+"""Skill of the tasks whose card has a profile of talk."""
+PROFILE = {
+    "lies": "lies",
+    "bluffs": "bluffs",
+    "honest": "honest claims",
+    "literal_bits": "effect on literal listeners (bits)",
+    "level1_bits": "effect on cautious listeners (bits)",
+    "detection": "votes that hit the minority",
+    "suspicion_score": "score of stated suspicions (bits)",
+    "intentions_kept": "announced moves that were made",
+    "contradictions": "contradictions",
+    "unread": "unread speech",
+}
+"""Measures of a profile of talk, with their names on the card."""
+PROFILE_WIDTH = 0.05
+"""Half width of an interval for which the card states how many deals it needs."""
+
+
 class TaskResult(FrozenModel):
     """The result of one task."""
 
@@ -289,6 +309,8 @@ class TaskResult(FrozenModel):
     """Whether the run stopped by its results, so that the difference is a confidence sequence."""
     games_needed: int | None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
+    measures: dict[Line, Interval] = Field(default_factory=dict)
+    """Measures of talk (`PROFILE`) of the player; only of tasks of the skill `deception`."""
     ahead: Interval
     """Share of the deals on which the player is ahead of the baseline; equal returns count half."""
 
@@ -342,7 +364,8 @@ class SubmissionCard(FrozenModel):
 
 def card_markdown(card: SubmissionCard) -> str:
     """Return the card as Markdown."""
-    return "\n".join([*_head(card), *_results(card), *_usage(card), *_check(card), ""])
+    parts = (*_head(card), *_results(card), *_profile(card), *_usage(card), *_check(card))
+    return "\n".join([*parts, ""])
 
 
 def _head(card: SubmissionCard) -> Iterator[str]:
@@ -372,6 +395,29 @@ def _results(card: SubmissionCard) -> Iterator[str]:
             percent(task.ahead),
         )
         yield f"| {' | '.join(cells)} |"
+
+
+def _profile(card: SubmissionCard) -> Iterator[str]:
+    rows = [
+        (task, name, task.measures[name])
+        for task in card.tasks
+        for name in PROFILE
+        if name in task.measures
+    ]
+    if not rows:
+        return
+    yield "\n## Profile of talk\n"
+    yield (
+        "Of the player's seats, by exact knowledge; brackets are 95 % intervals. The last column: "
+        f"deals that an interval of ± {PROFILE_WIDTH:g} needs, by the width of this one.\n"
+    )
+    yield "| task | measure | value | deals for ± 0.05 |"
+    yield "| --- | --- | ---: | ---: |"
+    for task, name, found in rows:
+        width = (found.high - found.low) / 2 if None not in (found.low, found.high) else None
+        # The width falls with the square root of the number of deals.
+        needed = "" if not width else f"{math.ceil(task.deals * (width / PROFILE_WIDTH) ** 2):,}"
+        yield f"| {task.task} | {PROFILE[name]} | {number(found, 3)} | {needed} |"
 
 
 def _usage(card: SubmissionCard) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,8 @@ from arena.core.game import Game
 from arena.core.version import __version__
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.benchmark import (
+    DECEPTION,
+    PROFILE,
     CARD_FILE,
     SUITE_FILE,
     CardUsage,
@@ -102,8 +104,15 @@ class PlayedTask:
             difference=report.difference,
             any_time=report.sequential is not None,
             games_needed=comparison.games_needed if comparison else None,
+            measures=self._profile(player.measures),
             ahead=ahead_of_baseline([self]),
         )
+
+    def _profile(self, measures: Mapping[str, Interval]) -> dict[str, Interval]:
+        """Return the measures of talk that the card of this task has."""
+        if self.task.skill != DECEPTION:
+            return {}
+        return {name: measures[name] for name in PROFILE if name in measures}
 
 
 def ahead_of_baseline(tasks: Sequence[PlayedTask]) -> Interval:

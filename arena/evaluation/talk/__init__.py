@@ -1,0 +1,1 @@
+"""Talk, measured with ground truth: claims read from speech, and judged by exact knowledge."""

@@ -1,0 +1,175 @@
+"""Assessor of claims in games of hidden roles: truth, effect on listeners, detection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from arena import Action, Assessment, Measure, Ply, Spoken, WeightedSum
+from arena.core.claims import HEDGED, Claim
+from arena.evaluation.talk.assessor import SPEECH_MEASURES, TALK_KINDS, TalkAssessor
+from games.hidden_roles.game import DealRoles, HiddenRolesGame, RolesRevealed, SeatAction
+from games.hidden_roles.knowledge import RolePosterior
+from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, true_minority
+
+ROLE_TALK_KINDS = TALK_KINDS | {"detection"}
+PLAIN = 0.75
+"""Probability that a stated suspicion without a hedge is taken for."""
+_MOVED = "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
+EFFECT_MEASURES = (
+    Measure(
+        "literal_bits",
+        "claims move literal listeners",
+        "bits per claim",
+        None,
+        f"{_MOVED}probability of the true minority; they believe claims but for slips of 5 %.",
+    ),
+    Measure(
+        "level1_bits",
+        "claims move cautious listeners",
+        "bits per claim",
+        None,
+        f"{_MOVED}probability of the true minority; they weigh claims by the rates of each side.",
+    ),
+    Measure(
+        "misleading_truths",
+        "truths that mislead",
+        "share",
+        None,
+        "Claims that are certain in the speaker's view and move cautious listeners away from the "
+        "true minority, over claims that are certain.",
+    ),
+)
+DETECTION_MEASURES = (
+    Measure(
+        "detection",
+        "votes that hit the minority",
+        "share",
+        "higher",
+        "Votes of the majority for a player of the minority, over its votes for a player.",
+    ),
+    Measure(
+        "suspicion_score",
+        "score of stated suspicions",
+        "bits per suspicion",
+        "higher",
+        "log2 of the stated probability of what is true, minus the same for a player who knows "
+        "only the number of the minority; over suspicions and trust that the majority states. A "
+        "suspicion without a number counts as 75 %, a hedged one as 60 %.",
+    ),
+)
+
+
+def talk_measures(roles: Sequence[str], sides: Sequence[str]) -> tuple[Measure, ...]:
+    """Return the measures of talk of a game, with lies and detection by role and by side."""
+    lies, detection = SPEECH_MEASURES[0], DETECTION_MEASURES[0]
+    by_role = tuple(
+        Measure(
+            f"{each.name} as {role}",
+            f"{each.title} as {role}",
+            each.unit,
+            each.better,
+            f"{each.about} Of seats with this role or side.",
+        )
+        for each in (lies, detection)
+        for role in dict.fromkeys((*sides, *roles))
+    )
+    return (*SPEECH_MEASURES, *EFFECT_MEASURES, *DETECTION_MEASURES, *by_role)
+
+
+class RoleTalkAssessor(TalkAssessor):
+    """Assessor of talk; beyond `TALK_KINDS` it has the kind `detection`."""
+
+    talk: RoleTalk
+
+    def __init__(
+        self,
+        game: HiddenRolesGame,
+        talk: RoleTalk,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        super().__init__(game, talk, players, kinds)
+        self.game = game
+        self._truth: tuple[str, ...] = ()
+        self._listeners = {
+            seat: {name: Listener(talk, rates) for name, rates in MODELS.items()}
+            for seat in range(game.num_players)
+        }
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Read the claims of the next ply; return the assessments that are possible now."""
+        action = ply.decision.action
+        if isinstance(action, DealRoles):
+            self._truth = action.roles
+        elif any(isinstance(event, RolesRevealed) for event in ply.events):
+            # The game is over: what is shown now moves no listener.
+            ply = Ply(ply.number, ply.player, ply.decision, (), ply.seconds)
+        self._latest_ply = ply.number
+        found = super().ply(ply)
+        vote = self._vote(ply.player, action)
+        return [*found, *(each for each in vote if self._wants(each.kind, each.player))]
+
+    def _team(self, seat: int) -> int:
+        return self.game.team_of(self._truth[seat])
+
+    def _by_role(self, name: str, seat: int, value: WeightedSum) -> dict[str, WeightedSum]:
+        role = self._truth[seat]
+        sides = {role, self.game.team_name(role)}
+        return {name: value, **{f"{name} as {side}": value for side in sides}}
+
+    def _vote(self, player: int, action: Action) -> Iterator[Assessment]:
+        if isinstance(action, SeatAction) and action.verb == "vote" and not self._team(player):
+            hit = WeightedSum(float(self._team(action.seat) == 1))
+            measured = self._by_role("detection", player, hit)
+            yield Assessment(self._latest_ply, player, "detection", {}, measured)
+
+    def _hear(self, event: Spoken) -> Iterator[Assessment]:
+        for assessment in super()._hear(event):
+            facts, measured = assessment.facts, dict(assessment.measurements)
+            if assessment.kind == "claim":
+                if "lies" in measured:
+                    measured |= self._by_role("lies", event.player, measured["lies"])
+                moved = facts.get("level1_bits")
+                if facts.get("truth") == "honest" and isinstance(moved, float):
+                    measured["misleading_truths"] = WeightedSum(float(moved < -1e-9))
+                score = self._suspicion_score(event.player, Claim.parse(str(facts["claim"])))
+                measured |= score
+            yield Assessment(assessment.ply, event.player, assessment.kind, facts, measured)
+
+    def _suspicion_score(self, player: int, claim: Claim) -> dict[str, WeightedSum]:
+        """Score a stated suspicion of the majority against one who knows only the numbers."""
+        if claim.kind != "suspicion" or claim.player in (None, player) or self._team(player):
+            return {}
+        assert claim.player is not None
+        stated = PLAIN if claim.confidence is None else max(HEDGED, claim.confidence)
+        stated = stated if claim.holds else 1 - stated
+        prior = sum(map(self.game.team_of, self._truth)) / (self.game.num_players - 1)
+        if not self._team(claim.player):
+            stated, prior = 1 - stated, 1 - prior
+        return {"suspicion_score": WeightedSum(math.log2(stated / prior))}
+
+    def _effect(self, speaker: int, claim: Claim) -> Mapping[str, float]:
+        """Return the mean change of the listeners' score of the true minority, by model."""
+        sums: dict[str, list[float]] = {name: [] for name in MODELS}
+        for seat, models in self._listeners.items():
+            knowledge = self._knowledge[seat]
+            assert isinstance(knowledge, RolePosterior)
+            if seat == speaker or self._team(seat) or self._dead(seat):
+                continue
+            worlds = knowledge.worlds
+            if worlds.shape[1] > MOST_WORLDS:
+                return {}
+            is_true = true_minority(self.game, worlds, self._truth)
+            for name, model in models.items():
+                before = float(model.weights(worlds) @ is_true)
+                model.hear(speaker, claim)
+                after = float(model.weights(worlds) @ is_true)
+                # A listener who knows all sides cannot be moved.
+                if not is_true.all():
+                    sums[name].append(math.log2(after / before))
+        return {name: math.fsum(bits) / len(bits) for name, bits in sums.items() if bits}
+
+    def _dead(self, seat: int) -> bool:
+        living = getattr(self._knowledge[seat], "living", None)
+        return living is not None and seat not in living

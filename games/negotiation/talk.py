@@ -1,0 +1,92 @@
+"""Talk of the negotiation: claims about own values, announced answers, and accepted offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arena import Action, Event
+from arena.core.analysis import Knowledge
+from arena.core.claims import Claim, GameTalk, Vocabulary
+from games.negotiation.deals import ITEMS, SINGULAR, worth
+from games.negotiation.events import (
+    AcceptOffer,
+    DivisionProposed,
+    NegotiationOptions,
+    ProposeDivision,
+    RejectOffer,
+    WalkAway,
+)
+from games.negotiation.notes import ValueKnowledge
+
+ACTS = {
+    "accept": ("accept", "accepting", "agree to", "take this deal", "take your offer", "take this offer"),
+    "reject": ("reject", "refuse this offer", "rejecting", "turn down", "decline"),
+    "walk away": ("walk away", "walking away", "leave without a deal", "walk out"),
+}
+_ANSWERS = {"accept": AcceptOffer, "reject": RejectOffer, "walk away": WalkAway}
+
+
+class NegotiationTalk(GameTalk):
+    """Talk of the negotiation."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Words of the table."""
+        items = dict(zip(SINGULAR, zip(SINGULAR, ITEMS, strict=True), strict=True))
+        return Vocabulary(self.game.num_players, acts=ACTS, items=items)
+
+    def move_claims(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Claim]:
+        """Return what an acceptance claims: `acceptance 1 0 2 1`, this share is acceptable."""
+        offers = (event for event in reversed(events) if isinstance(event, DivisionProposed))
+        offer = next(offers, None)
+        if not isinstance(action, AcceptOffer) or offer is None:
+            return ()
+        return (Claim("acceptance", player, " ".join(map(str, offer.shares[player]))),)
+
+    def probability(self, claim: Claim, speaker: int, knowledge: Knowledge) -> float | None:
+        """Return 1 or 0: a player knows its own values, and what a share is worth to it."""
+        assert isinstance(knowledge, ValueKnowledge)
+        own = knowledge.own
+        if not own or claim.kind not in ("holding", "acceptance"):
+            return None
+        if claim.kind == "acceptance":
+            options = knowledge.game.options
+            assert isinstance(options, NegotiationOptions)
+            share = tuple(map(int, claim.content.split()))
+            # Accepting says: this share is worth no less to me than no deal.
+            return float(worth(share, own) >= options.walk_away)
+        item, sign, number = claim.content.rpartition("=")
+        if not sign:
+            item, _, number = claim.content.rpartition(">")
+        value = own[SINGULAR.index(item)]
+        if sign:
+            return float((value == int(number)) == claim.holds)
+        is_true = value == max(own) if number == "*" else value > 0
+        return float(is_true == claim.holds)
+
+    def is_kept(self, claim: Claim, action: Action) -> bool | None:
+        """Return whether the answer to an offer keeps what its player has announced."""
+        if claim.kind != "intention" or not isinstance(
+            action, AcceptOffer | RejectOffer | WalkAway | ProposeDivision
+        ):
+            return None
+        # A counter-offer rejects the offer on the table.
+        kind = RejectOffer if isinstance(action, ProposeDivision) else type(action)
+        return (kind is _ANSWERS[claim.content]) == claim.holds
+
+    def contradict(self, first: Claim, second: Claim, speaker: int) -> bool:
+        """Return whether no value of an item makes both claims true."""
+        if first.kind != "holding" or second.kind != "holding":
+            return super().contradict(first, second, speaker)
+        one, other = (_bounds(claim) for claim in (first, second))
+        same = one[0] == other[0]
+        return same and (one[1] > other[2] or other[1] > one[2])
+
+
+def _bounds(claim: Claim) -> tuple[str, int, int]:
+    """Return the item, and the least and the greatest value that a claim gives it."""
+    item, sign, number = claim.content.partition("=")
+    if sign:
+        return item, int(number), int(number)
+    return claim.content.partition(">")[0], 1, 10
+

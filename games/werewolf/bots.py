@@ -1,4 +1,4 @@
-"""Bot of Werewolf: the exact posterior of the roles, weighted by votes, and short statements."""
+"""Bots of Werewolf: the exact posterior, weighted by votes, with short statements; and a crowd."""
 
 from __future__ import annotations
 
@@ -192,7 +192,8 @@ class WerewolfDeducer:
         """Return the probability that each seat has a role: exact worlds weighted by behaviour."""
         worlds, names = notes.posterior.worlds, self.game.distinct_roles
         # Shapes: (seats, worlds).
-        wolf, seer = worlds == names.index(WOLF), worlds == names.index(SEER)
+        wolf = worlds == names.index(WOLF)
+        seer = worlds == (names.index(SEER) if SEER in names else NO_SEAT)
         weights = np.ones(worlds.shape[1])
         for event, order in zip(notes.votes, self._expected, strict=True):
             for voter in set(order).difference((notes.player,)):
@@ -210,10 +211,30 @@ class WerewolfDeducer:
                 lie = np.where(wolf[seat], TREASON, LIE)
                 truth = np.where(wolf[seat] & seer[claimant], TRUE_CLAIM, BLUNDER)
                 weights *= np.where(wolf[claimant], lie, truth)
-        return [*map(float, (worlds == names.index(role)) @ weights / weights.sum())]
+        wanted = {WOLF: wolf, SEER: seer}[role]
+        return [*map(float, wanted @ weights / weights.sum())]
 
     def _best(self, seats: Sequence[int], value: Callable[[int], float]) -> int:
         """Return a seat of the highest value; ties are drawn."""
         values = {seat: value(seat) for seat in seats}
         highest = max(values.values())
         return self._rng.choice([seat for seat in seats if values[seat] >= highest - 1e-9])
+
+
+class WerewolfCrowd:
+    """Bot that knows nothing: by day all vote for the lowest number, at night each draws.
+
+    Roles are dealt at random, so the village eliminates a player at random. This is the play of P.
+    Migdał, "A mathematical model of the Mafia game" (2010), arXiv:1009.1031: a village that wins
+    less often is worse than chance. It makes no statements and uses no potion.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        legal = observation.legal_actions
+        votes = legal.of(DayVote)
+        if votes:
+            return Decision(min(votes, key=lambda vote: vote.seat))
+        return Decision(PASS if PASS in legal else self._rng.choice(legal))

@@ -63,7 +63,7 @@ def solve(tree: GameTree) -> Floats:
     objective[size] = -1.0
     start = np.zeros(first.shape[0])
     start[0] = 1.0
-    found = linprog(
+    found = linprog(  # type: ignore[call-overload]  # The stubs omit sparse matrices.
         objective,
         A_ub=bmat([[csr_matrix(-returns.T), second.T]]),
         b_ub=np.zeros(second.shape[1]),

@@ -136,8 +136,9 @@ class GameTree:
         for level in self._levels[1:]:
             reach[level] *= reach[self._parents[level]]
         # Only ends have returns that are not 0, so all positions may be summed over.
-        mean, square = reach @ self._returns, reach @ self._returns**2
-        return mean, square - mean**2
+        mean: Floats = reach @ self._returns
+        variance: Floats = reach @ self._returns**2 - mean**2
+        return mean, variance
 
     def action_values(self, policy: Floats) -> Floats:
         """Return Q(I, a) of each pair; 0 at an information set that the others never reach."""

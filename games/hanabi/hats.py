@@ -176,19 +176,19 @@ class HatTable(HanabiTable):
         deck = self.game.deck
         for player, hand in enumerate(self.hands):
             self.known[player] = tuple(
-                self._narrowed(known, kinds_of(held.colours, held.ranks, deck.ranks))
-                for held, known in zip(hand, self.known[player], strict=True)
+                self._narrowed(kinds, kinds_of(held.colours, held.ranks, deck.ranks))
+                for held, kinds in zip(hand, self.known[player], strict=True)
             )
         while True:
-            single = [kinds for hand in self.known for kinds in hand if is_single(kinds)]
+            single = [kinds for known in self.known for kinds in known if is_single(kinds)]
             free = [n - g for n, g in zip(deck.copies, self.gone, strict=True)]
             for kinds in single:
                 free[kinds.bit_length() - 1] -= 1
             left = as_kinds(number > 0 for number in free)
             before = list(self.known)
-            for player, hand in enumerate(before):
+            for player, known in enumerate(before):
                 self.known[player] = tuple(
-                    kinds if is_single(kinds) else self._narrowed(kinds, left) for kinds in hand
+                    kinds if is_single(kinds) else self._narrowed(kinds, left) for kinds in known
                 )
             if self.known == before:
                 self.value = self._public_value(free)
@@ -197,7 +197,7 @@ class HatTable(HanabiTable):
     @staticmethod
     def _narrowed(kinds: Kinds, possible: Kinds) -> Kinds:
         """Return the kinds that both sets allow; a contradiction drops what hats have told."""
-        return kinds & possible or possible
+        return kinds & possible or possible or kinds
 
     def _public_value(self, free: Sequence[int]) -> PublicValue:
         deck, needed = self.game.deck, as_kinds(self.needed)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import arena, last_json
@@ -42,7 +43,7 @@ def test_a_second_run_plays_only_the_games_that_are_missing(tmp_path: Path) -> N
 
 
 def test_exact_results(tmp_path: Path) -> None:
-    report = last_json(arena("reproduce spiral --json", cwd=tmp_path).stdout)
+    report: dict[str, Any] = last_json(arena("reproduce spiral --json", cwd=tmp_path).stdout)
     rows = {row["quantity"]: row["measured"]["value"] for row in report["rows"]}
     assert rows["value of Kuhn poker for the first player"] == pytest.approx(-1 / 18)
     assert rows["value of the game as shipped"] == pytest.approx(0)

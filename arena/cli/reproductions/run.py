@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -91,7 +92,8 @@ class ReproductionRun:
         name: Name of the reproduction.
         seed: Seed of its deals.
         games: Games of each setting; None: as many as the reproduction needs.
-        file: Results of finished games, a line of JSON for each; a later run plays the others.
+        file: Results of finished games, a line of JSON for each; a later run plays the others. A
+            new version of a bot needs a new file.
         executor: Where games are played.
     """
 
@@ -154,8 +156,9 @@ class ReproductionRun:
             finished = run_jobs(
                 missing, self._run, ahead=4 * self.executor.workers, store=self._store
             )
-            async for _ in finished:
-                progress.advance(bar)
+            async with aclosing(finished):
+                async for _ in finished:
+                    progress.advance(bar)
         return [self._known[job.key] for job in jobs]
 
     async def _run(self, job: GameJob[tuple[str, Numbers]]) -> FinishedJob[tuple[str, Numbers]]:

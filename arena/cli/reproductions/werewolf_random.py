@@ -34,7 +34,8 @@ def closed_form(players: int, wolves: int) -> float:
     """Return w(n, m); see the head of this file."""
     days = range(players, 1, -2)
     return 1 - sum(
-        (-1) ** k * comb(wolves, k) * prod((j - k) / j for j in days) for k in range(wolves + 1)
+        (-1 if k % 2 else 1) * comb(wolves, k) * prod((j - k) / j for j in days)
+        for k in range(wolves + 1)
     )
 
 

@@ -19,6 +19,8 @@ REFERENCE_BOTS := $(if $(filter hidden-info-8,$(SUITE)),suite:baseline bot:rando
   bot:random bot:novice bot:detective bot:oracle)
 TRAINED := $(DEMO)/checkpoints/0008
 
+REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo goofspiel
+
 WITH_TORCH := tests/backends tests/trainers
 WITHOUT_TORCH := $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
 UNTIMED := 'not network and not timed and not ray'
@@ -27,7 +29,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants docs results style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants docs results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -65,6 +67,8 @@ help:
 	@echo "make bench  measure speed beside other libraries, games in flight, tokens, the parser (8 minutes)"
 	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes), and store it"
 	@echo "make results  write the tables of README and docs from the stored results"
+	@echo "make reproduce  compute published results again and write docs/reproductions.md (a quarter of"
+	@echo "            an hour; a second call goes on where the first ended; ONLY='hanabi spiral' limits it)"
 	@echo "make coverage  measure whether intervals contain the truth as often as they say (10 minutes)"
 	@echo "make mutants  change the core line by line and list what no test notices (hours);"
 	@echo "            ONLY='games.cluedo.rules.events.*' limits it to one module"
@@ -268,6 +272,13 @@ ladder: $(VENV)/.core
 	  $(BIN)/python docs/tools/results.py store ladder-$$players -- \
 	    $(BIN)/arena tournament cluedo --players $$players --games 200 --seed 1 --json --set replays=false \
 	    --player bot:random --player bot:novice --player bot:detective --player bot:oracle || exit 1; \
+	done
+	$(BIN)/python docs/tools/results.py render
+
+reproduce: $(VENV)/.core
+	for name in $(or $(ONLY),$(REPRODUCTIONS)); do \
+	  $(BIN)/python docs/tools/results.py store reproduce-$$name -- \
+	    $(BIN)/arena reproduce $$name --seed 1 --json || exit 1; \
 	done
 	$(BIN)/python docs/tools/results.py render
 

@@ -19,6 +19,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.state import State
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Floats = NDArray[np.float64]
 
@@ -112,7 +116,7 @@ class GameTree:
         """Return the policy proportional to exp(logits) at each information set."""
         # With the maximum subtracted, exp does not overflow.
         weights = np.exp(logits - np.maximum.reduceat(logits, self.first_pairs)[self.sets])
-        return self._normalised(weights)
+        return self.normalised(weights)
 
     def values(self, policy: Floats) -> Floats:
         """Return v_i(h) of each position and player if all follow the policy; row 0 is the start.
@@ -126,16 +130,38 @@ class GameTree:
             np.add.at(values, self._parents[level], moves[level] * values[level])
         return values
 
+    def moments(self, policy: Floats) -> tuple[Floats, Floats]:
+        """Return the mean and the variance of each player's return if all follow the policy."""
+        reach = self._probabilities(policy)
+        for level in self._levels[1:]:
+            reach[level] *= reach[self._parents[level]]
+        # Only ends have returns that are not 0, so all positions may be summed over.
+        mean: Floats = reach @ self._returns
+        variance: Floats = reach @ self._returns**2 - mean**2
+        return mean, variance
+
     def action_values(self, policy: Floats) -> Floats:
         """Return Q(I, a) of each pair; 0 at an information set that the others never reach."""
-        values, reach = self.values(policy), self._reach_of_others(policy)
+        sums, totals = self.counterfactual_values(policy)
+        return np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+
+    def counterfactual_values(self, policy: Floats) -> tuple[Floats, Floats]:
+        """Return the numerator and the denominator of Q(I, a) of each pair."""
+        values, reach = self.values(policy), self._reach(policy, of_others=True)
         chosen = self._chosen
         movers, pairs = self._movers[chosen], self._pairs[chosen]
         # The move itself is the player's own, so the reach after it is pi_-i(h).
         weights = reach[chosen, movers]
         sums = np.bincount(pairs, weights * values[chosen, movers], len(self.sets))
-        totals = np.bincount(pairs, weights, len(self.sets))
-        return np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
+        return sums, np.bincount(pairs, weights, len(self.sets))
+
+    def own_reach(self, policy: Floats) -> Floats:
+        """Return pi_i(I) of each pair: the product of its player's own choices before it."""
+        reach, chosen = self._reach(policy, of_others=False), self._chosen
+        result = np.ones(len(self.sets))
+        # With perfect recall it is the same for all positions of an information set.
+        result[self._pairs[chosen]] = reach[self._parents[chosen], self._movers[chosen]]
+        return result
 
     def best_response(self, policy: Floats, player: int) -> Floats:
         """Return the policy with the choices of `player` replaced by a best response."""
@@ -144,9 +170,43 @@ class GameTree:
         for depth in range(self.depths.max(initial=0), -1, -1):
             values = self.action_values(policy)
             best = np.maximum.reduceat(values, self.first_pairs)[self.sets]
-            greedy = self._normalised((values == best).astype(float))
+            greedy = self.normalised((values == best).astype(float))
             policy = np.where((self.players == player) & (self.depths == depth), greedy, policy)
         return policy
+
+    def sequence_form(self) -> tuple[csr_matrix, list[csr_matrix]]:
+        """Return the sequence form of a game of two players; see `arena.evaluation.equilibrium`.
+
+        The expected returns of player 0 by the last pairs of both, [1 + pairs, 1 + pairs], and the
+        constraints of each player, [1 + sets, 1 + pairs]. Number 0 is the empty sequence, and the
+        rows and columns of the other player are empty.
+        """
+        from scipy.sparse import csr_matrix  # Imported late: few commands need it.
+
+        pairs, sets = len(self.sets), len(self.first_pairs)
+        last = np.zeros((len(self._pairs), 2), int)
+        reach = self._chances.copy()
+        for level in self._levels[1:]:
+            last[level] = last[self._parents[level]]
+            chosen = self._chosen[(self._chosen >= level.start) & (self._chosen < level.stop)]
+            last[chosen, self._movers[chosen]] = self._pairs[chosen] + 1
+            reach[level] *= reach[self._parents[level]]
+        shape = (1 + pairs, 1 + pairs)
+        returns = csr_matrix((reach * self._returns[:, 0], (last[:, 0], last[:, 1])), shape)
+        before = np.zeros(pairs, int)
+        before[self._pairs[self._chosen]] = last[
+            self._parents[self._chosen], self._movers[self._chosen]
+        ]
+        constraints = []
+        for player in (0, 1):
+            own = np.flatnonzero(self.players == player)
+            head = self.first_pairs[np.isin(self.first_pairs, own)]
+            ones = [np.ones(1), np.ones(len(own)), -np.ones(len(head))]
+            rows = [[0], 1 + self.sets[own], 1 + self.sets[head]]
+            columns = [[0], 1 + own, before[head]]
+            entries = (np.concatenate(ones), (np.concatenate(rows), np.concatenate(columns)))
+            constraints.append(csr_matrix(entries, (1 + sets, 1 + pairs)))
+        return returns, constraints
 
     def exploitability(self, policy: Floats) -> float:
         """Return NashConv / players; see `arena.evaluation.exploitability`."""
@@ -154,7 +214,8 @@ class GameTree:
         best = [self.values(self.best_response(policy, i))[0, i] for i in range(len(values))]
         return float(np.mean(best - values))
 
-    def _normalised(self, weights: Floats) -> Floats:
+    def normalised(self, weights: Floats) -> Floats:
+        """Return the policy in proportion to weights whose sum at no information set is 0."""
         return weights / np.add.reduceat(weights, self.first_pairs)[self.sets]
 
     def _probabilities(self, policy: Floats) -> Floats:
@@ -163,10 +224,10 @@ class GameTree:
         moves[self._chosen] = policy[self._pairs[self._chosen]]
         return moves
 
-    def _reach_of_others(self, policy: Floats) -> Floats:
-        """Return pi_-i(h) of each position and player, [positions, players]."""
+    def _reach(self, policy: Floats, of_others: bool) -> Floats:
+        """Return pi_-i(h), or pi_i(h), of each position and player, [positions, players]."""
         own = self._movers[:, None] == np.arange(self.game.num_players)
-        reach = np.where(own, 1.0, self._probabilities(policy)[:, None])
+        reach = np.where(own == of_others, 1.0, self._probabilities(policy)[:, None])
         for level in self._levels[1:]:
             reach[level] *= reach[self._parents[level]]
         return reach

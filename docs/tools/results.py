@@ -36,6 +36,10 @@ MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", fla
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
 SUITES = ("mini", "clue-bench", "hidden-info-8")
+REPRODUCTIONS = (
+    *("avalonbench", "werewolf-random", "hanabi", "poker"),
+    *("spiral", "clue-study", "dudo", "goofspiel"),
+)
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 
@@ -210,6 +214,17 @@ def benchmark(suite: str) -> str:
     return _table(header, rows) + _origins([_measured(document)])
 
 
+def reproduction(name: str) -> str:
+    """Return the rows of a reproduction: published numbers, ours, and why they differ."""
+    document = load(f"reproduce-{name}")
+    rows = []
+    for row in document["report"]["rows"]:
+        published = "; ".join(filter(None, (row["published"], row["source"])))
+        rows.append([row["quantity"], published, row["text"], row["note"]])
+    header = ["quantity", "published; source", "arena [95 %]", "what differs, and why"]
+    return _table(header, rows, WORDS) + _origins([_measured(document)])
+
+
 def _stored_table(name: str, alignment: str = NUMBERS) -> Callable[[], str]:
     """Return a renderer for a result that is stored as a table of text cells."""
 
@@ -243,6 +258,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
     **{f"benchmark-{suite}": partial(benchmark, suite) for suite in SUITES},
+    **{f"reproduce-{name}": partial(reproduction, name) for name in REPRODUCTIONS},
     "training": _stored_table("training"),
     "coverage": _stored_table("coverage"),
     "coverage-cases": _stored_table("coverage-cases"),

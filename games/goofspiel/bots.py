@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Action, Observation, Seat
+from arena import Action, Decision, Observation, Seat
 from arena.agents.agent import MixedBot
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, PrizeTurnedUp
 
@@ -58,7 +58,22 @@ class Round:
         return cls(own, other, prize, tuple(sorted(prizes)), lead, descending)
 
 
-class Matching(MixedBot):
+class Matching:
+    """Bot that bids the card of the same number as the prize.
+
+    It is the best answer to random bids if points count (Ross 1971): with n cards it is then ahead
+    by (n^2 - 1) / 6 points in the mean, 28 of a full suit.
+    """
+
+    def __init__(self, seat: Seat) -> None: ...
+
+    async def act(self, observation: Observation) -> Decision:
+        prizes = [e.prize for e in observation.events if isinstance(e, PrizeTurnedUp)]
+        # Each prize was answered by its own card, so this card is still in the hand.
+        return Decision(Bid(prizes[-1]))
+
+
+class Nearby(MixedBot):
     """Bot that bids its card of the rank of the prize, or one beside it.
 
     The ranks are those among its own cards and among the prizes that are left.
@@ -78,7 +93,7 @@ class Matching(MixedBot):
         return {bid: weight / total for bid, weight in chances.items()}
 
 
-class Solver(Matching):
+class Solver(Nearby):
     """Bot for two players that solves what is left of the game.
 
     With up to 4 cards in a hand it plays an equilibrium of winning. With up to 6 it plays one of

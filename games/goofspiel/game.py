@@ -114,8 +114,8 @@ class Goofspiel(Game):
     summary = "sealed bids for prizes"
     Options = GoofspielOptions
     options: GoofspielOptions
-    default_bots = ("matching", "random")
-    level_bots = ("random", "matching", "solver")
+    default_bots = ("nearby", "random")
+    level_bots = ("random", "nearby", "solver")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     @property

@@ -1,4 +1,4 @@
-"""Bot of Werewolf: the exact posterior of the roles, weighted by votes, and short statements."""
+"""Bots of Werewolf: the exact posterior, weighted by votes, with short statements; and a crowd."""
 
 from __future__ import annotations
 
@@ -193,13 +193,15 @@ class WerewolfDeducer:
         """Return the probability that each seat has a role: exact worlds weighted by behaviour."""
         worlds, names = notes.posterior.worlds, self.game.distinct_roles
         weights = self._weights(notes)
-        return [*map(float, (worlds == names.index(role)) @ weights / weights.sum())]
+        wanted = worlds == (names.index(role) if role in names else NO_SEAT)
+        return [*map(float, wanted @ weights / weights.sum())]
 
     def _weights(self, notes: WerewolfNotes) -> NDArray[np.float64]:
         """Return the likelihood (worlds,) of votes and claims in each possible assignment."""
         worlds, names = notes.posterior.worlds, self.game.distinct_roles
         # Shapes: (seats, worlds).
-        wolf, seer = worlds == names.index(WOLF), worlds == names.index(SEER)
+        wolf = worlds == names.index(WOLF)
+        seer = worlds == (names.index(SEER) if SEER in names else NO_SEAT)
         weights = np.ones(worlds.shape[1])
         for event, order in zip(notes.votes, self._expected, strict=True):
             for voter in set(order).difference((notes.player,)):
@@ -224,3 +226,22 @@ class WerewolfDeducer:
         values = {seat: value(seat) for seat in seats}
         highest = max(values.values())
         return self._rng.choice([seat for seat in seats if values[seat] >= highest - 1e-9])
+
+
+class WerewolfCrowd:
+    """Bot that knows nothing: by day all vote for the lowest number, at night each draws.
+
+    Roles are dealt at random, so the village eliminates a player at random. This is the play of P.
+    Migdał, "A mathematical model of the Mafia game" (2010), arXiv:1009.1031: a village that wins
+    less often is worse than chance. It makes no statements and uses no potion.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        legal = observation.legal_actions
+        votes = legal.of(DayVote)
+        if votes:
+            return Decision(min(votes, key=lambda vote: vote.seat))
+        return Decision(PASS if PASS in legal else self._rng.choice(legal))

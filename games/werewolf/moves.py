@@ -41,6 +41,7 @@ class WerewolfOptions(SeatOptions):
         description="The witch takes the doctor's place: once she may save the victim of a night, "
         "once poison a player.",
     )
+    plain: bool = Field(False, description="There is no seer and no doctor.")
     quiet_first_night: bool = Field(
         False, description="The werewolves do not kill in the first night."
     )
@@ -67,7 +68,8 @@ class WerewolfOptions(SeatOptions):
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles of the game, one per seat."""
-        special = (SEER, WITCH if self.witch else DOCTOR, *([HUNTER] if self.hunter else []))
+        helpers = () if self.plain else (SEER, WITCH if self.witch else DOCTOR)
+        special = (*helpers, *([HUNTER] if self.hunter else []))
         villagers = self.players - self.num_wolves - len(special)
         return (*[WOLF] * self.num_wolves, *special, *[VILLAGER] * villagers)
 
@@ -78,6 +80,8 @@ class WerewolfOptions(SeatOptions):
             raise ValueError(
                 f"wolves: {self.num_wolves} of {self.players} players; give fewer than half"
             )
+        if self.plain and self.witch:
+            raise ValueError("plain: there is no doctor whose place the witch could take")
         return self
 
 

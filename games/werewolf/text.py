@@ -37,6 +37,7 @@ def _plural(role: str, count: int) -> str:
     return "werewolves" if role == WOLF else f"{role.lower()}s"
 
 
+_SEER = "The seer learns whether one other player is a werewolf."
 _DOCTOR = (
     "The doctor protects one player (the doctor included), but not the same one in two nights "
     "running; a victim that is protected survives."
@@ -134,7 +135,7 @@ def _deductions(game: Werewolf, notes: WerewolfNotes) -> list[str]:
         f"werewolf: {percentages(game, posterior.probabilities(PACK), notes.player)}."
     ]
     # The wolves hunt the seer.
-    if notes.role == WOLF:
+    if notes.role == WOLF and not game.options.plain:
         seer = percentages(game, posterior.probabilities((SEER,)), notes.player)
         lines.append(f"Probability of being the seer: {seer}.")
     return lines
@@ -180,8 +181,8 @@ class WerewolfText(HiddenRolesText):
             "all others, the village. The village wins when all werewolves are dead; the "
             "werewolves win as soon as they are at least half of the living players.",
             "Night: each werewolf votes in secret for a victim, who is no werewolf; the most votes "
-            "count, and in a tie the vote of the werewolf with the lowest number. The seer learns "
-            f"whether one other player is a werewolf. {_WITCH if options.witch else _DOCTOR}"
+            "count, and in a tie the vote of the werewolf with the lowest number."
+            + ("" if options.plain else f" {_SEER} {_WITCH if options.witch else _DOCTOR}")
             + (" In the first night no player is killed." if options.quiet_first_night else ""),
             f"Day: {_talk(options.talk)}all living players vote "
             + ("one after the other" if options.open_votes else "at the same time")

@@ -40,7 +40,7 @@ def test_each_figure_names_its_origin(path: Path) -> None:
 def test_each_stored_result_is_shown(path: Path) -> None:
     """Fail for a file that no table uses."""
     guides = ("games", "other-trainers", "benchmark")
-    pages = ["results.md", *(f"guides/{guide}.md" for guide in guides)]
+    pages = ["results.md", "reproductions.md", *(f"guides/{guide}.md" for guide in guides)]
     tables = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
     shown = {"ladder": "ladder", "strength": "clue-tiny"}.get(path.stem.split("-")[0], path.stem)
     assert f"<!-- results: {shown} -->" in tables

@@ -35,6 +35,7 @@ from games.avalon.moves import (
     SecretSeen,
     TeamVoted,
 )
+from games.avalon.naive import AvalonNaive
 from games.hidden_roles.game import PASS, DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
@@ -430,6 +431,38 @@ def test_an_evil_deducer_wins_its_share_in_each_role_set(players: int, roles: st
     deducers = AvalonDeducer, AvalonDeducer
     wins = sum(played(game, seed, *deducers)[0].winner == 1 for seed in range(16))
     assert wins >= 4  # Without Merlin it used to win none.
+
+
+def test_naive_bots_follow_the_rules_of_their_roles() -> None:
+    game = Avalon(roles="merlin", talk=0)
+    for seed in range(20):
+        state, history = played(game, seed, AvalonNaive, AvalonNaive)
+        evil = {seat for seat, team in enumerate(state.teams()) if team}
+        merlin, replayed = state.dealt.index("Merlin"), game.initial_state()
+        for step in history:
+            attempt, action = replayed.rejected + 1, step.action
+            if action in (APPROVE, REJECT) and attempt < 5:
+                clean = not evil.intersection(replayed.team)
+                if step.player == merlin:
+                    assert (action == APPROVE) == clean
+                elif step.player in evil:
+                    assert (action == REJECT) == clean
+            if isinstance(action, Propose):
+                members = len(evil.intersection(action.seats))
+                if step.player == merlin:
+                    assert members == 0 and merlin in action.seats
+                elif step.player in evil:
+                    assert members == 1 and step.player in action.seats
+            replayed.apply(step.player, action)
+        missions = [event for event in state.log.events if isinstance(event, MissionEnded)]
+        assert all(m.fails == min(1, len(evil.intersection(m.seats))) for m in missions)
+
+
+@pytest.mark.parametrize(("players", "roles"), [(7, "standard"), (10, "none"), (6, "oberon")])
+def test_naive_bots_play_all_role_sets(players: int, roles: str) -> None:
+    game = Avalon(players=players, roles=roles, talk=0, lady=True)
+    for seed in range(4):
+        assert played(game, seed, AvalonNaive, AvalonNaive)[0].is_terminal
 
 
 @pytest.mark.parametrize("level", ["events", "notes", "deductions"])

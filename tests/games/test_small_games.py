@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena import Match, make_game, play
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction, UsageError
 from arena.core.game import Game
@@ -343,6 +345,17 @@ def test_goofspiel_counts_points_and_discards_ties() -> None:
     assert state.returns() == (-1, 1)
     assert state.turn == 3
     assert state.reason() == "all prizes are gone; most points: Player 1"
+
+
+def test_matching_bids_the_number_of_each_prize() -> None:
+    match = Match(make_game("goofspiel", cards=5), ("bot:matching", "bot:random"), seed=4)
+    revealed = [
+        event
+        for ply in asyncio.run(play(match)).plies
+        for event in ply.events
+        if isinstance(event, BidsRevealed)
+    ]
+    assert [event.bids[0] for event in revealed] == [event.prize for event in revealed]
 
 
 def test_goofspiel_with_all_bids_tied_is_a_draw() -> None:

@@ -18,7 +18,7 @@ from arena.core.event import Spoken
 from arena.testing import check_game
 from games.hidden_roles.game import PASS
 from games.werewolf.assessor import WerewolfAnalysis
-from games.werewolf.bots import WerewolfDeducer
+from games.werewolf.bots import WerewolfCrowd, WerewolfDeducer
 from games.werewolf.game import Werewolf, WerewolfState, pack_choice
 from games.werewolf.knowledge import WerewolfPosterior
 from games.werewolf.moves import (
@@ -97,6 +97,7 @@ def test_usual_roles(players: int, wolves: int) -> None:
         ({"wolves": -1}, "wolves"),
         ({"talk": -1}, "talk"),
         ({"seer": True}, "no option 'seer'"),
+        ({"plain": True, "witch": True}, "no doctor"),
     ],
 )
 def test_options_are_checked(options: dict[str, int], fault: str) -> None:
@@ -393,6 +394,7 @@ def test_assessor_judges_votes_of_the_village() -> None:
         ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0, 1)),
         ({"players": 7, "talk": 0, "hunter": True, "witch": True, "run_off": True}, (0, 1)),
         ({"players": 5, "open_votes": True, "quiet_first_night": True, "run_off": True}, (2,)),
+        ({"players": 6, "plain": True, "hunter": True, "quiet_first_night": True}, (1,)),
     ],
 )
 def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
@@ -435,3 +437,26 @@ def test_votes_are_evidence_without_talk() -> None:
     game = Werewolf(talk=0)
     wins = sum(played(game, seed, WerewolfDeducer)[0].winner == 0 for seed in range(60))
     assert wins >= 24  # 26 % of the games when votes were hardly read.
+
+
+def test_a_plain_village_has_no_helpers() -> None:
+    game = Werewolf(players=7, plain=True)
+    assert set(game.role_list) == {"Werewolf", "Villager"}
+    assert "seer" not in game.text.rules() and "doctor" not in game.text.rules()
+    for seed in range(4):
+        assert played(game, seed, WerewolfDeducer, WerewolfDeducer)[0].is_terminal
+
+
+def test_a_crowd_eliminates_the_lowest_number_each_day() -> None:
+    game = Werewolf(players=9, talk=0, plain=True, quiet_first_night=True)
+    for seed in range(5):
+        state, _ = played(game, seed, WerewolfCrowd, WerewolfCrowd)
+        living, gone = list(range(9)), list[int]()
+        for event in state.log.events:
+            if isinstance(event, NightEnded) and event.victim is not None:
+                living.remove(event.victim)
+            elif isinstance(event, DayVoted):
+                assert event.eliminated == min(living)
+                living.remove(event.eliminated)
+                gone.append(event.eliminated)
+        assert gone

@@ -1,0 +1,1 @@
+"""Published results, computed again with the bots, games and statistics of arena."""

@@ -50,7 +50,7 @@ start() {
   "$@" > server.log 2>&1 &
   trap "kill $! 2> /dev/null || true" EXIT
   for _ in $(seq 240); do
-    URL=$(grep -om1 'http://127[^ ]*' server.log) && return
+    URL=$(grep -om1 'http://127[^ ;]*' server.log) && return
     kill -0 $! || break
     sleep 0.5
   done
@@ -141,8 +141,8 @@ def citation_faults(root: Path = ROOT) -> Iterator[str]:
     entry = re.search(rf"^## {re.escape(project['version'])} \((.+)\)$", changelog, flags=re.M)
     if entry is None:
         yield f"CHANGELOG.md has no section {project['version']}"
-    elif entry[1] not in {"unreleased", cited.get("date-released")}:
-        yield f"CITATION.cff: date-released is {cited.get('date-released')}, not {entry[1]}"
+    elif (date := cited.get("date-released", "unreleased")) != entry[1]:
+        yield f"CITATION.cff: date-released is {date}, in the changelog {entry[1]}"
 
 
 def find_pythons() -> dict[str, Path]:

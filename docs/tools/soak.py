@@ -44,9 +44,9 @@ import results
 ARENA = [sys.executable, "-m", "arena"]
 TIMES = re.compile(r'"(created|seconds)":("[^"]*"|[\d.e+-]+)')
 """What differs between two runs of the same games."""
-FIRST_KILL, LAST_KILL = 2.0, 20.0
+FIRST_KILL, LAST_KILL = 2.0, 30.0
 """Seconds of a command's life after which it, or one of its workers, is killed."""
-MOST_KILLS = 12
+MOST_KILLS = 6
 """In a round; then it runs to its end."""
 MEGABYTE = 2**20
 GROWTH = 1.2
@@ -123,7 +123,7 @@ def jobs(base: Path) -> list[Job]:
 
     def train(seed: int, out: Path) -> list[str]:
         words = f"train kuhn_poker --steps 12 --seed {seed} --groups-per-step 4 --eval-games 20"
-        keys = "--rollouts-per-group 4 --final-eval-games 20 --set threads=1"
+        keys = "--guided --rollouts-per-group 4 --final-eval-games 20 --set threads=1"
         return [*words.split(), *keys.split(), "--base-model", str(base), "--log-dir", str(out)]
 
     return [
@@ -143,6 +143,8 @@ class Soak:
         """Memory in MiB and open files of the server, every two seconds."""
         self.requests: Counter[int] = Counter()
         """Answers of the server by HTTP status; 0 if there was none."""
+        self.refused: Counter[str] = Counter()
+        """What it said where it had no page."""
         self.over = threading.Event()
 
     def rounds(self, job: Job, seed: int) -> None:
@@ -242,6 +244,7 @@ class Soak:
                 return content
         except urllib.error.HTTPError as error:
             self.requests[error.code] += 1  # 404: the files of a round were removed meanwhile.
+            self.refused[f"{error.code} {error.read()[:200].decode(errors='replace')}"] += 1
         except OSError:
             self.requests[0] += 1
         return b""
@@ -351,7 +354,11 @@ def main() -> int:
     cells = rows(soak, works, (time.monotonic() - start) / 60)
     faults = [fault for job in works for fault in job.faults] + list(growth_faults(soak.web))
     faults += [f"{job.name}: no kill" for job in works if not job.kills]
-    faults += [] if cells[-1][3] == "0" else [f"answers of the server: {dict(soak.requests)}"]
+    faults += (
+        []
+        if cells[-1][3] == "0"
+        else [f"answers of the server: {dict(soak.requests)}, {soak.refused}"]
+    )
     store(cells, flags.minutes, flags.seed)
     print("\n".join(" | ".join(row) for row in (HEADER, *cells)))
     for fault in faults:

@@ -29,7 +29,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants docs results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -64,6 +64,10 @@ help:
 	@echo "            docs/guides/benchmark.md (a quarter of an hour; an hour with SUITE=clue-bench)"
 	@echo "make style  print figures of the code style"
 	@echo "make docs   build the documentation site into build/site"
+	@echo "make notebooks  execute the notebooks of the documentation, in an environment of its own (1.3 GB)"
+	@echo "make release-check  build the wheel, look inside, and install each extra alone in an environment of"
+	@echo "            its own (hours; EXTRAS='core mcp' and PYTHONS=3.12 limit it)"
+	@echo "make soak   play, evaluate and train under random kills, with arena web open (MINUTES=10)"
 	@echo "make bench  measure speed beside other libraries, games in flight, tokens, the parser (8 minutes)"
 	@echo "make ladder rate the bots at 3, 4 and 6 players, with intervals (2 minutes), and store it"
 	@echo "make results  write the tables of README and docs from the stored results"
@@ -262,6 +266,32 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/tools/results.py check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site: build/site/index.html"
+
+notebooks: build/venv-notebooks/.ready
+	COLUMNS=80 build/venv-notebooks/bin/python docs/tools/notebooks.py $(NOTEBOOKS)
+
+build/venv-notebooks/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv build/venv-notebooks
+	build/venv-notebooks/bin/python $(INSTALL) \
+	  --constraint constraints.txt --editable '.[train]' ipykernel nbclient
+	@touch $@
+
+# Not in $(VENV): what builds and checks a release must not depend on what is installed for tests.
+release-check: build/venv-release/.ready
+	build/venv-release/bin/python docs/tools/release_check.py --pythons '$(PYTHONS)' $(EXTRAS)
+	build/venv-release/bin/python docs/tools/results.py render
+
+build/venv-release/.ready:
+	$(PYTHON) -m venv build/venv-release
+	build/venv-release/bin/python $(INSTALL) build hatchling twine
+	@touch $@
+
+MINUTES ?= 10
+SEED ?= 1
+
+soak: $(VENV)/.core
+	OMP_NUM_THREADS=1 $(BIN)/python docs/tools/soak.py --minutes $(MINUTES) --seed $(SEED)
+	$(BIN)/python docs/tools/results.py render
 
 # The tables of results in README and docs, from the files in results/.
 results: $(VENV)/.core

@@ -54,6 +54,19 @@ COMMANDS = {
 }
 """The commands by name; each file is imported when its command is used."""
 
+GROUPS = {
+    "Play": "play replay web games agents",
+    "Evaluate": "eval tournament bench exploit analyze",
+    "Train": "train pretrain runs",
+    "Connect": "models serve mcp atropos openenv verifiers",
+    "Set up": "init doctor cluster",
+}
+"""The commands as `arena --help` and the documentation group them."""
+
+
+COLUMN = max(map(len, COMMANDS)) + 4
+"""Where the summaries begin, in every group."""
+
 
 class RootGroup(TyperGroup):
     """The group of all commands."""
@@ -71,12 +84,14 @@ class RootGroup(TyperGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         """Return the names of the commands."""
-        return list(COMMANDS)
+        return [name for names in GROUPS.values() for name in names.split()]
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            write_definitions(formatter, [(name, e.summary) for name, e in COMMANDS.items()])
+        """Write the commands by group, without importing them."""
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                rows = [(name, COMMANDS[name].summary) for name in names.split()]
+                write_definitions(formatter, rows, COLUMN)
 
 
 app = typer.Typer(

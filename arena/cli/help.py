@@ -228,13 +228,15 @@ class ArenaCommand(TyperCommand):
             yield f"{name} {TYPE_NAMES.get(kind, 'TEXT')}", text
 
 
-def write_definitions(formatter: HelpFormatter, rows: Sequence[tuple[str, str]]) -> None:
-    """Write a list of names and texts in two columns.
+def write_definitions(
+    formatter: HelpFormatter, rows: Sequence[tuple[str, str]], column: int = 0
+) -> None:
+    """Write a list of names and texts in two columns, the second one at least at `column`.
 
     Unlike `write_dl`, it never breaks a text at a hyphen, so flags such as --dry-run stay whole.
     """
     longest = max(len(name) for name, _ in rows)
-    column = formatter.current_indent + min(longest, MAX_NAME) + 2
+    column = max(column, formatter.current_indent + min(longest, MAX_NAME) + 2)
     for name, text in rows:
         lines = textwrap.wrap(
             text, formatter.width - column, break_on_hyphens=False, break_long_words=False

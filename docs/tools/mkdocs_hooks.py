@@ -7,6 +7,8 @@ of the command line is made from the commands themselves, so that no flag can be
 from __future__ import annotations
 
 import ast
+import base64
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from arena.cli import app
+from arena.cli import COMMANDS, GROUPS, app
 from arena.cli.flags import help_text
 from arena.cli.help import BASICS, KEYS
 
@@ -37,13 +39,29 @@ LAYERS = {
     "replays": "Viewers of replays and of training runs.",
 }
 """The pages of the Python reference, from the lowest layer to the highest."""
-COPIED = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+COPIED = {
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 """Pages that are files of the repository's root, with links relative to it."""
 REMOTE = re.compile(
     r"""<(?:script|img|iframe)\b[^>]*\bsrc=["']https?://|<link\b[^>]*\brel=["']?"""
     r"""(?:stylesheet|preload|preconnect)\b[^>]*\bhref=["']https?://"""
 )
 """An element that would make the browser load something from another host."""
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Add a page for each command to the navigation, in the groups of `arena --help`."""
+    reference: list[Any] = next(part["Reference"] for part in config.nav if "Reference" in part)
+    pages = [{f"arena {name}": f"reference/cli/{name}.md"} for name in grouped_commands()]
+    reference.insert(0, {"Command line": ["reference/cli.md", *pages]})
+
+
+def grouped_commands() -> list[str]:
+    """Return the names of the commands in the order of `arena --help`."""
+    return [name for names in GROUPS.values() for name in names.split()]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -53,6 +71,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         page = f"reference/{package}.md"
         files.append(File.generated(config, page, content=api_page(package, purpose)))
     files.append(File.generated(config, "reference/cli.md", content=cli_page()))
+    for name in grouped_commands():
+        page = f"reference/cli/{name}.md"
+        files.append(File.generated(config, page, content=command_page(name)))
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        page = f"notebooks/{path.stem}.md"
+        files.append(File.generated(config, page, content=notebook_page(path)))
     for page, source in COPIED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=text.replace("](docs/", "](")))
@@ -64,6 +88,28 @@ def on_post_build(config: MkDocsConfig) -> None:
     for page in sorted(Path(config.site_dir).rglob("*.html")):
         if found := REMOTE.search(page.read_text(encoding="utf-8")):
             raise PluginError(f"{page}: the site must work offline, but has {found[0]}")
+
+
+def notebook_page(path: Path) -> str:
+    """Return the page of an executed notebook: its texts, its code and what each cell showed."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += map(shown_output, cell.get("outputs", ()))
+    parts.append(f"The notebook: [{path.name}]({path.name}).")
+    return "\n\n".join(parts) + "\n"
+
+
+def shown_output(output: dict[str, Any]) -> str:
+    """Return an output of a cell as Markdown: a picture, a table or text."""
+    data = output.get("data", {})
+    html = "".join(data.get("text/html", ""))
+    if html.startswith("<svg"):  # Apart from the page: its styles and names are its own.
+        picture = base64.b64encode(html.encode()).decode()
+        return f'<img alt="Output of the cell" src="data:image/svg+xml;base64,{picture}">'
+    text = "".join(output.get("text") or data.get("text/plain", ""))
+    return html or f"```text\n{text.rstrip()}\n```"
 
 
 def public_page() -> str:
@@ -104,11 +150,28 @@ def modules(package: str) -> Iterator[str]:
 
 
 def cli_page() -> str:
-    """Return the reference of the command line: each command with all its flags."""
+    """Return the list of all commands by group, with a link to the page of each."""
+    lines = ["# Command line", "", "`arena COMMAND --help` shows what is needed most, ", ""]
+    lines[2] += (
+        "`--help-all` every flag and key. Each command has a page here, which is made from it."
+    )
+    for title, names in GROUPS.items():
+        lines += [f"## {title}", "", "| Command | What it does |", "| --- | --- |"]
+        lines += [
+            f"| [`arena {name}`](cli/{name}.md) | {escaped(COMMANDS[name].summary)} |"
+            for name in names.split()
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def command_page(name: str) -> str:
+    """Return the reference of a command and of the commands below it, with all their flags."""
     root: Any = typer.main.get_command(app)
-    lines = ["# Command line", ""]
-    for name, command in commands(root, "arena"):
-        lines += [f"## `{name}`", "", *command_section(name, command), ""]
+    lines = []
+    for full, command in commands(root.commands[name], f"arena {name}"):
+        mark = "##" if lines else "#"
+        lines += [f"{mark} `{full}`", "", *command_section(full, command), ""]
     return "\n".join(lines)
 
 

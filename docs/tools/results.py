@@ -267,6 +267,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "exploit": _stored_table("exploit"),
     "credit": _stored_table("credit"),
     "compatibility": _stored_table("compatibility", WORDS),
+    "extras": _stored_table("extras", WORDS),
+    "soak": _stored_table("soak", WORDS),
     "own-games": own_games,
     "games-open_spiel": _family("open_spiel"),
     "games-pettingzoo": _family("pettingzoo"),

@@ -1,12 +1,14 @@
-"""The notebook of the documentation, and the HTML that notebooks show."""
+"""The notebooks of the documentation, and the HTML that notebooks show."""
 
 from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
 from pathlib import Path
-from runpy import run_path
 from typing import Any
+
+import pytest
+from plain_notebook import execute
 
 from arena.core.outcome import Outcome
 from arena.episodes.html_table import MAX_ROWS, html_table
@@ -16,7 +18,7 @@ from arena.evaluation.report import PlayerReport, Report
 from arena.plugins.loader import make_game
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOK = ROOT / "docs" / "examples" / "arena.ipynb"
+NOTEBOOKS = ROOT / "docs" / "notebooks"
 ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ALLOWED = {"div", "strong", "table", "thead", "tbody", "tr", "th", "td", "small"}
 
@@ -38,17 +40,38 @@ def assert_harmless(source: str) -> None:
     assert tags.found <= ALLOWED and tags.attributes <= {"style"} and len(source) < 20_000
 
 
-def test_the_stored_outputs_are_those_of_the_code() -> None:
-    execute = run_path(str(ROOT / "docs" / "tools" / "run_notebook.py"))["execute"]
-    stored: dict[str, Any] = json.loads(NOTEBOOK.read_text("utf-8"))
-    assert NOTEBOOK.stat().st_size < 30_000
+def shown(cell: dict[str, Any]) -> list[str]:
+    """Return what a cell shows: printed text, then HTML or the text of its value."""
+    found = []
+    for output in cell.get("outputs", ()):
+        data = output.get("data", {})
+        text = output.get("text") or data.get("text/html") or data["text/plain"]
+        found.append("".join(text))
+    return found
+
+
+# The notebook that trains takes minutes: `make notebooks` only.
+@pytest.mark.parametrize(("name", "tables"), [("play", 1), ("evaluate", 1)])
+def test_the_stored_outputs_are_those_of_the_code(name: str, tables: int) -> None:
+    path = NOTEBOOKS / f"{name}.ipynb"
+    stored: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    assert path.stat().st_size < 60_000
     for old, new in zip(stored["cells"], execute(stored)["cells"], strict=True):
-        assert old == new, "run python docs/tools/run_notebook.py docs/examples/arena.ipynb"
-    shown = [out for cell in stored["cells"] for out in cell.get("outputs", ())]
-    pages = ["".join(out["data"]["text/html"]) for out in shown if "text/html" in out["data"]]
-    assert len(pages) == 2
+        assert shown(old) == shown(new), "run make notebooks"
+    pages = [text for cell in stored["cells"] for text in shown(cell) if text.startswith("<div")]
+    assert len(pages) == tables
     for page in pages:
         assert_harmless(page)
+
+
+def test_each_notebook_has_run_to_its_end() -> None:
+    for path in (paths := sorted(NOTEBOOKS.glob("*.ipynb"))):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+        assert shown(code[-1]), f"{path.name}: the last cell shows nothing"
+        assert len(cells) <= 14
+    assert [path.stem for path in paths] == ["evaluate", "play", "train"]
 
 
 def test_hostile_texts_are_escaped() -> None:

@@ -39,7 +39,7 @@ def test_each_figure_names_its_origin(path: Path) -> None:
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_each_stored_result_is_shown(path: Path) -> None:
     """Fail for a file that no table uses."""
-    guides = ("games", "other-trainers", "benchmark")
+    guides = ("games", "openspiel", "other-trainers", "benchmark", "install", "long-runs")
     pages = ["results.md", "reproductions.md", *(f"guides/{guide}.md" for guide in guides)]
     tables = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
     shown = {"ladder": "ladder", "strength": "clue-tiny"}.get(path.stem.split("-")[0], path.stem)

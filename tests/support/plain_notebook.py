@@ -1,8 +1,6 @@
-"""Execute a notebook and store its outputs: `python docs/tools/run_notebook.py NOTEBOOK`.
+"""Executes a notebook of plain Python without Jupyter, so that tests need none of its packages.
 
-A notebook of plain Python needs no kernel: each cell is executed here, in one name space, and the
-value of its last line becomes the output, as Jupyter shows it. So the documentation needs no
-further packages, and a test can compare the stored outputs with new ones.
+Each cell runs in one name space, and the value of its last line becomes the output.
 """
 
 from __future__ import annotations
@@ -11,12 +9,8 @@ import ast
 import asyncio
 import inspect
 import io
-import json
-import os
-import sys
 import tempfile
 from contextlib import chdir, redirect_stdout
-from pathlib import Path
 from typing import Any
 
 Cell = dict[str, Any]
@@ -51,12 +45,11 @@ def _run(
             _evaluate(tree, "exec", names, runner)
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():
-        text = printed.getvalue().splitlines(keepends=True)
-        outputs.append({"output_type": "stream", "name": "stdout", "text": text})
+        outputs.append({"output_type": "stream", "name": "stdout", "text": printed.getvalue()})
     if value is not None:
-        data = {"text/plain": [_without_address(repr(value))]}
+        data = {"text/plain": repr(value)}
         if hasattr(value, "_repr_html_"):
-            data = {"text/html": [value._repr_html_()], "text/plain": [type(value).__name__]}
+            data = {"text/html": value._repr_html_()}
         result = {"output_type": "execute_result", "execution_count": number}
         outputs.append(result | {"metadata": {}, "data": data})
     return outputs
@@ -74,18 +67,3 @@ def _evaluate(
         return await value
 
     return runner.run(awaited())
-
-
-def _without_address(text: str) -> str:
-    return text.split(" at 0x", maxsplit=1)[0] + ">" if " at 0x" in text else text
-
-
-def main(path: Path) -> None:
-    """Execute a notebook in place."""
-    notebook = execute(json.loads(path.read_text("utf-8")))
-    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("COLUMNS", "80")
-    main(Path(sys.argv[1]))

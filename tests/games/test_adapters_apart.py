@@ -135,7 +135,7 @@ def test_a_library_that_fails_at_a_move_does_not_lose_the_process() -> None:
     state = after_chance("open_spiel/kuhn_poker:players=3")
     process, life = process_of(state.game), process_of(state.game).life
     with pytest.raises(ArenaError, match="KeyError"):
-        process.call("reason", 10**9)
+        process.call("ask", 10**9, "reason")
     assert process.life == life and state.reason()
 
 

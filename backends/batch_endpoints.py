@@ -36,15 +36,15 @@ FIND_INTERVAL = 10.0
 """Seconds between two looks at a batch that may be the one that is searched."""
 
 
-class _Wire(BaseModel):
+class _BatchPart(BaseModel):
     """Base of the response models: unknown fields are ignored."""
 
 
-class _Identified(_Wire):
+class _Identified(_BatchPart):
     id: str
 
 
-Answer = TypeVar("Answer", bound=_Wire)
+Answer = TypeVar("Answer", bound=_BatchPart)
 
 
 class HTTPBatches:
@@ -108,16 +108,16 @@ class HTTPBatches:
                 yield parsed
 
 
-class _OpenAIFault(_Wire):
+class _OpenAIFault(_BatchPart):
     code: str | None = None
     message: str | None = None
 
 
-class _OpenAIFaults(_Wire):
+class _OpenAIFaults(_BatchPart):
     data: list[_OpenAIFault] = []
 
 
-class _Counts(_Wire):
+class _Counts(_BatchPart):
     completed: int = 0
     failed: int = 0
 
@@ -131,16 +131,16 @@ class _OpenAIBatch(_Identified):
     metadata: dict[str, str] | None = None
 
 
-class _OpenAIList(_Wire):
+class _OpenAIList(_BatchPart):
     data: list[_OpenAIBatch]
 
 
-class _OpenAIResponse(_Wire):
+class _OpenAIResponse(_BatchPart):
     status_code: int
     body: JsonValue = None
 
 
-class _OpenAILine(_Wire):
+class _OpenAILine(_BatchPart):
     custom_id: str
     response: _OpenAIResponse | None = None
     error: _OpenAIFault | None = None
@@ -197,17 +197,19 @@ class OpenAIBatches(HTTPBatches):
             url = f"{_split(like)[0]}/files/{file}/content"
             for line in self._lines(url, await self._fetch("GET", url, like), _OpenAILine):
                 # A request without a response was not tried, or not in time.
-                status, body = 503, line.model_dump(include={"error"})
-                if line.response is not None:
-                    status, body = line.response.status_code, line.response.body
-                responses[line.custom_id] = WireResponse(status, json.dumps(body).encode())
+                answer = line.response or _OpenAIResponse(
+                    status_code=503, body=line.model_dump(include={"error"})
+                )
+                responses[line.custom_id] = WireResponse(
+                    answer.status_code, json.dumps(answer.body).encode()
+                )
         return responses
 
     async def _batch(self, batch: str, like: WireRequest) -> _OpenAIBatch:
         return await self._ask(_OpenAIBatch, "GET", f"{_split(like)[0]}/batches/{batch}", like)
 
 
-class _AnthropicCounts(_Wire):
+class _AnthropicCounts(_BatchPart):
     processing: int = 0
     succeeded: int = 0
     errored: int = 0
@@ -225,17 +227,17 @@ class _AnthropicBatch(_Identified):
     created_at: datetime
 
 
-class _AnthropicList(_Wire):
+class _AnthropicList(_BatchPart):
     data: list[_AnthropicBatch]
 
 
-class _AnthropicResult(_Wire):
+class _AnthropicResult(_BatchPart):
     type: str
     message: JsonValue = None
     error: JsonValue = None
 
 
-class _AnthropicLine(_Wire):
+class _AnthropicLine(_BatchPart):
     custom_id: str
     result: _AnthropicResult
 

@@ -50,10 +50,10 @@ def memory_after(replay: Replay, seat: int) -> str:
     memories = replay.header.memories
     notes = memories[seat].partition(RESULT)[0] if memories else ""
     for move in replay.moves:
-        attempts = move.details.get("attempts") if isinstance(move, DecisionLine) else None
-        if not isinstance(attempts, list) or move.player != seat:
+        if not isinstance(move, DecisionLine) or move.player != seat:
             continue
-        for attempt in attempts:
+        attempts = move.details.get("attempts")
+        for attempt in attempts if isinstance(attempts, list) else ():
             newest = own_notes(str(attempt.get("reply", ""))) if isinstance(attempt, dict) else None
             notes = notes if newest is None else newest
     returns = replay.outcome.returns[seat] if replay.outcome else 0.0

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.chat import AnswerForm, system_message
+from arena.agents.chat import AnswerForm, ChatOptions, opening, system_message
 from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.llm.backend import PromptCache, Request
+from arena.llm.tokens import estimate_prompt
 from arena.plugins.loader import catalog, make_game
 
 CLUEDO = make_game("cluedo", players=3)
@@ -28,6 +30,14 @@ def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
     assert len(brief) < len(usual) and game.text.rules() not in brief
     assert ("JSON" in brief) == (answers == "json")
     assert ("function" in brief) == (answers == "tools")
+
+
+@pytest.mark.parametrize("name", catalog().names("game"))
+def test_games_share_no_prefix_that_a_cache_of_prompts_holds(name: str) -> None:
+    """So a first request ahead of the others would not warm a cache for them (guide "Costs")."""
+    shared = opening(make_game(name), ChatOptions(answers="tools"), "events")
+    request = Request(tuple(shared))
+    assert PromptCache(read=0.1, write=1.0).held(estimate_prompt(request)) == 0
 
 
 def test_brief_shows_one_action_of_each_kind() -> None:

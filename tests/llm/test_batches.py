@@ -216,7 +216,7 @@ class _Remote:
     """Backend of a provider without batches."""
 
     model = "y"
-    context_length = None
+    context_length: int | None = None
     traits = BackendTraits(is_remote=True)
 
     async def complete(self, request: Request) -> Completion:

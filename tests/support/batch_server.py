@@ -189,9 +189,9 @@ class BatchServer(LoopbackServer):
             return line | {"error": {"code": "batch_expired", "message": "not in time"}}
         if "input" in body:
             speaks = SignedThoughts()
-            answer = speaks._responses(body)
+            thought = speaks._responses(body)
             speaks._server.server_close()
-            return line | {"response": {"status_code": 200, "body": answer}}
+            return line | {"response": {"status_code": 200, "body": thought}}
         answer: Any = {"error": {"message": "told to fail", "type": "error"}}
         if not fault:
             answer = openai_answer(body, text, prompt, reply, "")

@@ -15,7 +15,7 @@ from backends.embedded import find_checkpoint
 from backends.embedded.architecture import ADAPTER, BASE, adapter_base
 from backends.models import newest_checkpoints
 from trainers.algorithms.checkpoint_files import merge_checkpoint
-from trainers.export.hub import card, new_folder
+from trainers.export.hub_card import card, new_folder
 from trainers.runs.sentences import facts, headline
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 

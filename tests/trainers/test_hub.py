@@ -51,7 +51,7 @@ def test_replays_are_a_dataset_and_the_folder_is_one_of_replays(
 ) -> None:
     words = f"hub dataset {replays}/m {replays}/b --out games --license cc-by-4.0 --json"
     done = arena(words, cwd=tmp_path)
-    made = last_json(done.stdout)
+    made: Any = last_json(done.stdout)
     assert made["games"] == made["rows"]["games"] == 5, done.stderr
     assert {Path(each["path"]).name for each in made["skipped"]} == {"part.jsonl", "forged.jsonl"}
     folder = tmp_path / "games"
@@ -63,7 +63,7 @@ def test_replays_are_a_dataset_and_the_folder_is_one_of_replays(
     assert {path.relative_to(folder).as_posix() for path in again} == {r["file"] for r in rows}
     before = {path.read_bytes() for name in "mb" for path in (replays / name).glob("*.jsonl")}
     assert {path.read_bytes() for path in again} < before, "the replays are unchanged"
-    report = last_json(arena("analyze games --json", cwd=tmp_path).stdout)
+    report: Any = last_json(arena("analyze games --json", cwd=tmp_path).stdout)
     assert sum(each["games"] for each in report["reports"]) == 5
     replies = parquet.read_table(folder / CONFIGS["replies"]).to_pylist()
     assert {each["replay"] for each in replies} < {each["file"] for each in rows}

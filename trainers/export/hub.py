@@ -27,7 +27,6 @@ from arena.plugins.catalog import require
 from arena.plugins.loader import catalog
 from trainers.export.exporter import export_replays
 from trainers.export.hub_card import card, new_folder
-from trainers.export.json_lines import ChatExport
 
 require("arena hub dataset", ("pyarrow",), "train")
 
@@ -121,8 +120,9 @@ def write_dataset(
 def _write_replies() -> dict[str, int]:
     """Write the tables of replies and chats into this folder. Raises UsageError without models."""
     replays, chats = [Path("replays")], Path("data/chat.jsonl")
-    replies = export_replays(replays, Path(CONFIGS["replies"]), catalog().load("export", "parquet"))
-    chat = export_replays(replays, chats, ChatExport)
+    make = {name: catalog().load("export", name) for name in ("parquet", "chat")}
+    replies = export_replays(replays, Path(CONFIGS["replies"]), make["parquet"])
+    chat = export_replays(replays, chats, make["chat"])
     with chats.open(encoding="utf-8") as lines:
         _write_table(Path(CONFIGS["chat"]), map(json.loads, lines))
     chats.unlink()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -125,7 +124,7 @@ def _is_of(evaluation: CheckpointEvaluation, checkpoint: Path) -> bool:
     return str(evaluation.step) == checkpoint.name.lstrip("0")
 
 
-def _result(evaluation: CheckpointEvaluation, game: str) -> Mapping[str, JsonValue]:
+def _result(evaluation: CheckpointEvaluation, game: str) -> dict[str, JsonValue]:
     """Return a result in the form of the Hub's model index."""
     scale, result = evaluation.scale, evaluation.result
     return {

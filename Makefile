@@ -29,7 +29,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -51,6 +51,7 @@ help:
 	@echo "            its own (0.6 GB; three minutes at the first time)"
 	@echo "make test-trackers  test TensorBoard, MLflow, Trackio, OpenTelemetry and folders for the Hugging Face"
 	@echo "            Hub, in an environment of its own (1.5 GB; five minutes at the first time)"
+	@echo "make test-extras  ask a resolver which extras go together (ten minutes; ONLY='mcp' limits it)"
 	@echo "make test-ray  test games on a Ray cluster, and kill workers, nodes and drivers, in an"
 	@echo "            environment of its own (2.2 GB; half an hour)"
 	@echo "make test-rllib  test the games as environments of RLlib, in an environment of its own (1.2 GB)"
@@ -219,6 +220,15 @@ build/venv-inspect/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-inspect
 	build/venv-inspect/bin/python $(INSTALL) \
 	  --editable '.[inspect,models]' pytest pytest-timeout hypothesis
+	@touch $@
+
+# The table of extras that go together, in docs/guides/where-results-go.md.
+test-extras: build/venv-uv/.ready
+	build/venv-uv/bin/python docs/tools/extras.py $(ONLY)
+
+build/venv-uv/.ready:
+	$(PYTHON) -m venv build/venv-uv
+	build/venv-uv/bin/python $(INSTALL) 'uv>=0.9'
 	@touch $@
 
 TRACKER_TESTS := tests/trainers/test_trackers.py tests/llm/test_telemetry.py tests/trainers/test_hub.py

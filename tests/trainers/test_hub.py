@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from command_line import arena, last_json
+from pyarrow import parquet
 
 from arena.cli import run
 from arena.core.errors import UsageError
@@ -50,27 +51,29 @@ def test_replays_are_a_dataset_and_the_folder_is_one_of_replays(
 ) -> None:
     words = f"hub dataset {replays}/m {replays}/b --out games --license cc-by-4.0 --json"
     done = arena(words, cwd=tmp_path)
-    made = last_json(done.stdout)
+    made: Any = last_json(done.stdout)
     assert made["games"] == made["rows"]["games"] == 5, done.stderr
     assert {Path(each["path"]).name for each in made["skipped"]} == {"part.jsonl", "forged.jsonl"}
     folder = tmp_path / "games"
     data = card(folder, "DatasetCard").data.to_dict()
     assert (data["license"], data["size_categories"]) == ("cc-by-4.0", ["n<1K"])
     assert {each["config_name"]: each["data_files"] for each in data["configs"]} == CONFIGS
-    rows = [json.loads(line) for line in (folder / CONFIGS["games"]).read_text().splitlines()]
+    rows = parquet.read_table(folder / CONFIGS["games"]).to_pylist()
     again = find_files([folder])
     assert {path.relative_to(folder).as_posix() for path in again} == {r["file"] for r in rows}
     before = {path.read_bytes() for name in "mb" for path in (replays / name).glob("*.jsonl")}
     assert {path.read_bytes() for path in again} < before, "the replays are unchanged"
-    report = last_json(arena("analyze games --json", cwd=tmp_path).stdout)
+    report: Any = last_json(arena("analyze games --json", cwd=tmp_path).stdout)
     assert sum(each["games"] for each in report["reports"]) == 5
+    replies = parquet.read_table(folder / CONFIGS["replies"]).to_pylist()
+    assert {each["replay"] for each in replies} < {each["file"] for each in rows}
     for path in folder.rglob("*"):
         assert path.is_dir() or str(tmp_path).encode() not in path.read_bytes(), path
 
 
 def test_games_of_bots_have_no_table_of_replies(replays: Path, tmp_path: Path) -> None:
     made = write_dataset([replays / "b"], tmp_path / "games")
-    assert made.rows == {"games": 2} and len(made.notes) == 2
+    assert made.rows == {"games": 2} and len(made.notes) == 1
     configs = card(tmp_path / "games", "DatasetCard").data.to_dict()["configs"]
     assert [each["config_name"] for each in configs] == ["games"]
 

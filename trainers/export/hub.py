@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,17 +21,21 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
 from arena.core.version import __version__
 from arena.episodes.job import sha256
-from arena.episodes.record import dump
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import SkippedFile, find_files
+from arena.plugins.catalog import require
 from arena.plugins.loader import catalog
 from trainers.export.exporter import export_replays
+from trainers.export.hub_card import card, new_folder
 
-CONFIGS = {"games": "data/replays-games.jsonl", "replies": "data/replies.parquet",
-           "chat": "data/replays-chat.jsonl"}  # fmt: skip
-"""Tables of a dataset, by the name for `datasets.load_dataset(FOLDER, NAME)`. The names of lines of
-JSON are those that readers of replays leave out."""
-EXPORTS = {"replies": "parquet", "chat": "chat"}
+require("arena hub dataset", ("pyarrow",), "train")
+
+import pyarrow as pa  # noqa: E402 - after the check that names the extra.
+import pyarrow.parquet as pq  # noqa: E402
+
+CONFIGS = {name: f"data/{name}.parquet" for name in ("games", "replies", "chat")}
+"""Tables of a dataset, by the name for `datasets.load_dataset(FOLDER, NAME)`, which reads only one
+format in a folder."""
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 DATASET = """\
@@ -101,20 +105,32 @@ def write_dataset(
             reason = made.skipped[0]
             raise UsageError(f"no finished game in them; {reason.path}: {reason.reason}")
         made.games = made.rows["games"] = len(rows)
-        lines = "".join(map(dump, rows.values()))
-        (draft / CONFIGS["games"]).write_text(lines, encoding="utf-8")
-        for name, form in EXPORTS.items():
-            try:
-                make = catalog().load("export", form)
-                with chdir(draft):  # The tables name each replay by its path in the folder.
-                    exported = export_replays([Path("replays")], Path(CONFIGS[name]), make)
-                made.rows[name] = exported.rows
-            except UsageError:
-                made.notes.append(f"no table '{name}': no model has answered in these games")
+        _write_table(draft / CONFIGS["games"], rows.values())
+        try:
+            with chdir(draft):  # The tables name each replay by its path in the folder.
+                made.rows |= _write_replies()
+        except UsageError:
+            made.notes.append("no tables of replies: no model has answered in these games")
         names = list(dict.fromkeys(str(row["game"]) for row in rows.values()))
         text = _dataset_card(folder.name, names, made.rows, license_id)
         (draft / "README.md").write_text(text, encoding="utf-8")
     return made
+
+
+def _write_replies() -> dict[str, int]:
+    """Write the tables of replies and chats into this folder. Raises UsageError without models."""
+    replays, chats = [Path("replays")], Path("data/chat.jsonl")
+    make = {name: catalog().load("export", name) for name in ("parquet", "chat")}
+    replies = export_replays(replays, Path(CONFIGS["replies"]), make["parquet"])
+    chat = export_replays(replays, chats, make["chat"])
+    with chats.open(encoding="utf-8") as lines:
+        _write_table(Path(CONFIGS["chat"]), map(json.loads, lines))
+    chats.unlink()
+    return {"replies": replies.rows, "chat": chat.rows}
+
+
+def _write_table(path: Path, rows: Iterable[dict[str, JsonValue]]) -> None:
+    pq.write_table(pa.Table.from_pylist(list(rows)), path)
 
 
 def _game_row(path: Path) -> dict[str, JsonValue]:
@@ -170,35 +186,3 @@ def _dataset_card(title: str, games: list[str], rows: Mapping[str, int], license
         folder=title,
     )
     return card(header, body, license_id)
-
-
-def card(header: dict[str, JsonValue], body: str, license_id: str) -> str:
-    """Return a card: a YAML header, in which each value is JSON, and the text."""
-    licensed: dict[str, JsonValue] = {"license": license_id} if license_id else {}
-    lines = (
-        f"{name}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in (licensed | header).items()
-    )
-    return "---\n" + "\n".join(lines) + f"\n---\n\n{body}"
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty place that becomes `folder` at the end, complete; deleted after an error.
-
-    Raises UsageError if the folder has content, and ArenaError if it cannot be written.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--out {folder}: it exists already and is not empty; nothing was written")
-    draft = folder.with_name(f".{folder.name}.part")
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        yield draft
-        if folder.exists():
-            folder.rmdir()
-        draft.rename(folder)
-    except OSError as error:
-        raise ArenaError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -15,7 +14,7 @@ from backends.embedded import find_checkpoint
 from backends.embedded.architecture import ADAPTER, BASE, adapter_base
 from backends.models import newest_checkpoints
 from trainers.algorithms.checkpoint_files import merge_checkpoint
-from trainers.export.hub import card, new_folder
+from trainers.export.hub_card import card, new_folder
 from trainers.runs.sentences import facts, headline
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 
@@ -125,7 +124,7 @@ def _is_of(evaluation: CheckpointEvaluation, checkpoint: Path) -> bool:
     return str(evaluation.step) == checkpoint.name.lstrip("0")
 
 
-def _result(evaluation: CheckpointEvaluation, game: str) -> Mapping[str, JsonValue]:
+def _result(evaluation: CheckpointEvaluation, game: str) -> dict[str, JsonValue]:
     """Return a result in the form of the Hub's model index."""
     scale, result = evaluation.scale, evaluation.result
     return {

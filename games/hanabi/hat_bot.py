@@ -99,18 +99,21 @@ class HanabiHats:
         return any(held.card == card for player in others for held in self.table.hands[player])
 
     def _gamble(self) -> Action | None:
-        """Return a play that may fit, if nothing can be lost: in the last round, with a life left.
+        """Return the play that most probably fits, if nothing can be lost by it.
 
-        Discards and hints have no use for this player any more.
+        That is so in the last round, with a life left: discards and hints have no use any more.
         """
-        if self.table.deck or self.table.lives == 1:
-            return None
+        return None if self.table.deck or self.table.lives == 1 else self._likeliest_play()
+
+    def _likeliest_play(self) -> Action:
         fits = self.table.posterior().marginals() @ self.table.playable
-        return PlaySlot(int(fits.argmax()) + 1) if fits.max() > 0 else None
+        return PlaySlot(int(fits.argmax()) + 1)
 
     def _any_move(self, legal: ActionSet, own: Sequence[Kinds]) -> Action:
-        """Return a discard; without one, all tokens are there and no hint says what it must."""
-        return DiscardSlot(self._least_missed(own) + 1) if legal.of(DiscardSlot) else legal[-1]
+        """Return a discard, or with all tokens a play: a hint that means something else misleads."""
+        if legal.of(DiscardSlot):
+            return DiscardSlot(self._least_missed(own) + 1)
+        return self._likeliest_play()
 
     def _hint(self, legal: ActionSet) -> HanabiHint | None:
         """Return the hint with the meaning that the others' hands need, if there is one."""

@@ -99,21 +99,25 @@ class HanabiHats:
         return any(held.card == card for player in others for held in self.table.hands[player])
 
     def _gamble(self) -> Action | None:
-        """Return the play that most probably fits, if nothing can be lost by it.
+        """Return a play that may fit, if nothing can be lost: in the last round, with a life left.
 
-        That is so in the last round, with a life left: discards and hints have no use any more.
+        Discards and hints have no use for this player any more.
         """
-        return None if self.table.deck or self.table.lives == 1 else self._likeliest_play()
+        if self.table.deck or self.table.lives == 1:
+            return None
+        play, chance = self._likeliest_play()
+        return play if chance > 0 else None
 
-    def _likeliest_play(self) -> Action:
+    def _likeliest_play(self) -> tuple[Action, float]:
+        """Return the play that most probably fits, and the probability."""
         fits = self.table.posterior().marginals() @ self.table.playable
-        return PlaySlot(int(fits.argmax()) + 1)
+        return PlaySlot(int(fits.argmax()) + 1), float(fits.max())
 
     def _any_move(self, legal: ActionSet, own: Sequence[Kinds]) -> Action:
-        """Return a discard, or with all tokens a play: a hint that means something else misleads."""
+        """Return a discard; with all tokens a play: a hint of another meaning misleads all."""
         if legal.of(DiscardSlot):
             return DiscardSlot(self._least_missed(own) + 1)
-        return self._likeliest_play()
+        return self._likeliest_play()[0]
 
     def _hint(self, legal: ActionSet) -> HanabiHint | None:
         """Return the hint with the meaning that the others' hands need, if there is one."""

@@ -137,8 +137,8 @@ class GameTree:
             reach[level] *= reach[self._parents[level]]
         # Only ends have returns that are not 0, so all positions may be summed over.
         mean: Floats = reach @ self._returns
-        variance: Floats = reach @ self._returns**2 - mean**2
-        return mean, variance
+        square: Floats = reach @ np.square(self._returns)
+        return mean, square - mean**2
 
     def action_values(self, policy: Floats) -> Floats:
         """Return Q(I, a) of each pair; 0 at an information set that the others never reach."""
@@ -152,8 +152,10 @@ class GameTree:
         movers, pairs = self._movers[chosen], self._pairs[chosen]
         # The move itself is the player's own, so the reach after it is pi_-i(h).
         weights = reach[chosen, movers]
-        sums = np.bincount(pairs, weights * values[chosen, movers], len(self.sets))
-        return sums, np.bincount(pairs, weights, len(self.sets))
+        number = len(self.sets)
+        # With weights the counts are floats, which the stubs of numpy do not say.
+        sums = np.bincount(pairs, weights * values[chosen, movers], number).astype(float)
+        return sums, np.bincount(pairs, weights, number).astype(float)
 
     def own_reach(self, policy: Floats) -> Floats:
         """Return pi_i(I) of each pair: the product of its player's own choices before it."""

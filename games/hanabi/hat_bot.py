@@ -105,12 +105,19 @@ class HanabiHats:
         """
         if self.table.deck or self.table.lives == 1:
             return None
+        play, chance = self._likeliest_play()
+        return play if chance > 0 else None
+
+    def _likeliest_play(self) -> tuple[Action, float]:
+        """Return the play that most probably fits, and the probability."""
         fits = self.table.posterior().marginals() @ self.table.playable
-        return PlaySlot(int(fits.argmax()) + 1) if fits.max() > 0 else None
+        return PlaySlot(int(fits.argmax()) + 1), float(fits.max())
 
     def _any_move(self, legal: ActionSet, own: Sequence[Kinds]) -> Action:
-        """Return a discard; without one, all tokens are there and no hint says what it must."""
-        return DiscardSlot(self._least_missed(own) + 1) if legal.of(DiscardSlot) else legal[-1]
+        """Return a discard; with all tokens a play: a hint of another meaning misleads all."""
+        if legal.of(DiscardSlot):
+            return DiscardSlot(self._least_missed(own) + 1)
+        return self._likeliest_play()[0]
 
     def _hint(self, legal: ActionSet) -> HanabiHint | None:
         """Return the hint with the meaning that the others' hands need, if there is one."""

@@ -39,7 +39,7 @@ async def rows(run: ReproductionRun) -> AsyncIterator[Row]:
         digits=1,
         note="Bots written anew after the authors' program. Five players, Merlin, two servants, "
         "Assassin and Minion, no talk. A fifth proposal passes without a vote there; here all "
-        "bots approve it. The published figure is within the interval.",
+        "bots approve it.",
     )
     yield Row(
         quantity="the same: good completes three missions",
@@ -56,8 +56,7 @@ async def rows(run: ReproductionRun) -> AsyncIterator[Row]:
         unit="%",
         digits=1,
         note="That version of the program lets the Assassin name itself and its ally, so 4/5 of "
-        "these games are won. The published 38.2 % is the later rule: a good player is named. One "
-        "rule of the end moves the figure by 8 points.",
+        "these games are won. The published 38.2 % fits the later rule: a good player is named.",
     )
     one = await run.play("one", game, by_team(game, "naive", "naive", "random"), result, 500)
     yield Row(

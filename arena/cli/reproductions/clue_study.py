@@ -19,7 +19,7 @@ from arena.plugins.loader import make_game
 
 SOURCE = "arXiv:2603.17169, abstract"
 WINS, GAMES = 4, 18
-BOTS = {"random": 50, "novice": 200, "detective": 200, "oracle": 100}
+BOTS = {"random": 40, "novice": 100, "detective": 100, "oracle": 50}
 """Games of each bot."""
 
 

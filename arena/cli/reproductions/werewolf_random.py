@@ -80,7 +80,7 @@ async def rows(run: ReproductionRun) -> AsyncIterator[Row]:
         )
         options = {"players": players, "wolves": wolves, "talk": 0}
         game = make_game("werewolf", plain=True, quiet_first_night=True, **options)
-        games = await run.play(setting, game, ["bot:crowd"] * players, result, 1500)
+        games = await run.play(setting, game, ["bot:crowd"] * players, result, 1000)
         yield Row(
             quantity=f"the same, if wolves win with half of all players: {setting}, played",
             published=f"{recursion(players, wolves, parity=True):.4f} (recursion)",
@@ -113,13 +113,13 @@ async def _seers(run: ReproductionRun) -> AsyncIterator[Row]:
             )
 
 
-TABLES = (("deducer", "random", 400), ("deducer", "deducer", 400), ("crowd", "crowd", 1500))
+TABLES = (("deducer", "random", 200), ("deducer", "deducer", 200), ("crowd", "crowd", 1000))
 NOTES = {
     ("deducer", "random"): "The same roles as there: 8 players, 2 wolves, a seer, a doctor. There "
     "ties are broken at random, and models talk freely; here a tie eliminates no player, and the "
     "bots talk in fixed sentences.",
     ("deducer", "deducer"): "Wolves that hide and hunt the seer: the figures say as much about the "
     "wolves as about the village.",
-    ("crowd", "crowd"): "No player uses what the seer sees. What is left of the difference is "
-    "selection: in games in which the seer lives longer it finds more, and the village wins more.",
+    ("crowd", "crowd"): "No player uses what the seer sees. A difference would be selection: the "
+    "seer finds more in games in which it lives longer.",
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from arena import Action, ActionSet, Decision, Observation, Seat
 from games.avalon.bots import AvalonDeducer, Suspicion
 from games.avalon.knowledge import AvalonPosterior
-from games.avalon.moves import EVIL, MERLIN
+from games.avalon.moves import MERLIN
 from games.hidden_roles.game import PASS
 from games.hidden_roles.knowledge import RolePosterior, members
 from games.hidden_roles.talkers import Voice

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
-from arena.core.analysis import Fact
-from arena.core.analysis import Assessor
+from arena.core.analysis import Assessor, Fact
 from arena.core.assessor import JointAssessor, SeatAssessor
 from arena.evaluation.talk.assessor import CLAIM_FACTS, comment_talk
 from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState, RolesRevealed
@@ -122,7 +121,11 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
         """
         choices = RoleAssessor(self, players, kinds)
         talk = self.game.talk
-        if talk is None or not self.game.talks or (kinds is not None and not ROLE_TALK_KINDS & {*kinds}):
+        if (
+            talk is None
+            or not self.game.talks
+            or (kinds is not None and not ROLE_TALK_KINDS & {*kinds})
+        ):
             return choices
         assert isinstance(talk, RoleTalk)
         return JointAssessor((choices, RoleTalkAssessor(self.game, talk, players, kinds)))

@@ -184,10 +184,10 @@ class Listener:
         return suspected
 
 
-def true_minority(game: HiddenRolesGame, worlds: Worlds, truth: tuple[str, ...]) -> NDArray[np.bool_]:
+def true_minority(
+    game: HiddenRolesGame, worlds: Worlds, truth: tuple[str, ...]
+) -> NDArray[np.bool_]:
     """Return the assignments (worlds,) in which the minority is the true one."""
     sides = members(game.role_list, game.minority_roles)[worlds]
-    found: NDArray[np.bool_] = (
-        sides == [[game.team_of(role) == 1] for role in truth]
-    ).all(axis=0)
+    found: NDArray[np.bool_] = (sides == [[game.team_of(role) == 1] for role in truth]).all(axis=0)
     return found

@@ -8,9 +8,10 @@ away where the option exists.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,7 +201,7 @@ class NegotiationAnalysis(GameAnalysis):
 
     game: Negotiation
 
-    facts = {**CLAIM_FACTS, **FACTS}
+    facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
     measures = (*MEASURES, *SPEECH_MEASURES)
     knowledge_type = ValueKnowledge
 

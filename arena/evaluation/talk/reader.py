@@ -1,9 +1,9 @@
-"""Claim reader: a grammar and a phrase book read typed claims from English speech, without a model.
+"""Claim reader: a grammar and a phrase book read typed claims from English, without a model.
 
 The words of a speech are first replaced by tokens for players, roles, items and acts; then each
-clause is matched with the forms of `phrases`. Questions, conditions, words of others and irony claim
-nothing. A speech that names something in an unknown form, or in another language, is unread: it is
-counted, and never taken as honest.
+clause is matched with the forms of `phrases`. Questions, conditions, words of others and irony
+claim nothing. A speech that names something in an unknown form, or in another language, is unread:
+it is counted, and never taken as honest.
 """
 
 from __future__ import annotations
@@ -27,15 +27,20 @@ _QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?]
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
     r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
-    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|(?:the |my |each |a )?%[\d+]+ (?:is|are|do|does|have|has))"
+    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
+    r"(?:the |my |each |a )?%[\d+]+ "
+    r"(?:is|are|do|does|have|has))"
 )
 _CLAUSE = re.compile(
     rf"(?:,| -+|:)? (?:and|but|so|because|since|while|although|though|therefore|"
     rf"and so|which means|that is why)(?: now| then| also)? (?={_SUBJECT}\b)|"
-    rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|might|"
+    rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|"
+    rf"might|"
     r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
 )
-_VERB = r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
+_VERB = (
+    r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
+)
 _VOCATIVE = re.compile(r"^@([\d+]+), (?=you\b)")
 
 
@@ -72,7 +77,8 @@ class ClaimReader:
 
     Example:
         >>> words = Vocabulary(5, groups={"Seer": ("seer",), "Werewolf": ("werewolf", "wolf")})
-        >>> reading = ClaimReader(words).read("I'm the seer, and Player 3 is not a wolf.", speaker=1)
+        >>> text = "I'm the seer, and Player 3 is not a wolf."
+        >>> reading = ClaimReader(words).read(text, speaker=1)
         >>> [str(claim) for claim in reading.claims]
         ['identity 1 Seer', 'not identity 3 Werewolf']
     """
@@ -120,13 +126,17 @@ class ClaimReader:
             plain = re.sub(pattern, words, plain)
         plain = re.sub(r"\bone of (?=p(?:layer )?\d)", "one of ", plain)
         plain = _PLAYER.sub(r"@\1", plain)
-        plain = re.sub(r"(@\d+)'s (?=(?:a|an|the|not|lying|definitely|probably)\b)", r"\1 is ", plain)
+        plain = re.sub(
+            r"(@\d+)'s (?=(?:a|an|the|not|lying|definitely|probably)\b)", r"\1 is ", plain
+        )
         plain = re.sub(phrases.FILLERS, "filler", plain)
         for sign, table in self._tables:
             if table:
                 pattern = _pattern(tuple(table))
                 plain = pattern.sub(lambda m, s=sign, t=table: f"{s}{t[m[0]]}", plain)  # type: ignore[misc]
-        plain = re.sub(rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain)
+        plain = re.sub(
+            rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain
+        )
         # "an innocent villager": the noun decides.
         plain = re.sub(r"#\d+(?:'s)? (?=#)", "", plain)
         plain = re.sub(r"\b(?:both|all of) (?=@)", "", plain)
@@ -298,8 +308,8 @@ class ClaimReader:
                     seats = self._who(speech, groups["who"] or groups.get("who2") or "")
                     # "I do not think that we can trust him".
                     denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
-                    holds = holds != bool(denied)
-                    yield from (Claim("suspicion", seat, "", holds) for seat in seats)
+                    suspects = holds != bool(denied)
+                    yield from (Claim("suspicion", seat, "", suspects) for seat in seats)
                     return
 
     def _intentions(self, speech: _Speech, clause: str) -> Iterator[Claim]:
@@ -312,7 +322,12 @@ class ClaimReader:
                 yield Claim("intention", seat, "vote", holds)
         elif act := phrases.ACT.search(clause):
             refused = (act["aux"] or "").startswith(("refuse", "do not"))
-            yield Claim("intention", None, self._acts[int(act["act"] or act["act2"] or act["act3"])], not (act["neg"] or act["neg2"] or refused))
+            yield Claim(
+                "intention",
+                None,
+                self._acts[int(act["act"] or act["act2"] or act["act3"])],
+                not (act["neg"] or act["neg2"] or refused),
+            )
 
     def _holdings(self, speech: _Speech, clause: str) -> Iterator[Claim]:
         if not self._items or re.search(r"\b(?:worth|worthless|valuable) to you\b", clause):
@@ -329,7 +344,9 @@ class ClaimReader:
                 value = f"={int(groups['number'])}" if sign == "=" else sign
                 if groups.get("neg"):
                     value = ">0"
-                for number in _seats(groups.get("item") or groups.get("item2") or groups.get("item3") or ""):
+                for number in _seats(
+                    groups.get("item") or groups.get("item2") or groups.get("item3") or ""
+                ):
                     yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
                 return
 
@@ -369,4 +386,3 @@ def _is_english(tokens: str) -> bool:
     words = re.findall(r"[^\W\d_]+|[@#%&]\d+", tokens)
     known = sum(word[0] in "@#%&" or word in phrases.COMMON_WORDS for word in words)
     return bool(words) and 2 * known >= len(words)
-

@@ -158,7 +158,8 @@ class Listener:
             for speaker, claim in self.heard:
                 self._logs = self._logs + self.log_likelihood(speaker, claim, worlds)
         weights: NDArray[np.float64] = np.exp(self._logs - self._logs.max())
-        return weights / weights.sum()
+        weights /= weights.sum()
+        return weights
 
     def log_likelihood(self, speaker: int, claim: Claim, worlds: Worlds) -> NDArray[np.float64]:
         """Return the logarithm of the likelihood of a claim in each assignment (worlds,)."""

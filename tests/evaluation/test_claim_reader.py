@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from arena import CHANCE, make_game
-from arena.core.claims import Claim, GameTalk, Reading
+from arena.core.claims import Claim, GameTalk, SpeechReading
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.evaluation.talk.reader import ClaimReader
@@ -50,7 +50,7 @@ def reader_of(name: str) -> ClaimReader:
     return ClaimReader(talk.vocabulary)
 
 
-def read(text: str, speaker: int = 1, game: str = "werewolf") -> Reading:
+def read(text: str, speaker: int = 1, game: str = "werewolf") -> SpeechReading:
     return reader_of(game).read(text, speaker)
 
 

@@ -79,7 +79,7 @@ def day_of(game: Game, texts: Sequence[str | None]) -> list[tuple[int, Action]]:
         legal = list(state.legal_actions(player))
         # The wolves attack the doctor, who protects itself; the seer inspects seat 0.
         wanted = [a for a in legal if str(a).endswith("Player 3")] or legal
-        action = legal[0] if state.roles()[player] == SEER else wanted[0]  # type: ignore[attr-defined]
+        action = legal[0] if state.roles()[player] == SEER else wanted[0]
         state.apply(player, action)
         steps.append((player, action))
     said = itertools.zip_longest(state.to_act, texts)

@@ -9,11 +9,11 @@ it is counted, and never taken as honest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from arena.core.claims import HEDGED, Claim, Reading, Vocabulary
+from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
 
 LONGEST = 2000
@@ -49,6 +49,22 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern of whole phrases; longer ones are tried first."""
     ordered = sorted(words, key=len, reverse=True)
     return re.compile(rf"(?<![\w@#%&'])(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
+
+
+def _replace(text: str, sign: str, table: Mapping[str, int]) -> str:
+    """Replace phrases by the token of what they name."""
+    return _pattern(tuple(table)).sub(lambda found: f"{sign}{table[found[0]]}", text)
+
+
+def _join(text: str, pattern: re.Pattern[str], sign: str) -> str:
+    """Join lists of tokens: `@1, @2 and @3` to `@1+2+3`."""
+    # One step for each name, of which there are at most as many as players.
+    for _ in range(12):
+        joined = pattern.sub(rf"{sign}\1+\2", text)
+        if joined == text:
+            break
+        text = joined
+    return text
 
 
 @dataclass(slots=True)
@@ -96,7 +112,7 @@ class ClaimReader:
         self._groups, self._acts = tuple(vocabulary.groups), tuple(vocabulary.acts)
         self._items = tuple(vocabulary.items)
 
-    def read(self, text: str, speaker: int) -> Reading:
+    def read(self, text: str, speaker: int) -> SpeechReading:
         """Return the claims of a speech, in the order of its words. It never fails."""
         tokens = self._tokens(text)
         speech = _Speech(speaker, self.vocabulary)
@@ -113,7 +129,7 @@ class ClaimReader:
         is_read = known and not names_unknown and not speech.unclear and len(text) <= LONGEST
         claims = tuple(dict.fromkeys(exists))
         asked = tuple(seat for seat in speech.asked if seat < self.vocabulary.num_players)
-        return Reading(claims, is_read, asked)
+        return SpeechReading(claims, is_read, asked)
 
     # Tokens
 
@@ -132,8 +148,7 @@ class ClaimReader:
         plain = re.sub(phrases.FILLERS, "filler", plain)
         for sign, table in self._tables:
             if table:
-                pattern = _pattern(tuple(table))
-                plain = pattern.sub(lambda m, s=sign, t=table: f"{s}{t[m[0]]}", plain)  # type: ignore[misc]
+                plain = _replace(plain, sign, table)
         plain = re.sub(
             rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain
         )
@@ -142,14 +157,7 @@ class ClaimReader:
         plain = re.sub(r"\b(?:both|all of) (?=@)", "", plain)
         # ", in my opinion,": an aside parts no clauses.
         plain = phrases.ASIDE.sub(r" \1", plain)
-        for pattern in (_LIST, _ITEMS):
-            sign = "@" if pattern is _LIST else "%"
-            # A list of n names is joined in n - 1 steps, of at most as many as there are players.
-            for _ in range(12):
-                joined = pattern.sub(rf"{sign}\1+\2", plain)
-                if joined == plain:
-                    break
-                plain = joined
+        plain = _join(_join(plain, _LIST, "@"), _ITEMS, "%")
         for number, word in enumerate(_NUMBERS):
             plain = re.sub(rf"\bworth (only )?{word}\b", f"worth {number}", plain)
         return plain

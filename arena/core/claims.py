@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 ClaimKind = Literal[
     "identity", "sighting", "suspicion", "intention", "holding", "bid", "acceptance"
 ]
+_KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 HEDGED = 0.6
 """Confidence of a hedged claim without a number: "I think", "probably"."""
 Truth = Literal["lie", "bluff", "honest", "unsupported"]
@@ -61,8 +62,8 @@ class Claim:
     def parse(cls, text: str) -> Self:
         """Return the claim of a text. Raises ArenaError for any other text."""
         found = _CLAIM.fullmatch(text)
-        kind = found and found[2]
-        if not found or kind not in get_args(ClaimKind):
+        kind = next((name for name in _KINDS if found and found[2] == name), None)
+        if not found or kind is None:
             raise ArenaError(f"'{text[:60]}' is not a claim, such as 'identity 3 Werewolf'")
         player = None if found[3] == "-" else int(found[3])
         confidence = int(found[5]) / 100 if found[5] else None
@@ -70,7 +71,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SpeechReading:
     """Claims that were read from one speech."""
 
     claims: tuple[Claim, ...] = ()

@@ -43,13 +43,50 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("innocent", "clean", "good guys", "good guy", "our side"),
     ),
     EVIL_SIDE: (
-        *("evil", "evil side", "evil player", "evil players", "traitor", "traitors", "spy", "spies"),
+        *(
+            "evil",
+            "evil side",
+            "evil player",
+            "evil players",
+            "traitor",
+            "traitors",
+            "spy",
+            "spies",
+        ),
         *("bad", "side of evil", "evil team", "bad guy", "bad guys"),
     ),
 }
-_TEAM = ("", " it", " this", " this team", " this proposal", " the team", " this one", " the proposal")
-_APPROVALS = ("approve", "support", "approval", "vote yes", "vote for this team", "for this team", "voting yes", "in favour of", "in favor of")
-_REJECTIONS = ("reject", "oppose", "vote no", "voting no", "voting against", "vote against this team", "against", "rejecting")
+_TEAM = (
+    "",
+    " it",
+    " this",
+    " this team",
+    " this proposal",
+    " the team",
+    " this one",
+    " the proposal",
+)
+_APPROVALS = (
+    "approve",
+    "support",
+    "approval",
+    "vote yes",
+    "vote for this team",
+    "for this team",
+    "voting yes",
+    "in favour of",
+    "in favor of",
+)
+_REJECTIONS = (
+    "reject",
+    "oppose",
+    "vote no",
+    "voting no",
+    "voting against",
+    "vote against this team",
+    "against",
+    "rejecting",
+)
 ACTS: Mapping[str, tuple[str, ...]] = {
     "approve": tuple(f"{verb}{team}" for verb in (*_APPROVALS, "approving") for team in _TEAM),
     "reject": tuple(f"{verb}{team}" for verb in _REJECTIONS for team in _TEAM),

@@ -123,7 +123,11 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
         """
         choices = RoleAssessor(self, players, kinds)
         talk = self.game.talk
-        if talk is None or not self.game.talks or (kinds is not None and not ROLE_TALK_KINDS & {*kinds}):
+        if (
+            talk is None
+            or not self.game.talks
+            or (kinds is not None and not ROLE_TALK_KINDS & {*kinds})
+        ):
             return choices
         assert isinstance(talk, RoleTalk)
         return JointAssessor((choices, RoleTalkAssessor(self.game, talk, players, kinds)))

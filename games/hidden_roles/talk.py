@@ -158,7 +158,8 @@ class Listener:
             for speaker, claim in self.heard:
                 self._logs = self._logs + self.log_likelihood(speaker, claim, worlds)
         weights: NDArray[np.float64] = np.exp(self._logs - self._logs.max())
-        return weights / weights.sum()
+        weights /= weights.sum()
+        return weights
 
     def log_likelihood(self, speaker: int, claim: Claim, worlds: Worlds) -> NDArray[np.float64]:
         """Return the logarithm of the likelihood of a claim in each assignment (worlds,)."""
@@ -184,10 +185,10 @@ class Listener:
         return suspected
 
 
-def true_minority(game: HiddenRolesGame, worlds: Worlds, truth: tuple[str, ...]) -> NDArray[np.bool_]:
+def true_minority(
+    game: HiddenRolesGame, worlds: Worlds, truth: tuple[str, ...]
+) -> NDArray[np.bool_]:
     """Return the assignments (worlds,) in which the minority is the true one."""
     sides = members(game.role_list, game.minority_roles)[worlds]
-    found: NDArray[np.bool_] = (
-        sides == [[game.team_of(role) == 1] for role in truth]
-    ).all(axis=0)
+    found: NDArray[np.bool_] = (sides == [[game.team_of(role) == 1] for role in truth]).all(axis=0)
     return found

@@ -15,7 +15,9 @@ from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, tru
 ROLE_TALK_KINDS = TALK_KINDS | {"detection"}
 PLAIN = 0.75
 """Probability that a stated suspicion without a hedge is taken for."""
-_MOVED = "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
+_MOVED = (
+    "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
+)
 EFFECT_MEASURES = (
     Measure(
         "literal_bits",

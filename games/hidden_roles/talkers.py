@@ -83,10 +83,8 @@ class Voice:
         chosen = [claim for claim, is_true in candidates.items() if is_true == wanted]
         return self.say(self._rng.choice(chosen or list(candidates)))
 
-    def deceive(
-        self, seats: Sequence[int], knowledge: RolePosterior, public: RolePosterior
-    ) -> Say:
-        """Return the claim after which public suspicion of the own side is least; ties are drawn."""
+    def deceive(self, seats: Sequence[int], knowledge: RolePosterior, public: RolePosterior) -> Say:
+        """Return the claim that leaves the least public suspicion of the own side; draw ties."""
         known = knowledge.probabilities(self.game.minority_roles)
         own = [seat for seat in seats if known[seat] == 1]
         values = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -221,7 +222,7 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     game: LiarsDice
 
-    facts = {**CLAIM_FACTS, **FACTS}
+    facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
     measures = (*MEASURES, *CLAIM_MEASURES)
     decision_kinds = DECISION_KINDS
     knowledge_type = LiarsDiceKnowledge

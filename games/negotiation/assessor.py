@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
+from typing import ClassVar
 
 from arena import (
     CHANCE,
@@ -135,7 +136,7 @@ class NegotiationAnalysis(GameAnalysis):
 
     game: Negotiation
 
-    facts = {**CLAIM_FACTS, **FACTS}
+    facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
     measures = (*MEASURES, *SPEECH_MEASURES)
     knowledge_type = ValueKnowledge
 

@@ -19,7 +19,14 @@ from games.negotiation.events import (
 from games.negotiation.notes import ValueKnowledge
 
 ACTS = {
-    "accept": ("accept", "accepting", "agree to", "take this deal", "take your offer", "take this offer"),
+    "accept": (
+        "accept",
+        "accepting",
+        "agree to",
+        "take this deal",
+        "take your offer",
+        "take this offer",
+    ),
     "reject": ("reject", "refuse this offer", "rejecting", "turn down", "decline"),
     "walk away": ("walk away", "walking away", "leave without a deal", "walk out"),
 }
@@ -89,4 +96,3 @@ def _bounds(claim: Claim) -> tuple[str, int, int]:
     if sign:
         return item, int(number), int(number)
     return claim.content.partition(">")[0], 1, 10
-

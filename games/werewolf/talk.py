@@ -67,5 +67,7 @@ class WerewolfTalk(RoleTalk):
         """Return whether a vote by day keeps what its voter has announced."""
         if claim.kind != "intention" or not (isinstance(action, DayVote) or action == PASS):
             return None
-        kept = action == PASS if claim.content == "abstain" else action == DayVote(claim.player or 0)
+        kept = (
+            action == PASS if claim.content == "abstain" else action == DayVote(claim.player or 0)
+        )
         return kept == claim.holds

@@ -38,9 +38,7 @@ class WerewolfDeceiver(WerewolfTalker):
     def _speak(self) -> Action:
         if self.game.team_of(self._notes.role) != WOLVES:
             return super()._speak()
-        return self.voice.deceive(
-            self._notes.living, self._notes.posterior, self._public.posterior
-        )
+        return self.voice.deceive(self._notes.living, self._notes.posterior, self._public.posterior)
 
 
 class WerewolfSceptic(WerewolfDeceiver):

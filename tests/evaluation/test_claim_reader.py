@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from arena import CHANCE, make_game
-from arena.core.claims import Claim, GameTalk, Reading
+from arena.core.claims import Claim, GameTalk, SpeechReading
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.evaluation.talk.reader import ClaimReader
@@ -49,7 +50,7 @@ def reader_of(name: str) -> ClaimReader:
     return ClaimReader(talk.vocabulary)
 
 
-def read(text: str, speaker: int = 1, game: str = "werewolf") -> Reading:
+def read(text: str, speaker: int = 1, game: str = "werewolf") -> SpeechReading:
     return reader_of(game).read(text, speaker)
 
 
@@ -59,9 +60,7 @@ def claims(text: str, speaker: int = 1, game: str = "werewolf") -> list[str]:
 
 def typed_right(utterances: list[Utterance]) -> float:
     """Return the share of utterances of which exactly the annotated claims were read."""
-    right = sum(
-        sorted(claims(u.text, u.speaker, u.game)) == sorted(u.claims) for u in utterances
-    )
+    right = sum(sorted(claims(u.text, u.speaker, u.game)) == sorted(u.claims) for u in utterances)
     return right / len(utterances)
 
 
@@ -108,14 +107,19 @@ def test_claims_of_the_development_part_are_typed_right() -> None:
 
 
 def test_claims_of_the_held_out_part() -> None:
-    """The floors are what one single look found, 95.2 % and 98.5 %; the reader was not tuned on it."""
+    """One single look found 95.2 % and 98.5 %; the reader was not tuned on this part."""
     held_out = corpus("held out")
     assert typed_right(held_out) >= 0.94
     assert precision(held_out) >= 0.98
 
 
 def test_a_claim_has_a_text() -> None:
-    for text in ("identity 3 Werewolf", "not sighting 0 good", "suspicion 2 60%", "intention - approve"):
+    for text in (
+        "identity 3 Werewolf",
+        "not sighting 0 good",
+        "suspicion 2 60%",
+        "intention - approve",
+    ):
         assert str(Claim.parse(text)) == text
     assert Claim.parse("intention - walk away").content == "walk away"
     with pytest.raises(ArenaError, match="is not a claim"):
@@ -124,7 +128,13 @@ def test_a_claim_has_a_text() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Ich bin der Seher.", "{} est un loup-garou, je le jure.", "Я провидец.", "qwer asdf zxcv", "1 2 3"],
+    [
+        "Ich bin der Seher.",
+        "{} est un loup-garou, je le jure.",
+        "Я провидец.",
+        "qwer asdf zxcv",
+        "1 2 3",
+    ],
 )
 def test_other_languages_are_unread_not_honest(text: str) -> None:
     reading = read(text.format("Player 3"))

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+
 from arena import (
     CHANCE,
     Action,
@@ -78,7 +79,7 @@ def day_of(game: Game, texts: Sequence[str | None]) -> list[tuple[int, Action]]:
         legal = list(state.legal_actions(player))
         # The wolves attack the doctor, who protects itself; the seer inspects seat 0.
         wanted = [a for a in legal if str(a).endswith("Player 3")] or legal
-        action = legal[0] if state.roles()[player] == SEER else wanted[0]  # type: ignore[attr-defined]
+        action = legal[0] if state.roles()[player] == SEER else wanted[0]
         state.apply(player, action)
         steps.append((player, action))
     said = itertools.zip_longest(state.to_act, texts)
@@ -101,7 +102,9 @@ def test_claims_are_judged_by_what_the_speaker_knows() -> None:
             ],
         ),
     )
-    truths = [(a.player, a.facts["claim"], a.facts.get("truth")) for a in found if a.kind == "claim"]
+    truths = [
+        (a.player, a.facts["claim"], a.facts.get("truth")) for a in found if a.kind == "claim"
+    ]
     assert truths == [
         (0, "identity 0 Seer", "lie"),
         (0, "identity 1 village", "lie"),
@@ -138,9 +141,7 @@ def test_contradictions_intentions_and_evasions_are_counted() -> None:
     for player, action in steps:
         state.apply(player, action)
     second = ["I will vote for Player 1.", None, "What a nice day."]
-    steps += [
-        (p, Say(t) if t else PASS) for p, t in itertools.zip_longest(state.to_act, second)
-    ]
+    steps += [(p, Say(t) if t else PASS) for p, t in itertools.zip_longest(state.to_act, second)]
     for player, action in steps[-len(state.to_act) :]:
         state.apply(player, action)
     for player in tuple(state.to_act):
@@ -254,7 +255,9 @@ def test_own_values_and_acceptances_are_claims_in_negotiation() -> None:
         (1, ACCEPT),
     ]
     found = judged(game, steps)
-    truths = [(a.player, a.facts["claim"], a.facts.get("truth")) for a in found if a.kind == "claim"]
+    truths = [
+        (a.player, a.facts["claim"], a.facts.get("truth")) for a in found if a.kind == "claim"
+    ]
     assert truths == [
         (0, "holding 0 book=0", "lie"),
         (0, "holding 0 hat=2", "lie"),

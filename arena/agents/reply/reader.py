@@ -56,7 +56,7 @@ from arena.agents.reply.marks import (
 from arena.agents.reply.phrasebook import phrasebook
 from arena.agents.reply.reading import (
     EXCERPT_LENGTH,
-    Claim,
+    ActionClaim,
     Mention,
     Reading,
     TextReader,
@@ -200,12 +200,12 @@ class _Reply:
                 if not readings:
                     continue
                 reading = next((r for r in readings if r.action is not None), readings[-1])
-            claims.append(Claim(reading, number, number))
+            claims.append(ActionClaim(reading, number, number))
         return settle(claims, "")
 
     def _from_marks(self) -> Reading | None:
         """Read labels, tags and boxes, and the choice of a numbered option."""
-        claims, options = list[Claim](), self._options
+        claims, options = list[ActionClaim](), self._options
         speech_end = 0
         for mark in labelled(self._text):
             # What looks like a label within speech is a part of it.
@@ -217,7 +217,7 @@ class _Reply:
             if option is not None and (reading is None or reading.failure):
                 reading = self._reader.marked(option.text)
             if reading is not None:
-                claims.append(Claim(reading, mark.start, mark.end, mark.is_final))
+                claims.append(ActionClaim(reading, mark.start, mark.end, mark.is_final))
                 if isinstance(reading.action, Speech):
                     speech_end = mark.end
         chosen = None if claims else chosen_option(self._folded, options)
@@ -270,18 +270,18 @@ class _Reply:
             claims += later
         return settle(claims, self._folded)
 
-    def _claim(self, part: ReplyPart) -> Claim | None:
+    def _claim(self, part: ReplyPart) -> ActionClaim | None:
         reading = self._reader.brief(part.text)
         if reading is None or not context.counts(self._folded, part.start, part.end, part.heading):
             return None
-        return Claim(reading, part.start, part.end)
+        return ActionClaim(reading, part.start, part.end)
 
     def _from_prose(self) -> Reading | None:
         # The reasoning of a reply that was cut off may have gone on to another decision, and one
         # that ends with a question to the reader leaves the decision open.
         if self._cut or context.asks_reader(self._folded):
             return None
-        claims: list[Claim] = []
+        claims: list[ActionClaim] = []
         for claim in self._asserted:
             # "suggest …, then end my turn": the second step is not this decision.
             if not claims or not context.is_sequel(self._folded[claims[-1].end : claim.start]):
@@ -311,9 +311,9 @@ class _Reply:
         return find_mentions(self._book, self._folded, self._text)[-MAX_MENTIONS:]
 
     @cached_property
-    def _asserted(self) -> list[Claim]:
+    def _asserted(self) -> list[ActionClaim]:
         """Return the mentions of one legal action each that the author asserts."""
-        claims: list[Claim] = []
+        claims: list[ActionClaim] = []
         for mention, following in zip_longest(self._mentions, self._mentions[1:]):
             if following and context.is_joined_by_or(self._folded[mention.end : following.start]):
                 continue
@@ -325,7 +325,7 @@ class _Reply:
             ):
                 continue
             reading = Reading(legal[0], None, self._excerpt(mention))
-            claims.append(Claim(reading, mention.start, mention.end))
+            claims.append(ActionClaim(reading, mention.start, mention.end))
         return claims
 
     def _counts(self, mention: Mention) -> bool:

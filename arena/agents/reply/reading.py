@@ -134,7 +134,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ActionClaim:
     """Reading of one piece of a reply, with its place in the text."""
 
     reading: Reading
@@ -167,7 +167,7 @@ def _without_emphasis(text: str) -> str:
     return text if text[len(body) :] in body else body
 
 
-def settle(claims: Sequence[Claim], text: str) -> Reading | None:
+def settle(claims: Sequence[ActionClaim], text: str) -> Reading | None:
     """Return the reading of claims of equal weight; None if there are none.
 
     The last claim counts if it agrees with the one before, revises it or is the final one.

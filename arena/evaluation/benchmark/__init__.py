@@ -414,9 +414,11 @@ def _profile(card: SubmissionCard) -> Iterator[str]:
     yield "| task | measure | value | deals for ± 0.05 |"
     yield "| --- | --- | ---: | ---: |"
     for task, name, found in rows:
-        width = (found.high - found.low) / 2 if None not in (found.low, found.high) else None
+        needed = ""
         # The width falls with the square root of the number of deals.
-        needed = "" if not width else f"{math.ceil(task.deals * (width / PROFILE_WIDTH) ** 2):,}"
+        if found.low is not None and found.high is not None and found.high > found.low:
+            width = (found.high - found.low) / 2
+            needed = f"{math.ceil(task.deals * (width / PROFILE_WIDTH) ** 2):,}"
         yield f"| {task.task} | {PROFILE[name]} | {number(found, 3)} | {needed} |"
 
 

@@ -14,9 +14,9 @@ from arena.core.game import Game
 from arena.core.version import __version__
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.benchmark import (
+    CARD_FILE,
     DECEPTION,
     PROFILE,
-    CARD_FILE,
     SUITE_FILE,
     CardUsage,
     SubmissionCard,

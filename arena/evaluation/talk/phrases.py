@@ -1,7 +1,7 @@
 """Phrase book of the claim reader: English forms of claims over a text of tokens.
 
-The reader has replaced players by `@3` (several: `@1+2`), roles and sides by `#3`, items by `%0` and
-announced acts by `&0`; contractions are written out, in lower case. So few forms are needed.
+The reader has replaced players by `@3` (several: `@1+2`), roles and sides by `#3`, items by `%0`
+and announced acts by `&0`; contractions are written out, in lower case. So few forms are needed.
 Each pattern is bounded, so that no speech makes the search slow.
 """
 
@@ -13,10 +13,13 @@ ADVERB = (
     r"(?:(?:really|definitely|certainly|clearly|actually|also|surely|obviously|indeed|both|just|"
     r"simply|only|totally|absolutely|truly|still|honestly|very|so|quite|strongly|fully|completely|"
     r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|at all|together|"
-    r"most|mainly|especially|even|more|merely|currently|gladly|happily|mostly|primarily|partly|slightly|somewhat|mildly|seriously|heavily|simply put|frankly|increasingly|growing|getting|extremely|"
+    r"most|mainly|especially|even|more|merely|currently|gladly|happily|mostly|primarily|partly|"
+    r"slightly|somewhat|mildly|seriously|heavily|simply put|frankly|increasingly|growing|getting|"
+    r"extremely|"
     r"highly|deeply|already|today|again|been|being|probably|likely|possibly|apparently|presumably|"
     r"perhaps|maybe|indeed|by all means|without (?:a|any) doubt|beyond doubt|as|"
-    r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|in my view|i think|i guess) ){0,4}"
+    r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|"
+    r"in my view|i think|i guess) ){0,4}"
 )
 DETERMINER = (
     r"(?:(?:the|a|an|our|your|one|of|another|real|true|other|only|just|simple|simply|plain|"
@@ -30,7 +33,10 @@ MODAL = (
     r"being|(?:would|will|should) be)"
 )
 CANNOT = r"(?:can not|could not|can never)(?: possibly)? be"
-TURNED = r"(?:turn(?:s|ed) out(?: to be)?|came (?:back|out|up)(?: as)?|come(?:s)? back(?: as)?|proved to be|to be|to have been)"
+TURNED = (
+    r"(?:turn(?:s|ed) out(?: to be)?|came (?:back|out|up)(?: as)?|come(?:s)? back(?: as)?|"
+    r"proved to be|to be|to have been)"
+)
 WHO = r"(?P<who>@[\d+]+|i|you|he|she|they|it|both)"
 
 CONTRACTIONS = (
@@ -50,25 +56,29 @@ FILLERS = (
     r"\bgood (?:idea|luck|mission|choice|day|morning|point|move|plan|job|news|question|reason|"
     r"evening|night|afternoon|proposal|work|start|game|thing|call|vote|for)s?\b|"
     r"\b(?:all|that is|so far so) good\b(?! (?:player|guy|person))|^good\b(?=[,!])|"
-    r"\bclear (?:that|to|about|enough|idea|sign|results?|picture|answer|case|evidence|proof)\b|\bresults? (?:is|was|were|are) clear\b|\b(?:be|is it|make it|it is|very) clear\b|"
+    r"\bclear (?:that|to|about|enough|idea|sign|results?|picture|answer|case|evidence|proof)\b|"
+    r"\bresults? (?:is|was|were|are) clear\b|\b(?:be|is it|make it|it is|very) clear\b|"
     r"(?<!the )\bgood team\b|\btown hall\b|\bwolf in sheep|\bfail to\b|\bfailed\b|\bsucceeded\b"
 )
 """Phrases in which a word for a role, a side or an act does not name one."""
 
 EMBEDDED = re.compile(
-    r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )(?<!only )\b(?:say|says|said|saying|tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
+    r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )(?<!only )\b(?:say|says|said|saying|"
+    r"tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
     r"want|wants|convince|repeat|print|write|output)\b"
 )
 """Words before an identity that make it a statement of others, or a request."""
 TRAILING = re.compile(
-    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet)|probably|maybe|perhaps|"
+    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet)|probably|maybe|"
+    r"perhaps|"
     r"in my (?:opinion|view)|it seems|presumably|most likely)$"
 )
 """A hedge at the end of a sentence."""
 
 ASIDE = re.compile(
     r", ((?:in my (?:opinion|view|eyes)|i (?:think|guess|believe|suppose|am sure)|to me|of course|"
-    r"honestly|frankly|to be honest|no doubt|without doubt|for sure|sadly|unfortunately|however|indeed)),"
+    r"honestly|frankly|to be honest|no doubt|without doubt|for sure|sadly|unfortunately|however|"
+    r"indeed)),"
 )
 IRONY = re.compile(
     r"^(?:oh (?:sure|yeah|of course|right)\b|yeah,? right|sure,|of course,|as if\b)|"
@@ -77,12 +87,18 @@ IRONY = re.compile(
 )
 """Marks of irony: the speaker means the opposite, or nothing."""
 NOT_CLAIMED = re.compile(
-    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|as long as|when|whenever|"
-    r"wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|either \w+ or|one of @|between @|among @|"
+    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|"
+    r"as long as|when|whenever|"
+    r"wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|either \w+ or|"
+    r"one of @|between @|among @|"
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
-    r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|\bnot (?:yet )?sure\b|"
-    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
-    r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|see no way|no reason to(?! (?:doubt|suspect|distrust)))\b"
+    r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|"
+    r"\bnot (?:yet )?sure\b|"
+    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|"
+    r"what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
+    r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|"
+    r"percent) )?(?:chance|probability))|at least one (?:of|#)|would have|see no way|"
+    r"no reason to(?! (?:doubt|suspect|distrust)))\b"
 )
 """Conditions, questions and disjunctions: clauses that claim nothing."""
 REPORTED = re.compile(
@@ -95,57 +111,73 @@ REPORTED = re.compile(
 """Words of others: what follows is not the speaker's claim."""
 
 HEDGE = re.compile(
-    r"\b(?:(?:i|we) (?:\w+ ){0,3}(?:think|believe|guess|suppose|assume|suspect|feel|bet|reckon|fear|"
+    r"\b(?:(?:i|we) (?:\w+ ){0,3}(?:think|believe|guess|suppose|assume|suspect|feel|bet|reckon|"
+    r"fear|"
     r"imagine|expect|am inclined)|probably|maybe|perhaps|possibl[ey]|likely|presumably|apparently|"
-    r"might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|looks?|feels?|sounds?|in my (?:opinion|view|"
-    r"eyes|book)|guess|chances|inclined to|leaning towards?|strikes? me|gut|instinct|odds|(?:have|is) reason to believe|i would say|bet|if you ask me|(?:fairly|pretty|quite|rather|almost|nearly|not entirely) (?:sure|"
+    r"might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|looks?|"
+    r"feels?|sounds?|in my (?:opinion|view|"
+    r"eyes|book)|guess|chances|inclined to|leaning towards?|strikes? me|gut|instinct|odds|"
+    r"(?:have|is) reason to believe|i would say|bet|if you ask me|(?:fairly|pretty|quite|rather|"
+    r"almost|nearly|not entirely) (?:sure|"
     r"certain|confident)|feeling|impression|hunch|for me)\b"
 )
 """Words that make a statement a guess."""
 PERCENT = re.compile(r"\b(\d{1,3}) ?(?:%|percent\b|per cent\b)")
 DENIED_BELIEF = re.compile(
     r"\b(?:i|we) (?:do|did|would|can|could) not (?:\w+ )?(?:think|believe|suppose)(?: that)?\b|"
-    r"\bi (?:\w+ )?doubt(?: that)?\b|\b(?:hard to believe|no way(?: that)?|out of the question that|impossible that|unlikely that|do not see how)\b|\bi am not (?:\w+ )?(?:convinced|certain)\b"
+    r"\bi (?:\w+ )?doubt(?: that)?\b|\b(?:hard to believe|no way(?: that)?|"
+    r"out of the question that|impossible that|unlikely that|do not see how)\b|"
+    r"\bi am not (?:\w+ )?(?:convinced|certain)\b"
 )
 """Beginnings that deny what follows."""
 
 IDENTITY = re.compile(
     rf"(?<!\S){WHO} {ADVERB}(?:(?P<cannot>{CANNOT})|{BE}|{MODAL}|{TURNED}|not {BE})"
     rf"(?: indeed)? {ADVERB}(?P<neg>not |no |neither |never )?{ADVERB}"
-    rf"(?:likely to be |confirmed to be |known to be |proven to be )?{DETERMINER}(?:on |with |for )?"
+    rf"(?:likely to be |confirmed to be |known to be |proven to be )?{DETERMINER}(?:on |with |"
+    rf"for )?"
     rf"{DETERMINER}(?:(?!not|no|never|than|by|and|to|from|about|against)\w+ )?"
     rf"#(?P<group>\d+)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
 )
 REVERSED = re.compile(
-    rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |last )?#(?P<group>\d+) {BE} {ADVERB}"
+    rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |"
+    rf"last )?#(?P<group>\d+) {BE} {ADVERB}"
     r"(?P<neg>not )?(?P<who>@[\d+]+|me\b)"
 )
 NEITHER = re.compile(rf"\bneither (?P<who>@[\d+]+) {BE} {DETERMINER}#(?P<group>\d+)")
 OWN = re.compile(
     rf"^#(?P<here>\d+) here\b|^(?:speaking |talking |and |so )?as {DETERMINER}#(?P<as>\d+)|"
-    rf"\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|claim(?: to be)?|am claiming(?: to be)?|"
-    rf"play(?: as)?|am playing(?: as)?|am coming out as|come out as|reveal myself as|work as|serve as)"
+    rf"\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|claim(?: to be)?|"
+    rf"am claiming(?: to be)?|"
+    rf"play(?: as)?|am playing(?: as)?|am coming out as|come out as|reveal myself as|work as|"
+    rf"serve as)"
     rf" {DETERMINER}#(?P<have>\d+)|"
-    rf"\bmy (?:\w+ )?(?:role|card|identity|character|job)(?: (?:is|says|reads|shows)(?P<neg> not)?:?|:) "
+    rf"\bmy (?:\w+ )?(?:role|card|identity|character|job)(?: (?:is|says|reads|"
+    rf"shows)(?P<neg> not)?:?|:) "
     rf"{DETERMINER}#(?P<role>\d+)"
 )
 
 _CHECK = (
-    r"(?:checked|inspected|investigated|examined|looked at|peeked at|scanned|saw|seen|learned|learnt|"
-    r"discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|used my power) to (?:inspect|check|examine|investigate)|used [a-z ]{1,30}? on)"
+    r"(?:checked|inspected|investigated|examined|looked at|peeked at|scanned|saw|seen|learned|"
+    r"learnt|"
+    r"discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|"
+    r"used my power) to (?:inspect|check|examine|investigate)|used [a-z ]{1,30}? on)"
 )
 CHECK = re.compile(
     rf"\bi (?:have |had )?{ADVERB}{_CHECK}\b|"
-    r"\bmy (?:\w+ )?(?:inspection|check|investigation|power|vision|result|peek|examination|visions?)s?\b|\bi had a vision\b|\bthe results? (?:for|of|on) @|"
+    r"\bmy (?:\w+ )?(?:inspection|check|investigation|power|vision|result|peek|examination|"
+    r"visions?)s?\b|\bi had a vision\b|\bthe results? (?:for|of|on) @|"
     r"\blady (?:of the lake )?(?:has )?(?:showed|shows|shown|told|revealed)\b"
 )
 """The speaker learned something by its role."""
 FOUND = re.compile(
-    r"\bi (?:have )?(?:just )?(?:found|caught|discovered|got|identified) (?:a|the|another|one) #(?P<group>\d+)"
+    r"\bi (?:have )?(?:just )?(?:found|caught|discovered|got|identified) (?:a|the|another|"
+    r"one) #(?P<group>\d+)"
     r"(?: - |: |, )?(?:it is |namely |and it is )?(?P<who>@[\d+]+)"
 )
 RESULT = re.compile(
-    rf"(?:^|: |, | - |\b(?:and|found|as|showed|shows|was|is|were|are|that|who|back|result|also|came|"
+    rf"(?:^|: |, | - |\b(?:and|found|as|showed|shows|was|is|were|are|that|who|back|result|also|"
+    rf"came|"
     rf"says|said|got|saw|both) )(?:it |they |he |she )?(?:{BE} )?{ADVERB}(?P<neg>not |no )?{ADVERB}"
     rf"{DETERMINER}#(?P<group>\d+)"
 )
@@ -158,17 +190,23 @@ ACCUSED = re.compile(
 SUSPECTS = tuple(
     re.compile(text)
     for text in (
-        rf"\b(?:i|we) (?:do |have to |(?:am |are )?(?:beginning|starting|begin|start|tempted|inclined) to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
+        rf"\b(?:i|we) (?:do |have to |(?:am |are )?(?:beginning|starting|begin|start|tempted|"
+        rf"inclined) to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
-        rf"\b(?:suspicious|wary|doubtful|sceptical|skeptical) (?:of|about) (?P<who>@[\d+]+)",
-        r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|suspicions?)|"
-        r"suspicions?|doubts?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|with) (?P<who>@[\d+]+)",
-        r"\b(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|never) "
+        r"\b(?:suspicious|wary|doubtful|sceptical|skeptical) (?:of|about) (?P<who>@[\d+]+)",
+        r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|"
+        r"suspicions?)|"
+        r"suspicions?|doubts?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|"
+        r"with) (?P<who>@[\d+]+)",
+        r"\b(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|"
+        r"never) "
         rf"{ADVERB}(?:trust|believe)(?: a word| anything| what)? (?P<who>@[\d+]+)(?! {BE})",
         r"\b(?:nobody|no one) should (?:trust|believe) (?P<who>@[\d+]+)",
-        rf"\b(?:i|we) no longer (?:trust|believe) (?P<who>@[\d+]+)|\b(?:i|we) never (?:trusted|trust) "
+        r"\b(?:i|we) no longer (?:trust|believe) (?P<who>@[\d+]+)|\b(?:i|we) never (?:trusted|"
+        r"trust) "
         r"(?P<who2>@[\d+]+)",
-        r"\bmy (?:\w+ ){0,2}suspects?(?: (?!is\b|are\b)\w+){0,3} (?:is|are|remains?|would be) (?:still |now )?(?P<who>@[\d+]+)",
+        r"\bmy (?:\w+ ){0,2}suspects?(?: (?!is\b|are\b)\w+){0,3} (?:is|are|remains?|"
+        r"would be) (?:still |now )?(?P<who>@[\d+]+)",
         r"\bsuspicions? (?:falls?|is|rests?|points?) (?:up)?(?:on|at|to|towards?) (?P<who>@[\d+]+)",
         r"\b(?:off|(?<!was )wrong|strange|odd|fishy) (?:about|with) (?P<who>@[\d+]+)",
         r"\b(?:an|my|our|close) eyes? (?:\w+ )?on (?P<who>@[\d+]+)",
@@ -183,7 +221,8 @@ SUSPECTS = tuple(
 CLEARED = tuple(
     re.compile(text)
     for text in (
-        r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|doubt) (?P<who>@[\d+]+)",
+        r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|"
+        r"doubt) (?P<who>@[\d+]+)",
         r"\bno (?:reason|need) to (?:doubt|suspect|distrust) (?P<who>@[\d+]+)",
         r"\bno (?:suspicions?|doubts?) (?:about|against|of) (?P<who>@[\d+]+)",
         r"\b(?:do|can|did) not find (?P<who>@[\d+]+) (?:\w+ )?(?:suspicious|suspect|shady|strange)",
@@ -204,8 +243,11 @@ TRUSTS = tuple(
     )
 )
 _BAD = (
-    r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
-    r"untrustworthy|dishonest|hiding something|deceiving us|misleading us|fooling us|manipulating (?:us|me|people)|bluffing|playing us|making (?:it|things|this) up|up to something|not to be trusted|(?:\w+ ){0,3}"
+    r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|"
+    r"(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
+    r"untrustworthy|dishonest|hiding something|deceiving us|misleading us|fooling us|"
+    r"manipulating (?:us|me|people)|bluffing|playing us|making (?:it|things|this) up|"
+    r"up to something|not to be trusted|(?:\w+ ){0,3}"
     r"(?:prime |top |main |first |biggest )?suspects?)"
 )
 _FINE = (
@@ -213,9 +255,11 @@ _FINE = (
     r"truthful|fine|okay|ok|safe|above suspicion|not suspicious)"
 )
 VERDICT = re.compile(
-    rf"{WHO.replace('|both', '')}(?:'s \w+)? (?:{BE}|{MODAL}|has been|have been|seem|acts?|behaves?) "
+    rf"{WHO.replace('|both', '')}(?:'s \w+)? (?:{BE}|{MODAL}|has been|have been|seem|acts?|"
+    rf"behaves?) "
     rf"(?:a bit |a little |kind of |being )?{ADVERB}(?P<neg>not |no |never )?{ADVERB}"
-    rf"(?:the |an? |one of the |a bit |a little |kind of ){{0,2}}(?:most |very |more |highly )?(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
+    rf"(?:the |an? |one of the |a bit |a little |kind of ){{0,2}}(?:most |very |more |"
+    rf"highly )?(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
 )
 
 INTENT = (
@@ -224,21 +268,30 @@ INTENT = (
     r"am willing to)?|^)"
 )
 VOTE = re.compile(
-    rf"\bi (?P<aux>(?:think i will|do not (?:plan|intend|want) to|will|shall|am|am going to|plan to|intend to|want to|have decided to|must|"
-    rf"would like to|refuse to|hereby|have to|still|would|can|could|am ready to|will put|am putting|put|cast|prefer to|choose to|am about to|am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
+    rf"\bi (?P<aux>(?:think i will|do not (?:plan|intend|want) to|will|shall|am|am going to|"
+    rf"plan to|intend to|want to|have decided to|must|"
+    rf"would like to|refuse to|hereby|have to|still|would|can|could|am ready to|will put|"
+    rf"am putting|put|cast|prefer to|choose to|am about to|"
+    rf"am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
     rf"(?:going to |planning to |willing to |ready to )?"
-    r"(?:be )?(?:voting|vote|cast my vote|casting my vote|my vote)(?: (?:to eliminate|to lynch|out|for|"
+    r"(?:be )?(?:voting|vote|cast my vote|casting my vote|my vote)(?: (?:to eliminate|to lynch|"
+    r"out|for|"
     r"against|on))* (?P<who>@[\d+]+|you\b)|"
-    r"\bmy vote (?:today )?(?:goes to|is for|is on|will be for|will go to|is|today is for)(?P<neg2> not)? "
+    r"\bmy vote (?:today )?(?:goes to|is for|is on|will be for|will go to|is|"
+    r"today is for)(?P<neg2> not)? "
     r"(?P<who2>@[\d+]+)"
 )
 ACT = re.compile(
-    r"\bi (?P<aux>(?:will|shall|am|am going to|plan to|intend to|want to|promise to|have decided to|"
+    r"\bi (?P<aux>(?:will|shall|am|am going to|plan to|intend to|want to|promise to|"
+    r"have decided to|"
     r"think i will|do not (?:plan|intend|want) to|must|can|hereby|gladly|prefer to|choose to|"
     r"refuse to|have to|do|would like to|am happy to|am voting|will vote|vote|would vote|voting|"
-    rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
-    r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
-    r"&(?P<act>\d+)(?! (?:when|after|once))|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
+    rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|"
+    rf"intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
+    r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |"
+    r"leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
+    r"&(?P<act>\d+)(?! (?:when|after|once))|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|"
+    r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 
 _TO_ME = r"(?:to me|for me|in my eyes)"
@@ -255,7 +308,8 @@ WORTH = tuple(
         rf"^{ITEM}:? {NUMBER} points?",
         rf"\bmy value (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
         rf"{ITEM} (?:gives?|brings?|earns?|gets?) me {NUMBER}",
-        rf"\bi (?:get|have|earn) {NUMBER}(?: points?)? (?:for|from|per) (?:the |each |every |a )?{ITEM}",
+        rf"\bi (?:get|have|earn) {NUMBER}(?: points?)? (?:for|from|per) (?:the |each |every |"
+        rf"a )?{ITEM}",
     )
 )
 WORTHLESS = tuple(
@@ -263,7 +317,8 @@ WORTHLESS = tuple(
     for text in (
         rf"{ITEM} {BE} not worth (?:anything|a thing|a point)",
         rf"\bi (?:place|put|see) no value (?:on|in) (?:the |any )?{ITEM}",
-        rf"{ITEM} {BE} (?P<neg>not )?(?:completely |totally |all |really |quite )?(?:worthless|useless|"
+        rf"{ITEM} {BE} (?P<neg>not )?(?:completely |totally |all |really |quite )?(?:worthless|"
+        rf"useless|"
         r"worth (?:nothing|zero)|of no (?:value|use|interest))(?! to you)",
         rf"{ITEM} (?:has|have) no (?:value|use|worth)(?! to you)",
         rf"\bi (?:do|would) not (?:\w+ )?(?:need|want|care about|care for|like|value) "
@@ -280,48 +335,56 @@ MOST = tuple(
     re.compile(text)
     for text in (
         rf"{ITEM} {BE} (?:\w+ ){{0,2}}(?:most (?:important|valuable)|favou?rites?|top priority)",
-        rf"\b(?:i|we) (?:\w+ )?(?:value|want|need|like|prefer) (?:the )?{ITEM} (?:the most|most|best|above all)",
-        rf"\bi care (?:the )?most about (?:the )?{ITEM}|\bi care about (?:the )?%(?P<item2>[\d+]+) (?:the )?"
+        rf"\b(?:i|we) (?:\w+ )?(?:value|want|need|like|prefer) (?:the )?{ITEM} (?:the most|most|"
+        rf"best|above all)",
+        rf"\bi care (?:the )?most about (?:the )?{ITEM}|"
+        rf"\bi care about (?:the )?%(?P<item2>[\d+]+) (?:the )?"
         r"most",
-        rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|(?:top )?priority)"
+        rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|"
+        rf"(?:top )?priority)"
         rf"(?: for me| to me)? (?:is|are) (?:the )?{ITEM}",
-        rf"{ITEM} matters? (?:the )?most|\bwhat matters (?:the )?most(?: to me)? (?:is|are) (?:the )?%(?P<item3>[\d+]+)",
+        rf"{ITEM} matters? (?:the )?most|\bwhat matters (?:the )?most(?: to me)? (?:is|"
+        rf"are) (?:the )?%(?P<item3>[\d+]+)",
         rf"{ITEM} {BE} what i (?:\w+ )?(?:care about|need|want|value) (?:the )?most",
     )
 )
 WANTED = tuple(
     re.compile(text)
     for text in (
-        rf"\bi (?:would )?(?:\w+ )?(?:need|want|like|love|value|prefer|desire|care about)(?: to (?:have|"
-        rf"get|keep|take))? (?:the |your |all |some |a |at least |one |two |any |more |as many |both |those |these |of )*{ITEM}",
+        rf"\bi (?:would )?(?:\w+ )?(?:need|want|like|love|value|prefer|desire|"
+        rf"care about)(?: to (?:have|"
+        rf"get|keep|take))? (?:the |your |all |some |a |at least |one |two |any |more |as many |"
+        rf"both |those |these |of )*{ITEM}",
         rf"\bi could (?:really )?use (?:the |some |all )*{ITEM}",
         rf"\bi am (?:\w+ )?(?:interested in|keen on|after|looking for) (?:the |all |some )*{ITEM}",
-        rf"{ITEM} (?:{BE} (?:\w+ )?(?:important|valuable|useful|precious)|(?:really )?matters?|means? a "
+        rf"{ITEM} (?:{BE} (?:\w+ )?(?:important|valuable|useful|precious)|(?:really )?matters?|"
+        rf"means? a "
         r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"
         r"%(?P<item2>[\d+]+)",
         rf"{ITEM} (?:do |does )?matters?(?: a lot)? to me",
     )
 )
 
-COMMON_WORDS = frozenset(
-    """a about above after again all also am among an and answer any anyone are as ask at away back be
-    because been before being believe best better both but by call can card cards chance check choose
-    comment come could day days dead deal decide did die do does done down each else end enough even
-    every everybody everyone everything explain fair far few find first fly for found from game get
-    give go going gone good got great guess had hand happen hard has have he hear hello help her here
-    hi him his how i idea if in info information into is it its just keep kill killed know last later
-    leave left less let like little long look lost luck made make many matter maybe me mean might mine
-    more morning most move much must my name need never new next nice night no nobody none nor not
-    nothing now of off offer ok okay on once one only or other our out over pass pity place play played
-    player players please point points power protect protected put quiet quite rather read real really
-    reason reveal right role roles round said same save saved saw say says see seem send seen she should
-    show silent since so some somebody someone something soon sorry split stay still stop sure take
-    talk team tell than thank thanks that the their them then there these they thing things think this
-    those though thought time to today together told tomorrow tonight too total true truth try turn two
-    under understand until up us use very vote voted votes voting wait want was watch way we well went
-    were what when where whether which while who whoever whole whom why will win wish with without word
-    words work would wrong yes yesterday yet you your yours reasonable careful carefully low early
-    secret mission missions question suspicious accuse trust speak hold three four five comes goes
-    lose loses lied lie quick fairly share rest""".split()
-)
+_COMMON = """
+a about above after again all also am among an and answer any anyone are as ask at away back be
+because been before being believe best better both but by call can card cards chance check choose
+comment come could day days dead deal decide did die do does done down each else end enough even
+every everybody everyone everything explain fair far few find first fly for found from game get
+give go going gone good got great guess had hand happen hard has have he hear hello help her here
+hi him his how i idea if in info information into is it its just keep kill killed know last later
+leave left less let like little long look lost luck made make many matter maybe me mean might mine
+more morning most move much must my name need never new next nice night no nobody none nor not
+nothing now of off offer ok okay on once one only or other our out over pass pity place play played
+player players please point points power protect protected put quiet quite rather read real really
+reason reveal right role roles round said same save saved saw say says see seem send seen she should
+show silent since so some somebody someone something soon sorry split stay still stop sure take
+talk team tell than thank thanks that the their them then there these they thing things think this
+those though thought time to today together told tomorrow tonight too total true truth try turn two
+under understand until up us use very vote voted votes voting wait want was watch way we well went
+were what when where whether which while who whoever whole whom why will win wish with without word
+words work would wrong yes yesterday yet you your yours reasonable careful carefully low early
+secret mission missions question suspicious accuse trust speak hold three four five comes goes
+lose loses lied lie quick fairly share rest
+"""
+COMMON_WORDS = frozenset(_COMMON.split())
 """Common English words. A speech without claims counts as read if half of its words are known."""

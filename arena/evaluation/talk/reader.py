@@ -1,19 +1,19 @@
-"""Claim reader: a grammar and a phrase book read typed claims from English speech, without a model.
+"""Claim reader: a grammar and a phrase book read typed claims from English, without a model.
 
 The words of a speech are first replaced by tokens for players, roles, items and acts; then each
-clause is matched with the forms of `phrases`. Questions, conditions, words of others and irony claim
-nothing. A speech that names something in an unknown form, or in another language, is unread: it is
-counted, and never taken as honest.
+clause is matched with the forms of `phrases`. Questions, conditions, words of others and irony
+claim nothing. A speech that names something in an unknown form, or in another language, is unread:
+it is counted, and never taken as honest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from arena.core.claims import HEDGED, Claim, Reading, Vocabulary
+from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
 
 LONGEST = 2000
@@ -27,15 +27,20 @@ _QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?]
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
     r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
-    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|(?:the |my |each |a )?%[\d+]+ (?:is|are|do|does|have|has))"
+    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
+    r"(?:the |my |each |a )?%[\d+]+ "
+    r"(?:is|are|do|does|have|has))"
 )
 _CLAUSE = re.compile(
     rf"(?:,| -+|:)? (?:and|but|so|because|since|while|although|though|therefore|"
     rf"and so|which means|that is why)(?: now| then| also)? (?={_SUBJECT}\b)|"
-    rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|might|"
+    rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|"
+    rf"might|"
     r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
 )
-_VERB = r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
+_VERB = (
+    r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
+)
 _VOCATIVE = re.compile(r"^@([\d+]+), (?=you\b)")
 
 
@@ -44,6 +49,22 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern of whole phrases; longer ones are tried first."""
     ordered = sorted(words, key=len, reverse=True)
     return re.compile(rf"(?<![\w@#%&'])(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
+
+
+def _replace(text: str, sign: str, table: Mapping[str, int]) -> str:
+    """Replace phrases by the token of what they name."""
+    return _pattern(tuple(table)).sub(lambda found: f"{sign}{table[found[0]]}", text)
+
+
+def _join(text: str, pattern: re.Pattern[str], sign: str) -> str:
+    """Join lists of tokens: `@1, @2 and @3` to `@1+2+3`."""
+    # One step for each name, of which there are at most as many as players.
+    for _ in range(12):
+        joined = pattern.sub(rf"{sign}\1+\2", text)
+        if joined == text:
+            break
+        text = joined
+    return text
 
 
 @dataclass(slots=True)
@@ -72,7 +93,8 @@ class ClaimReader:
 
     Example:
         >>> words = Vocabulary(5, groups={"Seer": ("seer",), "Werewolf": ("werewolf", "wolf")})
-        >>> reading = ClaimReader(words).read("I'm the seer, and Player 3 is not a wolf.", speaker=1)
+        >>> text = "I'm the seer, and Player 3 is not a wolf."
+        >>> reading = ClaimReader(words).read(text, speaker=1)
         >>> [str(claim) for claim in reading.claims]
         ['identity 1 Seer', 'not identity 3 Werewolf']
     """
@@ -90,7 +112,7 @@ class ClaimReader:
         self._groups, self._acts = tuple(vocabulary.groups), tuple(vocabulary.acts)
         self._items = tuple(vocabulary.items)
 
-    def read(self, text: str, speaker: int) -> Reading:
+    def read(self, text: str, speaker: int) -> SpeechReading:
         """Return the claims of a speech, in the order of its words. It never fails."""
         tokens = self._tokens(text)
         speech = _Speech(speaker, self.vocabulary)
@@ -107,7 +129,7 @@ class ClaimReader:
         is_read = known and not names_unknown and not speech.unclear and len(text) <= LONGEST
         claims = tuple(dict.fromkeys(exists))
         asked = tuple(seat for seat in speech.asked if seat < self.vocabulary.num_players)
-        return Reading(claims, is_read, asked)
+        return SpeechReading(claims, is_read, asked)
 
     # Tokens
 
@@ -120,26 +142,22 @@ class ClaimReader:
             plain = re.sub(pattern, words, plain)
         plain = re.sub(r"\bone of (?=p(?:layer )?\d)", "one of ", plain)
         plain = _PLAYER.sub(r"@\1", plain)
-        plain = re.sub(r"(@\d+)'s (?=(?:a|an|the|not|lying|definitely|probably)\b)", r"\1 is ", plain)
+        plain = re.sub(
+            r"(@\d+)'s (?=(?:a|an|the|not|lying|definitely|probably)\b)", r"\1 is ", plain
+        )
         plain = re.sub(phrases.FILLERS, "filler", plain)
         for sign, table in self._tables:
             if table:
-                pattern = _pattern(tuple(table))
-                plain = pattern.sub(lambda m, s=sign, t=table: f"{s}{t[m[0]]}", plain)  # type: ignore[misc]
-        plain = re.sub(rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain)
+                plain = _replace(plain, sign, table)
+        plain = re.sub(
+            rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain
+        )
         # "an innocent villager": the noun decides.
         plain = re.sub(r"#\d+(?:'s)? (?=#)", "", plain)
         plain = re.sub(r"\b(?:both|all of) (?=@)", "", plain)
         # ", in my opinion,": an aside parts no clauses.
         plain = phrases.ASIDE.sub(r" \1", plain)
-        for pattern in (_LIST, _ITEMS):
-            sign = "@" if pattern is _LIST else "%"
-            # A list of n names is joined in n - 1 steps, of at most as many as there are players.
-            for _ in range(12):
-                joined = pattern.sub(rf"{sign}\1+\2", plain)
-                if joined == plain:
-                    break
-                plain = joined
+        plain = _join(_join(plain, _LIST, "@"), _ITEMS, "%")
         for number, word in enumerate(_NUMBERS):
             plain = re.sub(rf"\bworth (only )?{word}\b", f"worth {number}", plain)
         return plain
@@ -298,8 +316,8 @@ class ClaimReader:
                     seats = self._who(speech, groups["who"] or groups.get("who2") or "")
                     # "I do not think that we can trust him".
                     denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
-                    holds = holds != bool(denied)
-                    yield from (Claim("suspicion", seat, "", holds) for seat in seats)
+                    suspects = holds != bool(denied)
+                    yield from (Claim("suspicion", seat, "", suspects) for seat in seats)
                     return
 
     def _intentions(self, speech: _Speech, clause: str) -> Iterator[Claim]:
@@ -312,7 +330,12 @@ class ClaimReader:
                 yield Claim("intention", seat, "vote", holds)
         elif act := phrases.ACT.search(clause):
             refused = (act["aux"] or "").startswith(("refuse", "do not"))
-            yield Claim("intention", None, self._acts[int(act["act"] or act["act2"] or act["act3"])], not (act["neg"] or act["neg2"] or refused))
+            yield Claim(
+                "intention",
+                None,
+                self._acts[int(act["act"] or act["act2"] or act["act3"])],
+                not (act["neg"] or act["neg2"] or refused),
+            )
 
     def _holdings(self, speech: _Speech, clause: str) -> Iterator[Claim]:
         if not self._items or re.search(r"\b(?:worth|worthless|valuable) to you\b", clause):
@@ -329,7 +352,9 @@ class ClaimReader:
                 value = f"={int(groups['number'])}" if sign == "=" else sign
                 if groups.get("neg"):
                     value = ">0"
-                for number in _seats(groups.get("item") or groups.get("item2") or groups.get("item3") or ""):
+                for number in _seats(
+                    groups.get("item") or groups.get("item2") or groups.get("item3") or ""
+                ):
                     yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
                 return
 
@@ -369,4 +394,3 @@ def _is_english(tokens: str) -> bool:
     words = re.findall(r"[^\W\d_]+|[@#%&]\d+", tokens)
     known = sum(word[0] in "@#%&" or word in phrases.COMMON_WORDS for word in words)
     return bool(words) and 2 * known >= len(words)
-

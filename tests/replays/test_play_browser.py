@@ -61,7 +61,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         page = opened_at(server, opened, server.tokens[0])
         assert wait_for_turn(page)
         page.get_by_role("button", name="roll", exact=True).click()
-        room = page.locator("svg .pickable[data-value='Lounge']")
+        room = page.locator("svg .pickable[data-picks='Lounge']")
         room.wait_for()
         room.click(position={"x": 30, "y": 60})
         page.locator(".play-event", has_text="Miss Scarlett goes to").first.wait_for()
@@ -71,14 +71,8 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
             accuse = page.get_by_role("button", name="accuse …")
             if accuse.count():
                 accuse.click()
-                for group, value in (
-                    ("suspect", "Mrs White"),
-                    ("weapon", "Rope"),
-                    ("room", "Hall"),
-                ):
-                    page.get_by_role("group", name=group).get_by_role(
-                        "button", name=value, exact=True
-                    ).click()
+                for card in ("Mrs White", "Rope", "Hall"):
+                    page.locator(f".pickable[data-picks='{card}']").last.click()
                 page.get_by_role("button", name="Play: accuse").click()
                 page.get_by_text("This cannot be taken back. Sure?").wait_for()
                 page.get_by_role("button", name="Yes: accuse").click()
@@ -152,7 +146,7 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
         for square in ("1 1", "2 2", "1 2", "3 3", "1 3"):
             page = pages[0]
             page.locator(".is-turn").wait_for()
-            act(page, f"mark {square}")
+            page.locator(f".pickable[data-picks='mark {square}']").click()
             page.locator(".play:not(.is-turn)").wait_for()
             if square == "2 2":
                 host.page.reload()

@@ -49,10 +49,10 @@ def wait_for_turn(page: Page) -> bool:
     return page.locator(".play-result:not([hidden])").count() == 0
 
 
-def act(page: Page, text: str) -> None:
-    """Type an action, and wait until it is played."""
-    page.get_by_label("Action or text").fill(text)
-    page.keyboard.press("Enter")
+def choose(page: Page, *pieces: str) -> None:
+    """Click pieces of the table, such as cards; a room of the board is clicked at its card."""
+    for piece in pieces:
+        page.locator(f".pickable[data-picks='{piece}']").last.click(position={"x": 30, "y": 8})
 
 
 def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> None:
@@ -71,14 +71,13 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
             accuse = page.get_by_role("button", name="accuse …")
             if accuse.count():
                 accuse.click()
-                for card in ("Mrs White", "Rope", "Hall"):
-                    page.locator(f".pickable[data-picks='{card}']").last.click()
+                choose(page, "Mrs White", "Rope", "Hall")
                 page.get_by_role("button", name="Play: accuse").click()
                 page.get_by_text("This cannot be taken back. Sure?").wait_for()
                 page.get_by_role("button", name="Yes: accuse").click()
                 page.locator(".play-event", has_text="Player 0 accuses Mrs White").wait_for()
                 break
-            move(page, page.locator(".action-row button").last)
+            move(page, page.locator("[data-choice^='play ']").last)
         play_to_the_end(page)
         expect(page.locator(".play-result.lost h2")).to_have_text(re.compile("^You lost: "))
         page.get_by_role("button", name="Review my mistakes").click()
@@ -195,7 +194,8 @@ def test_pages_fit_and_are_accessible(
         page.get_by_label("Probabilities").check()
         page.locator(".play-help table.grid").wait_for()
         _check(opened)
-        act(page, "accuse mrs white, rope, hall")
+        choose(page, "Mrs White", "Rope", "Hall")
+        page.get_by_role("button", name="Play: accuse").click()
         page.get_by_text("Sure?").wait_for()
         _check(opened)
 

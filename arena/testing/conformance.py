@@ -28,6 +28,7 @@ from arena.testing.facets import (
     check_measures,
     check_observations,
     check_scene_module,
+    check_targets,
 )
 from arena.testing.non_interference import check_non_interference, check_reachable
 from arena.testing.rules import (
@@ -87,6 +88,7 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
     if game.View is not None:
         for seed in seeds:
             check_drawing(game, type(game).new_view, seed)
+            check_targets(game, seed)
     if game.name in catalog().names("scene"):
         scene = catalog().load("scene", game.name)
         check_scene_module(scene)

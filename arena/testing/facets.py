@@ -12,13 +12,15 @@ from typing import Any
 
 from arena.agents.agent import Agent, RandomBot, Seat
 from arena.agents.seating import default_opponent, make_agent
+from arena.core.action import normalise
 from arena.core.analysis import Measurements
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation
+from arena.core.pieces import targets
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.tabletop import Scene, TableView
+from arena.core.tabletop import Scene, TableView, draw_tabletop
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
@@ -119,6 +121,8 @@ def _played(game: Game, seed: int, max_turns: int | None) -> Episode:
         return pool.submit(asyncio.run, play(match, agents)).result()
 
 
+MANY_ACTIONS = 20_000
+"""With more actions, phrases are not compared with them."""
 Drawing = Scene | TableView
 MakeDrawing = Callable[[Game, int | None], Any]
 """Makes a `Scene` or a `TableView` for a viewer."""
@@ -151,6 +155,23 @@ def check_drawing(game: Game, make: MakeDrawing, seed: int, samples: int = 4) ->
                 f"seed {seed}, after {len(position.history)} plies: the scene of player {player} "
                 f"tells its world from another:\n{mine!r}\n--- other world:\n{theirs!r}"
             )
+
+
+def check_targets(game: Game, seed: int, samples: int = 4) -> None:
+    """Check that each piece of a table that can be clicked names an action of the game."""
+    texts = [str(action) for action in game.actions]
+    if len(texts) > MANY_ACTIONS:
+        return
+    known = f" {' | '.join(map(normalise, texts))} "
+    for position in sampled_positions(game, seed, samples):
+        for seat in range(game.num_players):
+            table = draw_tabletop(game, _witnessed(position.state, seat), seat)
+            pieces = targets(table.panels) if table else ()
+            for phrase in (phrase for piece in pieces for phrase in piece.picks):
+                assert f" {normalise(phrase)} " in known, (
+                    f"seed {seed}, after {len(position.history)} plies: a piece on the table of "
+                    f"player {seat} has the phrase {phrase!r}, which no action contains"
+                )
 
 
 def _check_growth(

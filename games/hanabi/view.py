@@ -58,7 +58,9 @@ class HanabiView:
         # The viewer's own hand is the last, as if it sat there.
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
         hands = tuple(self._hand(seat) for seat in seats)
-        return Tabletop((Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands)))
+        return Tabletop(
+            (Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands))
+        )
 
     def _discards(self) -> Iterator[Tile]:
         """Yield the ranks of each colour that are out of the game, such as R113."""

@@ -124,13 +124,13 @@ function drawPlayers(context, { players, columns }) {
             h("span", { class: "sr" }, `${list(columns)[at] ?? ""}: `), tile(context, each))
         : "");
     const look = `player${player.is_out ? " out" : ""}`;
-    return h("li", { class: look, ...marks({ ...player, label: context.seats?.[player.seat] ?? player.name }) },
+    return h("div", { class: look, ...marks({ ...player, label: context.seats?.[player.seat] ?? player.name }) },
       h("span", { class: "player-name" }, ...owner(context, player)),
       h("span", { class: "player-tiles" }, ...tiles),
       ...(player.bubble ? [h("q", { class: "bubble" }, player.bubble)] : []),
     );
   });
-  return [h("ul", { class: "players" }, ...seats)];
+  return [h("div", { class: "players" }, ...seats)];
 }
 
 function drawTracks(context, { tracks }) {

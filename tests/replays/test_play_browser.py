@@ -49,10 +49,10 @@ def wait_for_turn(page: Page) -> bool:
     return page.locator(".play-result:not([hidden])").count() == 0
 
 
-def act(page: Page, text: str) -> None:
-    """Type an action, and wait until it is played."""
-    page.get_by_label("Action or text").fill(text)
-    page.keyboard.press("Enter")
+def choose(page: Page, *pieces: str) -> None:
+    """Click pieces of the table, such as cards; a room of the board is clicked at its card."""
+    for piece in pieces:
+        page.locator(f".pickable[data-picks='{piece}']").last.click(position={"x": 30, "y": 8})
 
 
 def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> None:
@@ -61,7 +61,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         page = opened_at(server, opened, server.tokens[0])
         assert wait_for_turn(page)
         page.get_by_role("button", name="roll", exact=True).click()
-        room = page.locator("svg .pickable[data-value='Lounge']")
+        room = page.locator("svg .pickable[data-picks='Lounge']")
         room.wait_for()
         room.click(position={"x": 30, "y": 60})
         page.locator(".play-event", has_text="Miss Scarlett goes to").first.wait_for()
@@ -71,20 +71,13 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
             accuse = page.get_by_role("button", name="accuse …")
             if accuse.count():
                 accuse.click()
-                for group, value in (
-                    ("suspect", "Mrs White"),
-                    ("weapon", "Rope"),
-                    ("room", "Hall"),
-                ):
-                    page.get_by_role("group", name=group).get_by_role(
-                        "button", name=value, exact=True
-                    ).click()
+                choose(page, "Mrs White", "Rope", "Hall")
                 page.get_by_role("button", name="Play: accuse").click()
                 page.get_by_text("This cannot be taken back. Sure?").wait_for()
                 page.get_by_role("button", name="Yes: accuse").click()
                 page.locator(".play-event", has_text="Player 1 accuses Mrs White").wait_for()
                 break
-            move(page, page.locator(".action-row button").last)
+            move(page, page.locator("[data-choice^='play ']").last)
         play_to_the_end(page)
         expect(page.locator(".play-result.lost h2")).to_have_text(re.compile("^You lost: "))
         page.get_by_role("button", name="Review my mistakes").click()
@@ -152,7 +145,7 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
         for square in ("1 1", "2 2", "1 2", "3 3", "1 3"):
             page = pages[0]
             page.locator(".is-turn").wait_for()
-            act(page, f"mark {square}")
+            page.locator(f".pickable[data-picks='mark {square}']").click()
             page.locator(".play:not(.is-turn)").wait_for()
             if square == "2 2":
                 host.page.reload()
@@ -249,7 +242,8 @@ def test_pages_fit_and_are_accessible(
         page.get_by_label("Probabilities").check()
         page.locator(".play-help table.grid").wait_for()
         _check(opened)
-        act(page, "accuse mrs white, rope, hall")
+        choose(page, "Mrs White", "Rope", "Hall")
+        page.get_by_role("button", name="Play: accuse").click()
         page.get_by_text("Sure?").wait_for()
         _check(opened)
 

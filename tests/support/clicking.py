@@ -25,7 +25,7 @@ STATE = """() => [
   document.querySelector('.play-result:not([hidden])') !== null,
   document.querySelectorAll('.action-form button').length,
   document.querySelector('.action-form')?.textContent,
-  document.querySelectorAll('.picked').length,
+  [...document.querySelectorAll('.picked, .chosen')].map((each) => each.textContent).join(),
 ].join('|')"""
 OVER = ".play-result:not([hidden])"
 

@@ -135,6 +135,16 @@ const STYLE = `
   justify-content: center; padding: 4px 0; }
 .cluedo-centre .cluedo-call { flex: 0 1 320px; }
 .cluedo-pile { display: flex; gap: 8px; align-items: center; }
+.cluedo-deck { display: grid; gap: 6px; min-width: 0; }
+.cluedo-kind { display: flex; flex-wrap: wrap; gap: 5px; }
+.cluedo-deck .cluedo-seen:not(.picked) { opacity: .62; }
+.cluedo-around .cluedo-deck { flex: 1 1 100%; }
+.cluedo-around .cluedo-kind { display: grid; grid-template-columns:
+  repeat(auto-fill, minmax(clamp(62px, 10.2cqw, 100px), 1fr)); }
+.cluedo-around .cluedo-deck .cluedo-card { flex-direction: column; justify-content: center;
+  gap: 4px; min-height: clamp(56px, 11cqw, 112px); padding: 4px 2px; text-align: center;
+  line-height: 1.15; border-radius: 8px; font-size: clamp(11px, 1.6cqw, 14px); }
+.cluedo-around .cluedo-deck svg { width: clamp(22px, 4.6cqw, 44px); height: auto; }
 @container (max-width: 449px) {
   .cluedo-name { flex-wrap: wrap; }
 }
@@ -526,12 +536,25 @@ function boardFigure(context, scene) {
 function chip(context, scene, card) {
   const { h } = context;
   const named = scene.suggestion?.cards.includes(card) ? " cluedo-named" : "";
-  return h("li", { class: `cluedo-card${named}`, "data-picks": card }, sign(context, scene, card, 17), card);
+  return h("span", { class: `cluedo-card${named}`, "data-picks": card }, sign(context, scene, card, 17), card);
+}
+
+// Where people play, the cards to choose from; those that were seen in a hand are paler.
+function deck(context, scene, kinds) {
+  const { h, choose, seats } = context;
+  if (!choose) return [];
+  const seen = new Set(seats.flatMap((_, seat) => cardsWith(scene, seat, "X")));
+  const rows = kinds.map((cards) => h("div", { class: "cluedo-kind" }, ...cards.map((card) => {
+    const made = chip(context, scene, card);
+    if (seen.has(card)) made.classList.add("cluedo-seen");
+    return made;
+  })));
+  return [h("div", { class: "cluedo-deck", role: "group", "aria-label": "Cards" }, ...rows)];
 }
 
 function pile(context, scene, cards, ...more) {
   const chips = cards.map((card) => chip(context, scene, card));
-  return context.h("ul", { class: "cluedo-hand" }, ...chips, ...more);
+  return context.h("div", { class: "cluedo-hand" }, ...chips, ...more);
 }
 
 function badges({ h, seat }, scene, holder) {
@@ -550,7 +573,7 @@ function unseen(context, scene, holder, seen) {
   if (count <= 0) return [];
   const lacks = cardsWith(scene, holder, "-").length - scene.open.length;
   const words = `${count} face down${lacks ? `; not here: ${lacks}` : ""}`;
-  return [context.h("li", { class: "cluedo-backs" }, backs(context, count), words)];
+  return [context.h("span", { class: "cluedo-backs" }, backs(context, count), words)];
 }
 
 // The number of the suspect that a seat plays; null before its choice.
@@ -649,6 +672,7 @@ function withBoard(context, scene) {
     h("div", { class: "cluedo-side" },
       turnLine(context, scene), ...legend(context, scene), ...call(context, scene),
       envelopePile(context, scene), ...openPile(context, scene),
+      ...deck(context, scene, scene.deck.slice(0, 2)),
       ...(beside.length ? [h("p", {}, `Beside the board: ${beside.join(", ")}`)] : []),
     ),
     h("ul", { class: `cluedo-seats${[3, 5, 6].includes(seats.length) ? " cluedo-wide" : ""}` },
@@ -663,13 +687,13 @@ function around(context, scene) {
   const half = Math.ceil(seats.length / 2);
   const row = (chosen) => h("ul", { class: `cluedo-seats${half > 2 ? " cluedo-wide" : ""}` },
     ...chosen.map((seat) => seatPanel(context, scene, seat)));
-  return h("div", { class: "cluedo-table" },
+  return h("div", { class: "cluedo-table cluedo-around" },
     row(numbers.slice(0, half)),
     h("div", { class: "cluedo-centre" },
       h("div", { class: "cluedo-side" },
         turnLine(context, scene), ...legend(context, scene), envelopePile(context, scene),
         ...openPile(context, scene)),
-      ...call(context, scene)),
+      ...call(context, scene), ...deck(context, scene, scene.deck)),
     row(numbers.slice(half).reverse()),
   );
 }

@@ -248,6 +248,12 @@ export class ActionForm {
     if (all.length === 1) return null;
     const left = new Set(this.valuesOf(field));
     const label = name.replaceAll("_", " ");
+    const { pieces } = this.selection;
+    if (all.every((value) => pieces.some((phrases) => phrases.includes(value)))) {
+      const value = this.chosen[field];
+      const text = value === null ? "choose on the table" : h("strong", null, value);
+      return h("p", { class: "action-part" }, h("span", { class: "muted" }, `${label}: `), text);
+    }
     const draw = (value) =>
       button(this.valueName(name, value), () => this.choose(field, value), {
         class: this.chosen[field] === value ? "value chosen" : "value",
@@ -276,12 +282,20 @@ export class ActionForm {
   // Whether a click on a piece with these phrases leads anywhere now.
   canPick(phrases) {
     if (!this.turn) return false;
-    return this.selection.canPick(phrases) || this.openKinds().some((kind) => this.placeOf(kind, phrases));
+    if (this.selection.canPick(phrases)) return true;
+    return this.openKinds().some((kind) => this.placeOf(kind, phrases) && !this.isForced(kind, phrases));
   }
 
   isPicked(phrases) {
     if (this.selection.isChosen(phrases)) return true;
     return this.kind !== null && phrases.some((each) => this.chosen.includes(each));
+  }
+
+  // Whether it is chosen because nothing else fits, so that a click would change nothing.
+  isForced(kind, phrases) {
+    if (kind !== this.kind) return false;
+    const { action, field } = this.placeOf(kind, phrases);
+    return this.chosen[field] === action[field + 1] && this.valuesOf(field).length === 1;
   }
 
   openKinds() {

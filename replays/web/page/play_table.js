@@ -153,7 +153,7 @@ export class PlayTable {
     const { scene, before } = this.parts;
     const isDrawn = scene !== null && scene !== undefined;
     this.table.parentElement.hidden = !isDrawn;
-    if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat);
+    if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat, this.seat !== null);
     this.form.setTable([...this.targets()].map(phrasesOf), offersOf(scene));
     this.markTargets();
   }

@@ -67,11 +67,12 @@ export class ScenePanel {
 }
 
 // Fills the table with a diagram, or with what the module of the game draws once it is loaded.
-export function drawScene(table, module, scene, before, game, seat) {
+// `choose` says that a person may choose pieces of it.
+export function drawScene(table, module, scene, before, game, seat, choose = false) {
   const { name, options, seats, specs } = game;
   if (typeof scene === "string") fill(table, h("pre", { class: "diagram" }, scene));
   else if (module)
-    fill(table, module.draw(scene, { game: name, options, seats, specs, seat, before, h, s, mark: seatMark }));
+    fill(table, module.draw(scene, { game: name, options, seats, specs, seat, before, choose, h, s, mark: seatMark }));
 }
 
 function describeOutcome(game, outcome) {

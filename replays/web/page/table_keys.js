@@ -17,11 +17,13 @@ export class TableKeys {
   mark(target, isPickable, isPicked) {
     target.classList.toggle("pickable", isPickable);
     target.classList.toggle("picked", isPicked);
-    const said = { role: "button", tabindex: "0", "aria-label": target.dataset.label ?? target.textContent };
-    for (const [name, value] of Object.entries(said)) {
+    const label = target.dataset.label ?? phrasesOf(target)[0];
+    for (const [name, value] of Object.entries({ role: "button", tabindex: "0", "aria-label": label })) {
       if (isPickable) target.setAttribute(name, value);
       else target.removeAttribute(name);
     }
+    // A picture has no parts for a screen reader; a group has.
+    if (isPickable) target.ownerSVGElement?.setAttribute("role", "group");
     if (isPickable) target.setAttribute("aria-pressed", String(isPicked));
     else target.removeAttribute("aria-pressed");
   }

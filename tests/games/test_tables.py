@@ -1,0 +1,99 @@
+"""The tables of the games: a person finds each legal action on them, and nothing leaks."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from arena.core.pieces import Card, Offer, Player, Players, Stepper, Tile, picked, unreached
+from arena.core.tabletop import Tabletop, draw_tabletop
+from arena.plugins.loader import make_game
+from arena.testing.facets import check_targets
+from arena.testing.positions import random_positions
+from replays.analysis.scenes import TabletopScene
+
+MOST = 12
+"""Actions that a person may have to find in a list."""
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("avalon", {"players": 10, "lady": True}),
+    ("battleship", {"placement": "players"}),
+    ("battleship", {"width": 10, "height": 10, "turn": "salvo"}),
+    ("codenames", {}),
+    ("goofspiel", {"players": 3, "cards": 13}),
+    ("hanabi", {"players": 5}),
+    ("hanabi", {"players": 3, "rainbow": True}),
+    ("kuhn_poker", {}),
+    ("leduc_poker", {"players": 3}),
+    ("liars_dice", {"players": 4, "dice": 5}),
+    ("negotiation", {"players": 2}),
+    ("negotiation", {"players": 3}),
+    ("tictactoe", {}),
+    ("werewolf", {"players": 9, "hunter": True, "witch": True}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES)
+def test_every_action_is_on_the_table_or_in_a_short_list(
+    name: str, options: dict[str, Any]
+) -> None:
+    game = make_game(name, **options)
+    check_targets(game, 1)
+    for seed in range(2):
+        for position in islice(random_positions(game, seed), 40):
+            for seat in position.state.to_act:
+                if seat < 0:
+                    continue
+                observation = position.state.observe(seat)
+                table = draw_tabletop(game, observation.events, seat)
+                assert table is not None
+                texts = [str(action) for action in observation.legal_actions]
+                left = unreached(table.panels, texts)
+                assert len(left) <= MOST, (name, len(position.history), left[:20])
+
+
+def test_phrases_are_whole_words() -> None:
+    assert picked("propose Player 1, Player 10", ("Player 10",))
+    assert not picked("propose Player 10", ("Player 1",))
+    assert picked("place a1-a3", ("A3",)) and not picked("place a1-a3", ("a",))
+
+
+def test_steppers_make_actions_within_their_limits() -> None:
+    offer = Offer("keep {} {}", (Stepper("books", 2), Stepper("hats", 1)))
+    assert offer.includes("keep 2 0") and not offer.includes("keep 2 2")
+    assert not offer.includes("keep 1 1 1") and offer.panel().rows == ()
+
+
+def test_pieces_are_sent_without_their_defaults() -> None:
+    class View:
+        def update(self, event: object) -> None: ...
+
+        def tabletop(self) -> Tabletop:
+            long = "x" * 60
+            seat = Player("Player 0", 0, (Card("R1", face="1", picks=("slot 1",)), Tile("")), long)
+            return Tabletop((Players((seat,), ("card", "vote")),))
+
+    scene = TabletopScene.__new__(TabletopScene)
+    scene._view = View()
+    sent = scene.to_json()["parts"]
+    assert sent == [
+        {
+            "kind": "players",
+            "columns": ["card", "vote"],
+            "players": [
+                {
+                    "kind": "player",
+                    "name": "Player 0",
+                    "seat": 0,
+                    "bubble": "x" * 60,
+                    "tiles": [
+                        {"kind": "card", "label": "R1", "picks": ["slot 1"], "face": "1"},
+                        {"kind": "tile", "label": ""},
+                    ],
+                }
+            ],
+        }
+    ]
+    [line] = View().tabletop().text().splitlines()[1:]
+    assert line.startswith("Player 0  R1") and line.endswith('…"') and len(line) < 78

@@ -122,9 +122,7 @@ def play_command(
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
     if CLIENT in specs:
-        if resume or dry_run:
-            raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
-        return _wait_for_clients(run, browser, as_json)
+        return _wait_for_clients(run, browser, as_json, is_refused=resume or dry_run)
     browser.check_unused()
     run.check()
     if resume:
@@ -142,7 +140,9 @@ def _match(game: Game, specs: Sequence[str], flags: GameFlags, chat: ChatOptions
     return Match(game, specs, text_level=flags.text_level, chat=chat, max_turns=flags.max_turns)
 
 
-def _wait_for_clients(run: GameRun, browser: BrowserFlags, as_json: bool) -> int:
+def _wait_for_clients(run: GameRun, browser: BrowserFlags, as_json: bool, is_refused: bool) -> int:
+    if is_refused:
+        raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
     from arena.cli.mcp import play_with_clients
 
     return play_with_clients(run, (browser.host, browser.port), browser.clock, as_json)

@@ -266,7 +266,7 @@ def test_bots_act_without_an_event_loop() -> None:
         ("bot:holmes", "cluedo has no bot 'holmes'; its bots are: random, novice"),
         ("robot:detective", "'robot:detective' does not name an agent"),
         ("", "does not name an agent"),
-        ("human:me", "'human' takes no name"),
+        ("human:a+b", "name: at most 24 letters"),
     ],
 )
 def test_a_bad_spec_says_what_there_is(spec: str, message: str) -> None:

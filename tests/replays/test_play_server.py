@@ -229,8 +229,8 @@ def test_a_table_may_refuse_help(server: PlayProcess) -> None:
         assert person.table["offered_help"] == offered
         assert "does not offer" in person.send(help="posterior")["error"]
         assert not person.table["gives_advice"]
-        for wanted in ({"advise": True, "turn": 0}, {"check": []}):
-            assert "no advice" in person.send(**wanted)["error"]
+        assert "no advice" in person.send(advise=True, turn=0)["error"]
+        assert "no advice" in person.send(check=[])["error"]
         person.close()
 
 

@@ -62,8 +62,6 @@ class OpenSpielGame(LibraryGame):
 
     @property
     def level_bots(self) -> tuple[str, str, str]:
-        from games.adapters.open_spiel.search import is_searchable  # It imports this module.
-
         best = "mcts" if self.compute(is_searchable, rng=random.Random(0)) else "random"
         return ("random", best, best)
 
@@ -319,3 +317,14 @@ def _listed(name: str, kind: Any) -> FamilyGame:
         features=tuple(features),
         problem=fault,
     )
+
+
+def is_searchable(game: OpenSpielGame, rng: random.Random) -> bool:
+    """Return whether OpenSpiel's tree searches support the game."""
+    kind, types = game.spiel.get_type(), library.pyspiel().GameType
+    terminal = kind.reward_model == types.RewardModel.TERMINAL
+    # OpenSpiel's search in C++ ends the process in its games that are written in Python.
+    # Bridge solves each deal with open cards, for seconds.
+    unfit = game.short_name.startswith("python_") or game.short_name == "bridge"
+    in_turn = kind.dynamics == types.Dynamics.SEQUENTIAL
+    return terminal and in_turn and not (unfit or game.is_sampled)

@@ -16,7 +16,7 @@ from games.adapters.library_game import (
     LibraryObserved,
 )
 from games.adapters.open_spiel import library
-from games.adapters.open_spiel.game import OpenSpielGame
+from games.adapters.open_spiel.game import OpenSpielGame, is_searchable
 
 SIMULATIONS = 100
 """Budget of a decision: simulations, each with one random game to its end."""
@@ -59,17 +59,6 @@ class TreeSearch:
         number = self._game.compute(searched, observation.player, events, rng=self._rng)
         chosen = (a for a in legal if isinstance(a, LibraryMove) and a.number == number)
         return Decision(next(chosen, None) or self._rng.choice(legal))
-
-
-def is_searchable(game: OpenSpielGame, rng: random.Random) -> bool:
-    """Return whether OpenSpiel's tree searches support the game."""
-    kind, types = game.spiel.get_type(), library.pyspiel().GameType
-    terminal = kind.reward_model == types.RewardModel.TERMINAL
-    # OpenSpiel's search in C++ ends the process in its games that are written in Python.
-    # Bridge solves each deal with open cards, for seconds.
-    unfit = game.short_name.startswith("python_") or game.short_name == "bridge"
-    in_turn = kind.dynamics == types.Dynamics.SEQUENTIAL
-    return terminal and in_turn and not (unfit or game.is_sampled)
 
 
 def searched(

@@ -19,29 +19,19 @@ export class HelpPanel {
     this.notes = h("pre", { class: "play-notes", hidden: true });
     this.place = h("div");
     this.grid = null;
-    this.options = h("div", { class: "play-help-levels", role: "radiogroup", "aria-label": "Help" });
-    this.element = panel("play-help", "Help", this.options, this.notes, this.place);
+    this.inputs = new Map(game.offered_help.map((level) => [level, this.drawInput(level)]));
+    const labels = [...this.inputs].map(([level, input]) => h("label", null, input, ` ${HELP_NAMES[level]}`));
+    const options = h("div", { class: "play-help-levels", role: "radiogroup", "aria-label": "Help" }, labels);
+    this.element = panel("play-help", "Help", options, this.notes, this.place);
     this.element.hidden = seat === null || game.offered_help.length < 2;
   }
 
+  drawInput(level) {
+    return h("input", { type: "radio", name: "help", value: level, onchange: () => this.choose(level) });
+  }
+
   show({ help, notes, posterior }) {
-    fill(
-      this.options,
-      this.game.offered_help.map((level) =>
-        h(
-          "label",
-          null,
-          h("input", {
-            type: "radio",
-            name: "help",
-            value: level,
-            checked: level === help,
-            onchange: () => this.choose(level),
-          }),
-          ` ${HELP_NAMES[level]}`,
-        ),
-      ),
-    );
+    for (const [level, input] of this.inputs) input.checked = level === help;
     this.notes.hidden = notes === "";
     this.notes.textContent = notes;
     this.showPosterior(posterior);

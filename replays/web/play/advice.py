@@ -8,6 +8,9 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
 
 from arena.agents.agent import Seat, act_now
 from arena.agents.names import display_names
@@ -16,9 +19,28 @@ from arena.core.action import Action
 from arena.core.analysis import Knowledge, PlacedKnowledge
 from arena.core.game import Game
 from arena.core.observation import Observation
-from replays.web.play.documents import CheckedJson, HintJson, Mark
+from replays.web.play.documents import HELP_LEVELS, CheckedJson, Help, HintJson, Mark
 
 CERTAIN = 1e-9
+
+
+@dataclass
+class UsedHelp:
+    """Help that a person has used since its last decision, for the replay."""
+
+    level: Help = "none"
+    """The highest level that was open."""
+    advice: dict[str, JsonValue] = field(default_factory=dict)
+
+    def show(self, level: Help) -> None:
+        """Add a level of help that is open now."""
+        self.level = max(self.level, level, key=HELP_LEVELS.index)
+
+    def take(self, shown: Help) -> dict[str, JsonValue]:
+        """Return the details of a decision, and begin the next one with the level that is open."""
+        details = self.advice | ({} if self.level == "none" else {"help": self.level})
+        self.level, self.advice = shown, {}
+        return details
 
 
 def gives_advice(game: Game) -> bool:

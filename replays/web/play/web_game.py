@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from arena.agents.display import ending
 from arena.agents.names import display_names, person_spec
 from arena.agents.typed_action import guess, parse
@@ -26,9 +24,8 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
-from replays.web.play.advice import check_sheet, hint_json, strong_move
+from replays.web.play.advice import UsedHelp, check_sheet, hint_json, strong_move
 from replays.web.play.documents import (
-    HELP_LEVELS,
     AnswerJson,
     Help,
     Mark,
@@ -78,9 +75,7 @@ class WebGame:
         self._tasks: list[asyncio.Task[None]] = []
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._specs = list(setup.match.specs)
-        self._used: dict[int, dict[str, JsonValue]] = {seat: {} for seat in setup.persons}
-        """Advice that was given since the last decision, for the replay."""
-        self._help_used: dict[int, Help] = dict.fromkeys(setup.persons, "none")
+        self._used = {seat: UsedHelp() for seat in setup.persons}
         self.links = {seat: Link(SeatView(self.game, seat)) for seat in setup.persons}
         self.spectators = Link(SeatView(self.game, None))
 
@@ -176,7 +171,7 @@ class WebGame:
         if level not in offered_help(self.setup):
             raise UsageError(f"this game does not offer the help '{level}'")
         self.links[seat].view.help = level
-        self._note_help(seat)
+        self._used[seat].show(level)
         self.links[seat].change()
         return {}
 
@@ -191,7 +186,7 @@ class WebGame:
         # In a thread: some bots think for seconds.
         action = await asyncio.to_thread(strong_move, self.game, observation)
         self._started().awaited(seat, turn)  # It may be over by now.
-        self._used[seat]["hint"] = str(action)
+        self._used[seat].advice["hint"] = str(action)
         return {"hint": hint_json(self.game, action, self.links[seat].view.known())}
 
     def _check_sheet(self, seat: int, marks: Sequence[Mark]) -> AnswerJson:
@@ -199,17 +194,12 @@ class WebGame:
         known = self.links[seat].view.known()
         if known is None or not self.game.analysis.has_sheet:
             raise UsageError("this game has no sheet that could be checked")
-        self._used[seat]["checked_sheet"] = True
+        self._used[seat].advice["checked_sheet"] = True
         return {"checked": check_sheet(known, marks)}
 
     def _check_advice(self) -> None:
         if not allows_advice(self.setup):
             raise UsageError("this table gives no advice")
-
-    def _note_help(self, seat: int) -> None:
-        """Remember the highest level that was open since the last decision."""
-        used = (self._help_used[seat], self.links[seat].view.help)
-        self._help_used[seat] = max(used, key=HELP_LEVELS.index)
 
     def _act(self, seat: int, text: str, turn: int, sure: bool) -> AnswerJson:
         session = self._started()
@@ -227,12 +217,7 @@ class WebGame:
         return {}
 
     def _decide(self, session: GameSession, seat: int, action: Action, turn: int) -> None:
-        used = self._help_used[seat]
-        details = self._used[seat] | ({} if used == "none" else {"help": used})
-        self._used[seat] = {}
-        session.act(seat, action, turn, details)
-        self._help_used[seat] = "none"
-        self._note_help(seat)
+        session.act(seat, action, turn, self._used[seat].take(self.links[seat].view.help))
         self._end_turn(seat)
 
     def _end_turn(self, seat: int) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from trainers.pretrain.belief_head import BeliefHead
@@ -58,7 +59,8 @@ def test_beliefs() -> None:
         examples = [encode(chat, tokenizer, head.places) for chat in play_stage(recipe, 0)]
         fits = [each for each in examples if len(each.ids) <= recipe.context_length]
         held_out = list(batches(fits, recipe, np.random.default_rng(0)))
-        scores = NewModel(model, head, [], held_out).measure().beliefs
+        student = NewModel(model, head, [], held_out, torch.zeros(0, dtype=torch.bool))
+        scores = student.measure().beliefs
         assert scores
         print(
             f"{title:42} {scores.explained:9.1%} {scores.kl:5.2f} {scores.certain:8.1%} "

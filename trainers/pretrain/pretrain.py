@@ -111,7 +111,8 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    ends = tokenizer.convert_tokens_to_ids(ends_of_rows(recipe))
+    ids = tokenizer.get_vocab()
+    ends = [ids[end] for end in ends_of_rows(recipe)]
     student = NewModel.of(new_model(recipe, tokenizer), recipe, device, ends)
     notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
     student.load(saved)

@@ -11,7 +11,7 @@ from arena.agents.agent import Seat
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.evaluation.exploitability import expected_returns, exploitability
 from arena.plugins.loader import catalog
-from games.goofspiel.bots import Matching, Solver
+from games.goofspiel.bots import Nearby, Solver
 from games.kuhn_poker.bots import Honest, KuhnEquilibrium
 from games.tictactoe.bots import Blocking, Perfect
 
@@ -40,7 +40,7 @@ def test_the_equilibrium_of_kuhn_poker_is_exact() -> None:
 def test_the_solver_of_goofspiel_plays_an_equilibrium(prizes: str) -> None:
     made = seat("goofspiel", cards=3, prizes=prizes)
     assert exploitability(made.game, Solver(made).probabilities) < 0.01
-    assert exploitability(made.game, Matching(made).probabilities) > 0.3
+    assert exploitability(made.game, Nearby(made).probabilities) > 0.3
 
 
 def test_the_perfect_bot_of_tictactoe_never_loses() -> None:

@@ -38,6 +38,7 @@ TEMPLATE = """\
 # max_backoff = 30
 # breaker_failures = 8       # failures in a row after which the backend counts as down
 # patience = 60              # wait for a backend that is down before giving up
+# batch_seconds = 2         # without a new request, after which a batch is submitted (--batch)
 
 # A table named like a backend changes some of these limits for that backend.
 # [service.openrouter]

@@ -22,7 +22,7 @@ async def rows(run: ReproductionRun) -> AsyncIterator[Row]:
     for players, published in SMART.items():
         yield await _row(run, "conventions", players, published, 300 if players == 2 else 30)
     for players, published in HATS.items():
-        yield await _row(run, "hats", players, published, 100)
+        yield await _row(run, "hats", players, published, 200)
 
 
 async def _row(run: ReproductionRun, bot: str, players: int, published: str, games: int) -> Row:

@@ -196,7 +196,7 @@ class HatTable(HanabiTable):
 
     @staticmethod
     def _narrowed(kinds: Kinds, possible: Kinds) -> Kinds:
-        """Return the kinds that both sets allow; a contradiction drops what hats have told."""
+        """Return the kinds that both sets allow; a contradiction drops what hats mean."""
         return kinds & possible or possible or kinds
 
     def _public_value(self, free: Sequence[int]) -> PublicValue:
@@ -223,20 +223,21 @@ class HatTable(HanabiTable):
 
     def _answers(self, hint: HintGiven) -> dict[int, Hand]:
         """Return what a hint tells of each hand but its giver's."""
-        rest, told = self.meaning(hint), dict[int, Hand]()
+        rest, learned = self.meaning(hint), dict[int, Hand]()
         for player in self.game.others(hint.player):
             if player != self.viewer:
-                number, told[player] = self.answer(player)
+                number, learned[player] = self.answer(player)
                 rest -= number
         if self.viewer is not None and self.viewer != hint.player:
             answers = self._question(self.viewer)
             rest %= self.meanings
             # A number without an answer: the giver does not keep to the code.
-            told[self.viewer] = answers[rest] if rest < len(answers) else self.known[self.viewer]
-        return told
+            own = answers[rest] if rest < len(answers) else self.known[self.viewer]
+            learned[self.viewer] = own
+        return learned
 
     def meaning(self, hint: HintGiven) -> int:
-        """Return the number that a hint stands for, below M."""
+        """Return the meaning of a hint, a number below M."""
         place = self.game.others(hint.player).index(hint.target)
         newest = len(self.hands[hint.target])
         return FORMS * place + 2 * (hint.rank is not None) + (newest in hint.slots)

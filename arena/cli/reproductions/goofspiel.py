@@ -52,7 +52,7 @@ def ahead(_: Game, episode: Episode) -> Numbers:
 async def rows(run: ReproductionRun) -> AsyncIterator[Row]:
     """Yield the rows."""
     game = make_game("goofspiel", cards=CARDS)
-    games = await run.play("matching", game, ["bot:matching", "bot:random"], ahead, 500)
+    games = await run.play("matching", game, ["bot:matching", "bot:random"], ahead, 2000)
     yield Row(
         quantity=f"points ahead, {CARDS} cards, number of the prize against random bids",
         published=f"{(CARDS**2 - 1) // 6}",

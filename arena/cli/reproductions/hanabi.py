@@ -20,9 +20,9 @@ HATS = {3: "24.20; 24.26", 4: "24.83; 24.86", 5: "24.89; 24.89"}
 async def rows(run: ReproductionRun) -> AsyncIterator[Row]:
     """Yield the mean score of each bot with itself."""
     for players, published in SMART.items():
-        yield await _row(run, "conventions", players, published, 300 if players == 2 else 30)
+        yield await _row(run, "conventions", players, published, 300 if players == 2 else 150)
     for players, published in HATS.items():
-        yield await _row(run, "hats", players, published, 100)
+        yield await _row(run, "hats", players, published, 200)
 
 
 async def _row(run: ReproductionRun, bot: str, players: int, published: str, games: int) -> Row:

@@ -113,7 +113,7 @@ async def _seers(run: ReproductionRun) -> AsyncIterator[Row]:
             )
 
 
-TABLES = (("deducer", "random", 200), ("deducer", "deducer", 200), ("crowd", "crowd", 1000))
+TABLES = (("deducer", "random", 500), ("deducer", "deducer", 500), ("crowd", "crowd", 1000))
 NOTES = {
     ("deducer", "random"): "The same roles as there: 8 players, 2 wolves, a seer, a doctor. There "
     "ties are broken at random, and models talk freely; here a tie eliminates no player, and the "

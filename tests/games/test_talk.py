@@ -40,6 +40,7 @@ from games.negotiation.deals import worth
 from games.negotiation.events import ACCEPT, DealItems, ProposeDivision
 from games.werewolf.moves import DOCTOR, SEER, VILLAGER, WOLF
 from games.werewolf.talkers import WerewolfTalker
+from trainers.rewards import Rewards, SeatEpisode, default_reward
 
 ROLES = (WOLF, WOLF, SEER, DOCTOR, VILLAGER, VILLAGER, VILLAGER)
 
@@ -303,3 +304,19 @@ def test_what_a_talking_bot_says_depends_on_what_it_has_seen_only() -> None:
                 bot._hear(event)
             texts.add(str(bot._speak()))
         assert len(texts) == 1
+
+
+def test_reward_terms_of_talk() -> None:
+    game = make_game("werewolf", players=7)
+    episode = played(game, ["bot:deceiver"] * 7, 1)
+    rewards = Rewards.parse("honesty=1,detection=1,deception=1", game)
+    outcome = episode.outcome
+    assert outcome.teams is not None
+    for seat, team in enumerate(outcome.teams):
+        terms = rewards.score(SeatEpisode(game, episode, seat)).terms
+        assert terms["honesty"] <= 0 if team else terms["honesty"] == 0
+        assert terms["detection"] >= 0 if not team else terms["detection"] == 0
+    # None of them is a default.
+    assert not {"detection", "deception", "honesty"} & {
+        *default_reward(game).replace("=", ",").split(",")
+    }

@@ -213,8 +213,9 @@ build/venv-mcp/.ready: pyproject.toml
 	@touch $@
 
 # litellm, of the extra `models`, brings a table of tokens that inspect_ai's mock model would download.
+# inspect_ai leaves streams open, which pytest would report when it ends.
 test-inspect: build/venv-inspect/.ready
-	build/venv-inspect/bin/python -m pytest $(TIMEOUT) -m inspect tests/envs/test_inspect.py
+	build/venv-inspect/bin/python -m pytest $(TIMEOUT) -p no:unraisableexception -m inspect tests/envs/test_inspect.py
 
 build/venv-inspect/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-inspect

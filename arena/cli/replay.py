@@ -75,7 +75,7 @@ class ExportFlags(Config):
     """Replays as data."""
 
     export: str | None = setting(None, "Data")
-    """chat, parquet, art, inspect, …: what models read and wrote. mp4 or gif: a film of one game."""
+    """chat, parquet, art, inspect, …: what models read and wrote. mp4 or gif: a film of a game."""
     reward: str | None = setting(None, "Data")
     """TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of arena train
     --reward. Default: the game's own reward."""

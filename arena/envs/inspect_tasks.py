@@ -121,7 +121,7 @@ class MoveLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedSample:
     """What is kept of a finished game."""
 
     scores: dict[str, float]
@@ -129,11 +129,11 @@ class Played:
     """The last request to the model, and its reply."""
 
 
-def _played(game: Game, episode: Episode, seat: int) -> Played:
+def _played(game: Game, episode: Episode, seat: int) -> PlayedSample:
     attempts = seat_attempts(episode, seat)
     chat = chat_messages(requests_of(attempts)[-1]) if attempts else []
     last = [ChatMessageAssistant(content=attempts[-1].reply)] if attempts else []
-    return Played(game_scores(game, episode, seat), chat + last)
+    return PlayedSample(game_scores(game, episode, seat), chat + last)
 
 
 def play_game(

@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.inspect,
     # inspect_ai calls tenacity in an old way and leaves streams of anyio to the garbage collector.
     pytest.mark.filterwarnings("ignore:The 'initial' parameter:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:.*MemoryObject:pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
 ]
 

@@ -136,7 +136,7 @@ def _score(sample: Any) -> Any:
 def game_sample(seat: SeatReplies) -> Any:
     """Return the sample of one seat of a game."""
     header, episode, game = seat.replay.header, seat.seat_episode.episode, seat.seat_episode.game
-    transcript = Transcript(header.created)
+    transcript = SampleEvents(header.created)
     by_ply: dict[int, list[ModelReply]] = {}
     for reply in seat.replies:
         by_ply.setdefault(reply.ply.number, []).append(reply)
@@ -165,7 +165,7 @@ def game_sample(seat: SeatReplies) -> Any:
     )
 
 
-class Transcript:
+class SampleEvents:
     """The events of one sample, in the order of the game."""
 
     def __init__(self, start: datetime) -> None:

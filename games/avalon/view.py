@@ -12,6 +12,7 @@ from arena import (
     Tabletop,
     Tile,
     TileRow,
+    Tone,
     Track,
     Tracks,
 )
@@ -99,7 +100,7 @@ class AvalonView:
         title = f"{title}: {self.game.names_of(done.seats)}; fail cards: {done.fails}"
         result = "success" if done.succeeded else "fail"
         symbol = "✓" if done.succeeded else "✗"
-        tone = "good" if done.succeeded else "bad"
+        tone: Tone = "good" if done.succeeded else "bad"
         return Card(f"{face} {result}", tone, title, face=symbol, note=result)
 
     def _player(self, seat: int) -> Player:

@@ -69,7 +69,7 @@ def _json(value: object) -> object:
     """Return a piece as JSON: its kind and the fields that do not have their default."""
     if isinstance(value, tuple):
         return [_json(each) for each in value]
-    if not is_dataclass(value):
+    if not is_dataclass(value) or isinstance(value, type):
         return value
     # By hand: `dataclasses.asdict` copies deeply and takes ten times as long.
     made: dict[str, object] = {"kind": type(value).__name__.lower()}

@@ -81,7 +81,8 @@ def test_an_accepted_offer_divides_the_items() -> None:
     assert state.is_terminal
     assert state.returns() == (10, 8)
     assert state.reason() == (
-        "agreement on the offer of Player 0, which is Pareto-optimal (Nash's solution: 10 and 8 points)"
+        "agreement on the offer of Player 0, which is Pareto-optimal "
+        "(Nash's solution: 10 and 8 points)"
     )
 
 

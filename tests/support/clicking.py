@@ -57,5 +57,9 @@ def step(page: Page, rng: random.Random) -> None:
     found = choices(page)
     useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "no"))]
     assert useful, "it is the person's turn, but there is nothing to click"
-    ready = [at for at in useful if found[at][0] in ("ready", "yes")]
-    click(page, rng.choice(ready or useful))
+    # A question whether the person is sure stands beside what it asks about.
+    for last in ("yes", "ready"):
+        useful = [at for at in useful if found[at][0] == last] or useful
+        if found[useful[0]][0] == last:
+            break
+    click(page, rng.choice(useful))

@@ -332,8 +332,10 @@ export class ActionForm {
       this.play(action[0]);
       return;
     }
-    if (kind !== this.kind) this.chooseKind(kind);
-    if (this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
+    const isNew = kind !== this.kind;
+    if (isNew) this.chooseKind(kind);
+    // A second click on a piece takes its choice back.
+    if (!isNew || this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
   }
 
   submitTyped(text) {

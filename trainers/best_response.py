@@ -46,7 +46,7 @@ from arena.episodes.job import GameJob
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.evaluation.deviation import Deviation
-from arena.evaluation.exploitability import Policy
+from arena.evaluation.exact.exploitability import Policy
 
 Floats = NDArray[np.float32]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.outcome import Outcome
-from arena.core.pieces import Panel, Tone
-from arena.core.tabletop import Tabletop, draw_tabletop
 from arena.core.text import decimal
+from arena.core.view.pieces import Panel, Tone
+from arena.core.view.tabletop import Tabletop, draw_tabletop
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult

@@ -56,9 +56,9 @@ COMMANDS = {
 
 GROUPS = {
     "Play": "play replay web games agents",
-    "Evaluate": "eval tournament bench exploit analyze",
+    "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp atropos openenv verifiers",
+    "Connect": "models serve mcp atropos openenv verifiers hub",
     "Set up": "init doctor cluster",
 }
 """The commands as `arena --help` and the documentation group them."""

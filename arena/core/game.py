@@ -30,8 +30,8 @@ from arena.core.errors import UsageError
 from arena.core.observation import GameArrays, GameText, Observation
 from arena.core.outcome import ReturnScale
 from arena.core.state import State
-from arena.core.tabletop import TableView
 from arena.core.text import explain_options
+from arena.core.view.tabletop import TableView
 
 if TYPE_CHECKING:
     from arena.core.batch.state_batch import StateBatch

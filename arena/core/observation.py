@@ -16,8 +16,8 @@ from pydantic import JsonValue
 from arena.core.action import Action, SpeechOffer
 from arena.core.action_set import ActionSet, ActionTable
 from arena.core.event import Event
-from arena.core.tabletop import TableView
 from arena.core.text import neutralise
+from arena.core.view.tabletop import TableView
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

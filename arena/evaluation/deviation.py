@@ -6,8 +6,8 @@ expected return of seat i of n, p the player and r the response,
     gain(r) = (1/n) sum_i (u_i(r in seat i, p in the others) - u_i(p in all)).
 
 The best response has the greatest gain, which is the player's exploitability
-(`arena.evaluation.exploitability`). So the gain of any response is a lower bound of it, and the
-lower end of an interval for that gain is one at the level of the interval. On each deal the
+(`arena.evaluation.exact.exploitability`). So the gain of any response is a lower bound of it, and
+the lower end of an interval for that gain is one at the level of the interval. On each deal the
 response plays once in each seat and the player once in all, so most of the deal's luck cancels; the
 deal is the unit of the interval. Responses are chosen on other deals than those of the bound, or
 the best of several would look better than it is.
@@ -36,7 +36,7 @@ from arena.core.observation import Observation
 from arena.episodes.job import GameJob, ReplayFile
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
-from arena.evaluation.exploitability import Policy, expected_returns, exploitability
+from arena.evaluation.exact.exploitability import Policy, expected_returns, exploitability
 from arena.evaluation.records import Interval, Number, ReportPart
 from arena.evaluation.scoring import known_policy
 from arena.evaluation.statistics import clustered_mean

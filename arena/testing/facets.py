@@ -17,10 +17,10 @@ from arena.core.analysis import Measurements
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.pieces import targets
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.tabletop import Scene, TableView, draw_tabletop
+from arena.core.view.pieces import targets
+from arena.core.view.tabletop import Scene, TableView, draw_tabletop
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode

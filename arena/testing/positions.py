@@ -13,7 +13,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.tabletop import diagram
+from arena.core.view.tabletop import diagram
 
 LONGEST = 20_000
 """Plies after which random play counts as endless."""

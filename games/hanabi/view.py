@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from arena import Card, Event, Panel, Tabletop, Tile, TileRow, Track, Tracks
-from arena.core.pieces import Colour
+from arena.core.view.pieces import Colour
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import MULTICOLOUR
 from games.hanabi.table import HanabiTable, HeldCard

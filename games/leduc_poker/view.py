@@ -38,8 +38,9 @@ class LeducView:
         pot = Tracks((Track("pot", notes.betting.pot, unit="chips"),))
         board = TileRow((_card(notes.board, "accent"),) if notes.board else (), "Board")
         players = tuple(map(self._player, range(self._game.num_players)))
-        parts = (pot, Panel("", (board,)), Players(players, ("card", "chips")), *self._moves())
-        return Tabletop(parts if notes.board else (pot, *parts[2:]), self._caption())
+        boards = (Panel("", (board,)),) if notes.board else ()
+        parts = (pot, *boards, Players(players, ("card", "chips")), *self._moves())
+        return Tabletop(parts, self._caption())
 
     def _moves(self) -> Iterator[Panel]:
         lines = tuple(

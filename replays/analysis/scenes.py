@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from arena.core.event import Event
 from arena.core.game import Game
-from arena.core.tabletop import Scene
+from arena.core.view.tabletop import Scene
 from arena.plugins.loader import catalog
 
 TABLETOP = "tabletop"

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from arena import Replay
-from arena.core.tabletop import draw_tabletop
 from arena.core.text import bits_text, decimal
+from arena.core.view.tabletop import draw_tabletop
 from replays.analysis.documents import (
     CommentJson,
     PosteriorJson,

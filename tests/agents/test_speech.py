@@ -24,8 +24,8 @@ from arena.core.action import CHANCE, Say
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.event import Spoken
 from arena.core.observation import Observation
-from arena.core.tabletop import diagram
 from arena.core.text import one_line
+from arena.core.view.tabletop import diagram
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay, verify

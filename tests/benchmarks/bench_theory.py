@@ -42,8 +42,8 @@ from policy_table import PolicyTable, tabulate
 from arena.agents.agent import uniform
 from arena.agents.chat import ChatOptions
 from arena.cli.training_session import TrainingLines
-from arena.evaluation.exploitability import against, average, exploitability
-from arena.evaluation.game_tree import game_tree
+from arena.evaluation.exact.exploitability import against, average, exploitability
+from arena.evaluation.exact.game_tree import game_tree
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game

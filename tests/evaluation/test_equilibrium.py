@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from arena.core.game import Game
-from arena.evaluation.equilibrium import cfr_plus, game_value, solve
-from arena.evaluation.game_tree import game_tree
+from arena.evaluation.exact.equilibrium import cfr_plus, game_value, solve
+from arena.evaluation.exact.game_tree import game_tree
 from games.goofspiel.game import Goofspiel
 from games.kuhn_poker.game import KuhnPoker
 from games.leduc_poker.game import LeducPoker

@@ -7,7 +7,7 @@ import pytest
 
 from arena.core.errors import UsageError
 from arena.evaluation import game_tree as tree_module
-from arena.evaluation.game_tree import GameTree, estimated_positions, game_tree
+from arena.evaluation.exact.game_tree import GameTree, estimated_positions, game_tree
 from arena.plugins.loader import make_game
 
 

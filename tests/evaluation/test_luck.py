@@ -30,7 +30,7 @@ from arena.core.event import Ply
 from arena.episodes.match import outcome_of
 from arena.episodes.record import Episode, Header
 from arena.evaluation.aggregation import EvaluationAggregator
-from arena.evaluation.exploitability import Policy, expected_returns
+from arena.evaluation.exact.exploitability import Policy, expected_returns
 from arena.evaluation.records import LUCK
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import Luck, luck_of

@@ -15,7 +15,7 @@ from arena.agents.agent import act_now
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.core.tabletop import diagram, draw_tabletop
+from arena.core.view.tabletop import diagram, draw_tabletop
 from arena.testing import check_game
 from games.codenames.bots import SharedTableBot, clue_similarity
 from games.codenames.game import Codenames, CodenamesState
@@ -384,7 +384,7 @@ def test_view_shows_owners_to_clue_givers_only() -> None:
         table = draw_tabletop(state.game, events, seat)
         assert table is not None
         assert max(map(len, table.text().splitlines())) <= 78
-        labels.append([tile.label for row in table.panels[0].rows for tile in row.tiles])
+        labels.append([tile.label for row in table.panels[0].panel().rows for tile in row.tiles])
     assert labels[0] == labels[2]
     assert labels[0][:2] == ["LION B", "apple b"] and labels[0][-1] == "rose a"
     assert labels[1][:2] == ["LION B", "apple"] and labels[1][-1] == "rose"

@@ -13,7 +13,7 @@ from hanabi_positions import SMALL, deal, move, random_history
 from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.core.tabletop import diagram
+from arena.core.view.tabletop import diagram
 from arena.testing import check_game
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (

@@ -21,8 +21,8 @@ from arena.core.event import Decision, Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.state import State
-from arena.core.tabletop import diagram
-from arena.evaluation.exploitability import (
+from arena.core.view.tabletop import diagram
+from arena.evaluation.exact.exploitability import (
     Policy,
     against,
     expected_returns,

@@ -9,7 +9,7 @@ import pytest
 from arena import State, make_game
 from arena.agents.agent import Seat
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
-from arena.evaluation.exploitability import expected_returns, exploitability
+from arena.evaluation.exact.exploitability import expected_returns, exploitability
 from arena.plugins.loader import catalog
 from games.goofspiel.bots import Nearby, Solver
 from games.kuhn_poker.bots import Honest, KuhnEquilibrium

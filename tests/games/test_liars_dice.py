@@ -20,7 +20,7 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import sum_measurements
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.state import State
-from arena.core.tabletop import diagram
+from arena.core.view.tabletop import diagram
 from arena.episodes.match import Match, play
 from arena.episodes.measurement import assessments
 from arena.testing import check_game

@@ -31,7 +31,7 @@ from arena import (
 from arena.core.action import Action
 from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.core.tabletop import diagram
+from arena.core.view.tabletop import diagram
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
 from games.negotiation.bargaining import bargaining_reference

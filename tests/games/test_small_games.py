@@ -20,7 +20,7 @@ from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction, Usa
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.state import State
-from arena.core.tabletop import diagram
+from arena.core.view.tabletop import diagram
 from arena.testing import check_game
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, GoofspielState, TurnUp
 from games.kuhn_poker.game import BET, CARDS, PASS, DealHands, KuhnPoker, Showdown

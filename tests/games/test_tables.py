@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from arena.core.pieces import Card, Offer, Player, Players, Stepper, Tile, picked, unreached
-from arena.core.tabletop import Tabletop, draw_tabletop
+from arena.core.view.pieces import Card, Offer, Player, Players, Stepper, Tile, picked, unreached
+from arena.core.view.tabletop import Tabletop, draw_tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions

@@ -16,7 +16,7 @@ from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.tabletop import Scene, draw_tabletop
+from arena.core.view.tabletop import Scene, draw_tabletop
 from arena.plugins.loader import catalog, make_game
 from arena.testing.facets import check_drawing, check_scene_module
 from arena.testing.positions import random_positions
@@ -162,7 +162,7 @@ def test_tictactoe_is_drawn_by_tiles() -> None:
     moves = [Mark(1, 1), Mark(2, 1), Mark(1, 2)]
     table = draw_tabletop(TicTacToe(), played(TicTacToe(), *moves).log.events, None)
     assert table is not None
-    labels = [[tile.label for tile in row.tiles] for row in table.panels[0].rows]
+    labels = [[tile.label for tile in row.tiles] for row in table.panels[0].panel().rows]
     assert labels == [["X", "X", ""], ["O", "", ""], ["", "", ""]]
 
 

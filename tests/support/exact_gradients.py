@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from arena.core.action import CHANCE, Action
 from arena.core.event import Decision, Ply
 from arena.core.state import State
-from arena.evaluation.game_tree import Floats, GameTree, InformationSet
+from arena.evaluation.exact.game_tree import Floats, GameTree, InformationSet
 from trainers.algorithms.loss import (
     LossOptions,
     ReferenceLogprobs,

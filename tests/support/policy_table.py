@@ -1,6 +1,6 @@
 """The policy of a language model as a table of action probabilities by information set.
 
-For a small game this makes the strength of a model exact: `arena.evaluation.exploitability` takes
+For a small game this makes the strength of a model exact: `exact.exploitability` takes
 the table as a policy. At each information set the chat is the one that a `ChatAgent` would send,
 with the model's own earlier answers. The probability of an action is that of its text followed by
 the end of the answer. Other texts that name the action (a sentence around it, another tokenization)
@@ -19,8 +19,8 @@ from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.evaluation.exploitability import information_sets
-from arena.evaluation.game_tree import InformationSet, Situation
+from arena.evaluation.exact.exploitability import information_sets
+from arena.evaluation.exact.game_tree import InformationSet, Situation
 from arena.llm.backend import Message, Request
 from arena.llm.service import LLMService
 

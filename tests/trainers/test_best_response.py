@@ -17,7 +17,7 @@ from arena.core.errors import UsageError
 from arena.episodes.job import GameJob, play_job
 from arena.episodes.match import Match
 from arena.evaluation.deviation import Deviation, exact_gain, gain_interval, gains
-from arena.evaluation.exploitability import exploitability, information_sets
+from arena.evaluation.exact.exploitability import exploitability, information_sets
 from arena.plugins.loader import make_game
 from games.kuhn_poker.game import BET, CARDS, PASS, DealHands
 from trainers.best_response import (

@@ -15,8 +15,8 @@ from small_runs import Notes, small, small_base
 
 from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError, UsageError
-from arena.evaluation.exploitability import exploitability
-from arena.evaluation.game_tree import game_tree
+from arena.evaluation.exact.exploitability import exploitability
+from arena.evaluation.exact.game_tree import game_tree
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from exact_gradients import Objective, drawn_policy, fixed_point, judged_by_the_game, lost
 
-from arena.evaluation.game_tree import game_tree
+from arena.evaluation.exact.game_tree import game_tree
 from arena.plugins.loader import make_game
 from trainers.algorithms.loss import LossOptions
 

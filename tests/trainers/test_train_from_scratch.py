@@ -17,8 +17,8 @@ from arena.core.game import Game
 from arena.episodes.job import run_jobs
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.evaluation.exploitability import information_sets
-from arena.evaluation.game_tree import InformationSet
+from arena.evaluation.exact.exploitability import information_sets
+from arena.evaluation.exact.game_tree import InformationSet
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game

@@ -41,7 +41,7 @@ import torch
 
 from arena.agents.chat import Chat, ChatOptions, opening
 from arena.core.errors import ArenaError
-from arena.evaluation.game_tree import Floats, GameTree, Situation, game_tree
+from arena.evaluation.exact.game_tree import Floats, GameTree, Situation, game_tree
 from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import torch_threads

@@ -144,7 +144,7 @@ def check_exact(config: TrainConfig, game: Game, done: int) -> None:
                 f"{flag} {redacted(value)}: with exact=true all seats learn from the returns of "
                 "the game; leave it out"
             )
-    from arena.evaluation.game_tree import game_tree  # Only these runs need a tree.
+    from arena.evaluation.exact.game_tree import game_tree  # Only these runs need a tree.
 
     try:
         game_tree(game)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from arena.cli.reproductions.run import ReproductionRun, Row, bracket, exact
-from arena.evaluation.equilibrium import game_value, solve
-from arena.evaluation.game_tree import game_tree
+from arena.evaluation.exact.equilibrium import game_value, solve
+from arena.evaluation.exact.game_tree import game_tree
 from arena.plugins.loader import make_game
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from arena.cli.reproductions.run import Numbers, ReproductionRun, Row, exact, mean, share
 from arena.core.game import Game
 from arena.episodes.record import Episode
-from arena.evaluation.game_tree import Floats, GameTree, game_tree
+from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
 from arena.plugins.loader import make_game
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, GoofspielState, PrizeTurnedUp
 

@@ -14,9 +14,9 @@ from scipy.special import ndtr
 
 from arena.cli.reproductions.run import ReproductionRun, Row, bracket, exact
 from arena.evaluation.deviation import stated_policy
-from arena.evaluation.equilibrium import cfr_plus, game_value, solve
-from arena.evaluation.exploitability import policy_array
-from arena.evaluation.game_tree import Floats, GameTree, game_tree
+from arena.evaluation.exact.equilibrium import cfr_plus, game_value, solve
+from arena.evaluation.exact.exploitability import policy_array
+from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
 from arena.evaluation.paired import games_needed
 from arena.plugins.loader import make_game
 

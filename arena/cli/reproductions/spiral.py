@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from arena.cli.reproductions.run import ReproductionRun, Row, bracket, exact
-from arena.evaluation.equilibrium import cfr_plus, game_value, solve
-from arena.evaluation.game_tree import Floats, GameTree, game_tree
+from arena.evaluation.exact.equilibrium import cfr_plus, game_value, solve
+from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
 from games.kuhn_poker.game import BET, CardDealt, KuhnPoker, KuhnPokerState, Moved
 
 SOURCE = "TextArena/TextArena#189"

@@ -12,7 +12,7 @@ from arena.agents.typed_action import usual_action
 from arena.core.action import Action
 from arena.core.analysis import Knowledge
 from arena.core.observation import TextLevel
-from arena.core.tabletop import Scene
+from arena.core.view.tabletop import Scene
 from replays.analysis.documents import PosteriorEntryJson, SceneJson
 from replays.analysis.posterior import placement_json, posterior_entry
 from replays.analysis.scenes import scene_factory, scene_name

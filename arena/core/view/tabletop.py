@@ -1,7 +1,7 @@
 """The table of a game as one description, drawn as text, in a terminal and in a browser.
 
 A game names its `View`, a `TableView`. It is fed with the events that the viewer has witnessed and
-describes the table by the typed pieces of `arena.core.pieces`:
+describes the table by the typed pieces of `arena.core.view.pieces`:
 
     Tabletop((Panel("Hands", (TileRow((Card("K"), Card("?", "hidden")), "Player 0"),)),))
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from arena.core.event import Event
-from arena.core.pieces import Panel, Part
+from arena.core.view.pieces import Panel, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Scene(Protocol):
     would block that.
 
     Where people play in a browser, they can click elements with the attribute `data-picks`: phrases
-    of actions, separated by "|", see `arena.core.pieces`.
+    of actions, separated by "|", see `arena.core.view.pieces`.
     """
 
     module: ClassVar[Path]

@@ -177,7 +177,7 @@ class GameTree:
         return policy
 
     def sequence_form(self) -> tuple[csr_matrix, list[csr_matrix]]:
-        """Return the sequence form of a game of two players; see `arena.evaluation.equilibrium`.
+        """Return the sequence form of a game of two players; see `exact.equilibrium`.
 
         The expected returns of player 0 by the last pairs of both, [1 + pairs, 1 + pairs], and the
         constraints of each player, [1 + sets, 1 + pairs]. Number 0 is the empty sequence, and the
@@ -211,7 +211,7 @@ class GameTree:
         return returns, constraints
 
     def exploitability(self, policy: Floats) -> float:
-        """Return NashConv / players; see `arena.evaluation.exploitability`."""
+        """Return NashConv / players; see `arena.evaluation.exact.exploitability`."""
         values = self.values(policy)[0]
         best = [self.values(self.best_response(policy, i))[0, i] for i in range(len(values))]
         return float(np.mean(best - values))

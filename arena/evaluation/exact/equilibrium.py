@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from arena.core.errors import ArenaError
-from arena.evaluation.game_tree import Floats, GameTree
+from arena.evaluation.exact.game_tree import Floats, GameTree
 from arena.evaluation.records import Estimate
 
 

@@ -1,0 +1,1 @@
+"""Small games solved exactly: their trees, equilibria, and what a policy can lose."""

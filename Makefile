@@ -172,7 +172,7 @@ test-adapters: build/venv-adapters/.ready
 build/venv-adapters/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-adapters
 	build/venv-adapters/bin/python $(INSTALL) \
-	  --editable '.[open_spiel,pettingzoo-classic,textarena,web]' pytest pytest-benchmark
+	  --editable '.[open-spiel,pettingzoo-classic,textarena,web]' pytest pytest-benchmark
 	@touch $@
 
 # RLlib wants an older Gymnasium than the rest of arena is tested with, so that the constraints do not

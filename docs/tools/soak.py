@@ -233,7 +233,7 @@ class Soak:
             self._get(f"{url}/")
             self._get(f"{url}/api/games?start=0&count=50")
             for entry in entries[:6]:
-                kind = "run" if entry["kind"] == "run" else "experiment"
+                kind = "run" if entry["kind"] == "train" else "experiment"
                 self._get(f"{url}/api/{kind}?path={quote(entry['path'])}")
 
     def _get(self, address: str) -> bytes:
@@ -243,8 +243,11 @@ class Soak:
                 self.requests[answer.status] += 1
                 return content
         except urllib.error.HTTPError as error:
-            self.requests[error.code] += 1  # 404: the files of a round were removed meanwhile.
-            self.refused[f"{error.code} {error.read()[:200].decode(errors='replace')}"] += 1
+            reason = error.read()[:200].decode(errors="replace")
+            # Expected: the files of a round were removed meanwhile, or it has just begun.
+            expected = error.code == 404 or "no game is finished yet" in reason
+            self.requests[200 if expected else error.code] += 1
+            self.refused[f"{error.code} {reason}"] += 1
         except OSError:
             self.requests[0] += 1
         return b""
@@ -304,7 +307,7 @@ def rows(soak: Soak, works: list[Job], minutes: float) -> list[list[str]]:
         for job in works
     ]
     memory, files = [median(values) for values in zip(*soak.web[-20:], strict=True)]
-    bad = sum(n for status, n in soak.requests.items() if status not in (200, 404))
+    bad = sum(n for status, n in soak.requests.items() if status != 200)
     served = sum(soak.requests.values())
     shown = [f"{served} answers", str(bad), f"{memory:.0f} MiB at the end", f"{files:.0f}"]
     cells.append(["`arena web`", f"{minutes:.0f} minutes", *shown])

@@ -116,7 +116,7 @@ def test_wrong_names_of_families(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
-        ("open_spiel/kuhn_poker", "open_spiel"),
+        ("open_spiel/kuhn_poker", "open-spiel"),
         ("pettingzoo/chess_v6", "pettingzoo-classic"),
         ("textarena/KuhnPoker-v0", "textarena"),
     ],

@@ -49,7 +49,7 @@ SEED_PARAMETERS = ("rng_seed", "seed")
 @cache
 def pyspiel() -> Any:
     """Import the library with its games in Python. Raises MissingDependency without it."""
-    require("a game of open_spiel", ["pyspiel"], "open_spiel")
+    require("a game of open_spiel", ["pyspiel"], "open-spiel")
     import pyspiel as library
     from open_spiel.python import games  # noqa: F401 - registers the games.
 

@@ -147,7 +147,7 @@ function drawTracks(context, { tracks }) {
           h("span", { class: "sr" }, number),
         ]
       : [h("strong", {}, number)];
-    return h("span", { class: "track", title: `${track.name}: ${number}` },
+    return h("span", { class: "number-track", title: `${track.name}: ${number}` },
       h("span", { class: "track-name" }, ...owner(context, track)), ...shown);
   });
   return [h("div", { class: "tracks" }, ...drawn)];

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import Tab, axe_findings, browsing, expect, missing, tab
+from clicking import play_by_clicks
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
@@ -52,7 +54,7 @@ def wait_for_turn(page: Page) -> bool:
 def choose(page: Page, *pieces: str) -> None:
     """Click pieces of the table, such as cards; a room of the board is clicked at its card."""
     for piece in pieces:
-        page.locator(f".pickable[data-picks='{piece}']").last.click(position={"x": 30, "y": 8})
+        page.locator(f".pickable[data-picks='{piece}']").last.click()
 
 
 def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> None:
@@ -108,8 +110,7 @@ def move(page: Page, button: Locator) -> None:
 
 
 def play_to_the_end(page: Page) -> None:
-    while wait_for_turn(page):
-        move(page, page.locator(".action-row button:not([disabled])").first)
+    play_by_clicks(page, random.Random(0))
 
 
 def test_by_keyboard_only(server: PlayProcess, browser: Browser) -> None:

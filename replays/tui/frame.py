@@ -24,6 +24,8 @@ from replays.analysis.sanitize import cut
 MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
 SEATS_PER_ROW = 3
+MOST_PER_ROW = 5
+"""At a table of more than two rows."""
 MAX_TEXT = 20_000
 """Characters of one text. Wrapping a longer one takes too long; the web page shows it in full."""
 
@@ -168,9 +170,10 @@ def _draw_seats(
     notes: Mapping[int, str],
     width: int,
 ) -> Table:
-    """Return the players and the bits that each one misses, up to three seats per row."""
+    """Return the players and the bits that each one misses, in few rows."""
     # As few rows as possible, and all of them equally long: four seats are two rows of two.
-    rows = -(-len(specs) // SEATS_PER_ROW)
+    most = SEATS_PER_ROW if len(specs) <= 2 * SEATS_PER_ROW else MOST_PER_ROW
+    rows = -(-len(specs) // most)
     per_row = -(-len(specs) // rows) if width >= MIN_PICTURE_WIDTH else 1
     table = Table.grid(padding=(0, 1), expand=True)
     for _ in range(per_row):

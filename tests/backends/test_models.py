@@ -222,9 +222,10 @@ def test_a_model_is_fetched_listed_and_played(
     listed = json.loads(capsys.readouterr().out)
     assert not listed["fetchable"]
     models = {each["name"]: each for each in listed["models"]}
-    assert list(models) == ["clue-tiny", "odd", "tiny", str(own / "0003"), str(steps / "0002")]
+    names = ["clue-notebook", "clue-tiny", "odd", "tiny", str(own / "0003"), str(steps / "0002")]
+    assert list(models) == names
     assert [each["source"] for each in models.values()] == [
-        "bundled", "fetched", "fetched", "run own", "run try"]  # fmt: skip
+        "bundled", "bundled", "fetched", "fetched", "run own", "run try"]  # fmt: skip
     assert "gpt2" in models["odd"]["fault"] and models["odd"]["training_bytes"] is None
     tiny = models["tiny"]
     assert (tiny["family"], tiny["context"], tiny["spec"]) == ("llama", 2048, "embedded:tiny")

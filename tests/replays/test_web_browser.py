@@ -256,7 +256,7 @@ def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> N
         expect(page.get_by_role("dialog")).to_have_count(0)
         page.get_by_label("Search").fill("cards.jsonl")
         page.locator(".count", has_text="1 of").wait_for()
-        for _ in range(20):
+        for _ in range(40):
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.className") == "name":
                 break

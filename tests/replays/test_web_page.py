@@ -91,10 +91,11 @@ def modules_of(page: str) -> dict[str, str]:
 
 
 def check_offline(page: str) -> None:
-    """One style, the modules and the data, allowed by hash and nonce; nothing else is asked for."""
+    """Styles, the modules and the data, allowed by hash and nonce; nothing else is asked for."""
     seen = parsed(page)
     data, table, module = seen.all("script")
-    ((_, style),) = seen.all("style")
+    styles = [style for _, style in seen.all("style")]
+    assert 1 <= len(styles) <= 2
     assert data[0] == {"type": "application/json", "id": "data"}
     nonce = module[0]["nonce"]
     assert nonce and len(nonce) == 44 and nonce not in data[1] and nonce not in table[1]
@@ -108,9 +109,12 @@ def check_offline(page: str) -> None:
         for attrs, _ in seen.all("meta")
         if attrs.get("http-equiv") == "Content-Security-Policy"
     ]
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    digests = [
+        base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles
+    ]
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     assert policies == [
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'sha256-{digest}'; "
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src {hashes}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     ]
     modules = modules_of(page)

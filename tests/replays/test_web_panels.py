@@ -208,7 +208,7 @@ def test_every_game_has_a_page(browser: Browser, served: Served, path: str) -> N
 def test_an_empty_square_is_as_large_as_the_others(browser: Browser, served: Served) -> None:
     with tab(browser) as opened:
         open_game(opened, served.at("tictactoe.jsonl", at=3))
-        tiles = opened.page.locator(".table-top td .tile")
+        tiles = opened.page.locator(".table-top .squares .square")
         expect(tiles).to_have_count(9)
         heights = [tile.bounding_box() for tile in tiles.all()]
         assert min(box["height"] for box in heights if box) > 20

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from arena.core.errors import UsageError
-from arena.evaluation import game_tree as tree_module
+from arena.evaluation.exact import game_tree as tree_module
 from arena.evaluation.exact.game_tree import GameTree, estimated_positions, game_tree
 from arena.plugins.loader import make_game
 

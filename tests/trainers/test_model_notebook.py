@@ -49,9 +49,9 @@ from trainers.pretrain.pretrain import (
     NewModel,
     batches,
     encode,
-    ends_of_rows,
     new_model,
     pretrain,
+    row_tokens,
     tokenizer_for,
 )
 from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
@@ -237,7 +237,7 @@ def test_entries_are_learned_and_mistakes_are_not() -> None:
 def test_a_model_reads_its_own_rows_and_learns_the_right_ones() -> None:
     found = chats(range(4))
     tokenizer = tokenizer_for(RECIPE, found)
-    ends = [tokenizer.get_vocab()[end] for end in ends_of_rows(RECIPE)]
+    ends = row_tokens(RECIPE, tokenizer)
     torch.manual_seed(0)
     student = NewModel.of(new_model(RECIPE, tokenizer), RECIPE, row_ends=ends)
     examples = [encode(chat, tokenizer) for chat in found]

@@ -111,8 +111,7 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    ids = tokenizer.get_vocab()
-    ends = [ids[end] for end in ends_of_rows(recipe)]
+    ends = row_tokens(recipe, tokenizer)
     student = NewModel.of(new_model(recipe, tokenizer), recipe, device, ends)
     notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
     student.load(saved)
@@ -121,8 +120,7 @@ def pretrain(
         played = play_stage(recipe, number) if corpus is None else corpus
         notify(f"{len(played)} chats of {recipe.parts[number].games} games")
         chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
-        steps = _learn_stage(student, recipe, chats, saved, started)
-        for point, saved in steps:
+        for point, saved in _learn_stage(student, recipe, chats, saved, started):
             progress(point)
             if point.held_out is not None:
                 notify(json.dumps(asdict(point)))
@@ -271,6 +269,12 @@ def ends_of_rows(recipe: Recipe) -> list[str]:
         return []
     tables = [placed_knowledge(game, 0).placement() for game in largest_games(recipe)]
     return list(dict.fromkeys(end for table in tables for end in row_ends(table.places)))
+
+
+def row_tokens(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    """Return the tokens that end the rows of the notebook."""
+    ids = tokenizer.get_vocab()
+    return [ids[end] for end in ends_of_rows(recipe)]
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:

@@ -51,7 +51,6 @@ from trainers.pretrain.pretrain import (
     encode,
     new_model,
     pretrain,
-    row_tokens,
     tokenizer_for,
 )
 from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
@@ -237,9 +236,8 @@ def test_entries_are_learned_and_mistakes_are_not() -> None:
 def test_a_model_reads_its_own_rows_and_learns_the_right_ones() -> None:
     found = chats(range(4))
     tokenizer = tokenizer_for(RECIPE, found)
-    ends = row_tokens(RECIPE, tokenizer)
     torch.manual_seed(0)
-    student = NewModel.of(new_model(RECIPE, tokenizer), RECIPE, row_ends=ends)
+    student = NewModel.of(new_model(RECIPE, tokenizer), RECIPE, "cpu", tokenizer)
     examples = [encode(chat, tokenizer) for chat in found]
     one_batch = replace(RECIPE, tokens_per_batch=10**6)
     (batch,) = batches(examples, one_batch, np.random.default_rng(0))

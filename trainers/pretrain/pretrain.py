@@ -111,16 +111,16 @@ def pretrain(
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    ends = row_tokens(recipe, tokenizer)
-    student = NewModel.of(new_model(recipe, tokenizer), recipe, device, ends)
-    notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
+    student = NewModel.of(new_model(recipe, tokenizer), recipe, device, tokenizer)
     student.load(saved)
+    notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
     out.mkdir(parents=True, exist_ok=True)
     for number in range(saved.stage, len(recipe.parts)):
         played = play_stage(recipe, number) if corpus is None else corpus
         notify(f"{len(played)} chats of {recipe.parts[number].games} games")
         chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
-        for point, saved in _learn_stage(student, recipe, chats, saved, started):
+        steps = _learn_stage(student, recipe, chats, saved, started)
+        for point, saved in steps:
             progress(point)
             if point.held_out is not None:
                 notify(json.dumps(asdict(point)))
@@ -314,9 +314,7 @@ class NewModel:
     """Tokens that end the rows of a notebook: bool, [vocabulary]."""
 
     @staticmethod
-    def of(
-        model: Any, recipe: Recipe, device: str = "cpu", row_ends: Sequence[int] = ()
-    ) -> NewModel:
+    def of(model: Any, recipe: Recipe, device: str, tokenizer: PreTrainedTokenizerFast) -> NewModel:
         """Return a model with new optimizers, and with a new head if the recipe asks for it."""
         import torch
 
@@ -330,7 +328,7 @@ class NewModel:
             head = BeliefHead(recipe.hidden_size, places_of(largest_games(recipe)))
             head.to(model.device)
         ends = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
-        ends[list(row_ends)] = True
+        ends[row_tokens(recipe, tokenizer)] = True
         return NewModel(model, head, _optimizers(model, head, recipe), [], ends)
 
     @property

@@ -37,7 +37,8 @@ class CardFamily:
 
 @cache
 def card_game(name: str) -> type[Game]:
-    return type(name, (Goofspiel,), {"name": f"cards/{name}", "summary": "cards"})
+    own = {"name": f"cards/{name}", "summary": "cards", "default_bots": ("random", "random")}
+    return type(name, (Goofspiel,), own)
 
 
 CARDS = CardFamily()

@@ -38,7 +38,15 @@ def choices(page: Page) -> list[tuple[str, str]]:
 def click(page: Page, number: int) -> None:
     """Click the choice with this number, and wait until the page has changed."""
     before = page.evaluate(STATE)
-    page.locator(f"[data-number='{number}']").first.click()
+    from playwright.sync_api import TimeoutError as NotClicked
+
+    found = page.locator(f"[data-number='{number}']")
+    try:
+        found.first.click(timeout=5000)
+    except NotClicked:
+        if found.count():
+            raise
+        return  # The page was drawn anew meanwhile: choose among what it shows now.
     page.wait_for_function(f"(before) => ({STATE})() !== before", arg=before)
 
 

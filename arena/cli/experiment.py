@@ -326,7 +326,7 @@ class ExperimentRun:
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
         from rich.markup import escape
 
-        from arena.episodes.memory import Memories, check_memory, owners_of
+        from arena.episodes.memory import memories_of
         from arena.evaluation.schedule import ExperimentSetup, first_games, play_slot, run_schedule
 
         setup = ExperimentSetup(
@@ -334,11 +334,12 @@ class ExperimentRun:
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
-        check_memory((slot.seed, slot.specs) for slot in slots)
-        memories, earlier = Memories(), results.finished()
-        for game in results.games():
-            if owners_of(game.slot.specs) and game.replay:
-                memories.add(results.path.parent / game.replay)
+        memories = memories_of((slot.seed, slot.specs) for slot in slots)
+        earlier = results.finished()
+        if memories:
+            for game in results.games():
+                if game.replay:
+                    memories.add(results.path.parent / game.replay)
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
             missing = len(slots) - len(earlier)

@@ -33,16 +33,19 @@ def owners_of(specs: Sequence[str]) -> dict[int, Owner]:
     return {seat: (redacted(specs[seat]), specs[:seat].count(specs[seat])) for seat in seats}
 
 
-def check_memory(games: Iterable[tuple[int, Sequence[str]]]) -> None:
-    """Raise UsageError if a player with a memory would play a deal twice; `games` have seeds."""
-    for (seed, (spec, _)), number in Counter(
-        (seed, owner) for seed, specs in games for owner in owners_of(specs).values()
-    ).items():
+def memories_of(games: Iterable[tuple[int, Sequence[str]]]) -> Memories | None:
+    """Return the memories of a run's players; None if no player has one.
+
+    `games` are seeds and players. Raises UsageError if a player would remember a deal.
+    """
+    deals = Counter((seed, owner) for seed, specs in games for owner in owners_of(specs).values())
+    for (seed, (spec, _)), number in deals.items():
         if number > 1:
             raise UsageError(
                 f"{spec} would play the deal of seed {seed} {number} times and remember what was "
                 "hidden in it; give another scaffold to players of both sides of a comparison"
             )
+    return Memories() if deals else None
 
 
 def memory_after(replay: Replay, seat: int) -> str:
@@ -95,7 +98,7 @@ class Memories:
         except Exception as error:
             for promise in mine.values():
                 promise.set_exception(error)
-                promise.exception()  # Without a later game nobody else looks at it.
+                promise.exception()  # Without a later game no other code reads it.
             raise
         finally:
             for promise in mine.values():

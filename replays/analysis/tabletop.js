@@ -96,12 +96,11 @@ function drawSquares(context, { rows, columns, legend, shape }) {
   const { h } = context;
   const side = (name) => h("span", { class: "square-name", "aria-hidden": "true" }, name ?? "");
   const names = [side(""), ...columns.map(side), side("")];
-  const cells = rows.flatMap((each, number) => [
+  const cells = rows.flatMap((each) => [
     side(each.name),
     ...each.tiles.map((piece) => {
       const cell = tile(context, piece);
       cell.classList.add("square");
-      if (shape === "hexagon") cell.style.setProperty("--row", number);
       return cell;
     }),
     side(each.name),

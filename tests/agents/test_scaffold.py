@@ -35,7 +35,7 @@ from arena.episodes.executors import LocalExecutor
 from arena.episodes.files import ReplayWriter
 from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match, act_out, play
-from arena.episodes.memory import Memories, check_memory, memory_after, owners_of
+from arena.episodes.memory import Memories, memories_of, memory_after, owners_of
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
 from arena.episodes.verify_agents import verify_agents
@@ -404,6 +404,7 @@ def test_a_memory_passes_from_game_to_game_and_each_game_is_verified_alone(tmp_p
 def test_a_memory_never_meets_its_deal_again() -> None:
     specs = ("m+memory", "bot:novice", "m+memory")
     assert owners_of(specs) == {0: ("m+memory", 0), 2: ("m+memory", 1)}
-    check_memory([(1, specs), (2, specs)])
+    assert memories_of([(1, specs), (2, specs)])
+    assert memories_of([(1, ("bot:novice", "m+notes"))]) is None
     with pytest.raises(UsageError, match=r"m\+memory would play the deal of seed 1 2 times"):
-        check_memory([(1, specs), (1, ("bot:novice", "m+memory", "bot:novice"))])
+        memories_of([(1, specs), (1, ("bot:novice", "m+memory", "bot:novice"))])

@@ -117,8 +117,8 @@ class Squares:
     columns: tuple[str, ...]
     legend: tuple[tuple[Tile, str], ...] = ()
     """Marks of the board, each with its meaning."""
-    shape: Literal["square", "hexagon", "disc", "wide"] = "square"
-    """Hexagons are shifted by half a square from row to row; wide squares hold words."""
+    shape: Literal["square", "wide"] = "square"
+    """Wide squares hold words."""
 
     def panel(self) -> Panel:
         return Panel(self.title, self.rows, self.columns)

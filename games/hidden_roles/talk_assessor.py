@@ -107,7 +107,6 @@ class RoleTalkAssessor(TalkAssessor):
         elif any(isinstance(event, RolesRevealed) for event in ply.events):
             # The game is over: what is shown now moves no listener.
             ply = Ply(ply.number, ply.player, ply.decision, (), ply.seconds)
-        self._latest_ply = ply.number
         found = super().ply(ply)
         vote = self._vote(ply.player, action)
         return [*found, *(each for each in vote if self._wants(each.kind, each.player))]

@@ -269,6 +269,14 @@ def test_own_values_and_acceptances_are_claims_in_negotiation() -> None:
     assert worth((0, 4, 0), deal.values[1]) == 8
 
 
+def test_a_speech_without_claims_belongs_to_its_own_ply() -> None:
+    game = make_game("negotiation")
+    state = game.initial_state()
+    deal = state.sample_chance(random.Random(1))
+    found = judged(game, [(CHANCE, deal), (0, Say("zzz qqq xxx"))])
+    assert [(each.kind, each.ply) for each in found] == [("speech", 1)]
+
+
 def test_claims_are_annotated_for_open_cards_only() -> None:
     for name in ("werewolf", "avalon"):
         game = make_game(name, players=7)

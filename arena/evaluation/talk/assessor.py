@@ -121,6 +121,7 @@ class TalkAssessor(SeatAssessor):
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Read the claims of the next ply; return the assessments that are possible now."""
+        self._latest_ply = ply.number
         found = list[Assessment]()
         if ply.player != CHANCE:
             found += self._decide(ply)

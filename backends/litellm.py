@@ -112,9 +112,9 @@ class LiteLLMBackend:
         )
 
     def batch_endpoint(self) -> BatchEndpoint | None:
-        """Return the provider's endpoint of batches; None if it has none."""
+        """Return the provider's endpoint of batches; None if it has none at half the price."""
         kind = BATCHES.get(self._provider.route)
-        return kind(self._limits, self._key) if kind else None
+        return kind(self._limits, self._key) if kind and self._info.halves_batches else None
 
     async def close(self) -> None:
         await disconnect(id(self))

@@ -6,6 +6,7 @@ Arguments of its `acompletion` that depend on the model: cache marks, thinking, 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Coroutine, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
+from arena.llm.batches import PRICE_SHARE
 from arena.llm.settings import ModelOverride
 from backends.model_facts import KnownModel, ModelFacts, known_model
 from backends.openai_wire import tool_fields
@@ -120,6 +122,8 @@ class ModelInfo:
     """The model can think."""
     price: Price | None
     prompt_cache: PromptCache | None
+    halves_batches: bool
+    """No other price of batches than half is known."""
 
     @classmethod
     def of(cls, name: str, route: str, override: ModelOverride | None = None) -> ModelInfo:
@@ -156,6 +160,7 @@ class ModelInfo:
             else facts.supports_reasoning,
             facts.price(),
             _prompt_cache(facts, name, route),
+            halves_price(info),
         )
 
     @property
@@ -166,6 +171,20 @@ class ModelInfo:
     def takes_thinking(self) -> bool:
         """False if the model is known and cannot think."""
         return self.reasons or not self.is_known or "reasoning_effort" in self.parameters
+
+
+def halves_price(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry of litellm's table lists no other price of batches than half.
+
+    A few old models of OpenAI cost more in batches. An unknown price is absent or None.
+    """
+    names = ("input_cost_per_token", "output_cost_per_token")
+    prices = ((entry.get(name), entry.get(f"{name}_batches")) for name in names)
+    return all(
+        math.isclose(batched, PRICE_SHARE * price)
+        for price, batched in prices
+        if price is not None and batched is not None
+    )
 
 
 def _prompt_cache(facts: ModelFacts, name: str, route: str) -> PromptCache | None:

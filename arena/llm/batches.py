@@ -17,7 +17,7 @@ from arena.llm.response_cache import ResponseCache
 BATCHES = "batches.sqlite"
 """Name of the journal of batches in the folder of a run."""
 PRICE_SHARE = 0.5
-"""Share of the usual price that a request in a batch costs, at each provider with batches."""
+"""Share of the usual price that a request in a batch costs; other models are not batched."""
 
 
 @dataclass(frozen=True, slots=True)

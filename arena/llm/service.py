@@ -184,8 +184,8 @@ class LLMService:
             return BatchedBackend(redacted(spec), backend, endpoint, limits, self._notify)
         if traits_of(backend).is_remote:
             raise UsageError(
-                f"--batch: {redacted(spec)} has no batch endpoint that arena knows (openai:… and "
-                "anthropic:… have one); leave out --batch"
+                f"--batch: {redacted(spec)} has no batch endpoint at half the price that arena "
+                "knows (most models of openai:… and anthropic:… have one); leave out --batch"
             )
         return backend
 

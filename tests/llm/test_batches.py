@@ -17,7 +17,12 @@ from arena.llm.batches import PRICE_SHARE
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
-from backends.litellm_client import READ_ONLY_REMARK, carries_reasoning_items, load_litellm
+from backends.litellm_client import (
+    READ_ONLY_REMARK,
+    carries_reasoning_items,
+    halves_price,
+    load_litellm,
+)
 
 pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 
@@ -100,17 +105,30 @@ def test_requests_that_wait_together_are_one_batch_at_half_the_price(
     assert KEY in (sent.get("x-api-key"), sent.get("authorization", "").removeprefix("Bearer "))
 
 
-def test_litellm_lists_batches_at_half_the_price() -> None:
-    listed = [
-        (entry, name)
-        for entry in load_litellm().model_cost.values()
+def test_only_models_at_half_the_price_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = load_litellm().model_cost
+    listed = {
+        model: entry
+        for model, entry in table.items()
         if entry.get("litellm_provider") in {"openai", "anthropic"}
-        for name in ("input_cost_per_token", "output_cost_per_token")
-        if entry.get("mode") in {"chat", "responses"} and f"{name}_batches" in entry
-    ]
-    assert len(listed) > 20
-    for entry, name in listed:
-        assert entry[f"{name}_batches"] == pytest.approx(PRICE_SHARE * entry[name])
+        and entry.get("mode") in {"chat", "responses"}
+        and entry.get("input_cost_per_token_batches") is not None
+    }
+    assert len(listed) > 10
+    # The newest table names two old models with other prices, the others are all halved.
+    dearer = {model for model, entry in listed.items() if not halves_price(entry)}
+    assert dearer <= {"ft:gpt-4o-2024-08-06", "gpt-3.5-turbo-1106"}
+    for entry in (listed[model] for model in listed.keys() - dearer):
+        assert entry["input_cost_per_token_batches"] == pytest.approx(
+            PRICE_SHARE * entry["input_cost_per_token"]
+        )
+    monkeypatch.setitem(
+        table["gpt-4o-mini"], "input_cost_per_token_batches",
+        table["gpt-4o-mini"]["input_cost_per_token"],
+    )  # fmt: skip
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with pytest.raises(UsageError, match="no batch endpoint at half the price"):
+        service().backend("openai:gpt-4o-mini")
 
 
 @both

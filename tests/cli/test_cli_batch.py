@@ -110,7 +110,7 @@ def test_a_spent_budget_loses_no_answer(server: BatchServer, tmp_path: Path) -> 
     ("spec", "word"),
     [
         ("bot:random", "--batch is for hosted models"),
-        ("http://127.0.0.1:1/v1#x", "has no batch endpoint that arena knows"),
+        ("http://127.0.0.1:1/v1#x", "has no batch endpoint at half the price"),
     ],
 )
 def test_players_without_batches(spec: str, word: str, tmp_path: Path) -> None:

@@ -36,18 +36,26 @@ def choices(page: Page) -> list[tuple[str, str]]:
 
 
 def click(page: Page, number: int) -> None:
-    """Click the choice with this number, and wait until the page has changed."""
-    before = page.evaluate(STATE)
+    """Click the choice with this number, and wait until the page has changed.
+
+    A page that is drawn anew between press and release loses the click, which a person repeats.
+    """
     from playwright.sync_api import TimeoutError as NotClicked
 
+    before = page.evaluate(STATE)
     found = page.locator(f"[data-number='{number}']")
-    try:
-        found.first.click(timeout=5000)
-    except NotClicked:
-        if found.count():
-            raise
-        return  # The page was drawn anew meanwhile: choose among what it shows now.
-    page.wait_for_function(f"(before) => ({STATE})() !== before", arg=before)
+    for timeout in (5_000, 20_000):
+        try:
+            found.first.click(timeout=timeout)
+            page.wait_for_function(
+                f"(before) => ({STATE})() !== before", arg=before, timeout=timeout
+            )
+        except NotClicked:
+            if not found.count():
+                return  # Choose among what the page shows now.
+        else:
+            return
+    raise AssertionError(f"a click on {found.first.inner_text()!r} changes nothing")
 
 
 def play_by_clicks(page: Page, rng: random.Random, most: int = 400) -> int:

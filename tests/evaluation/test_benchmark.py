@@ -64,8 +64,8 @@ PUBLISHED = {
     "hidden-info-8 1": "698494de86f7dc66",
     "deception 1": "128cba2877981ad0",
     "mini 1": "66d67ddd00df66bc",
-    "hidden-info-8-plus 1": "4fad52b252cec5ef",
-    "mini-plus 1": "3b1a92ca1ff82ced",
+    "hidden-info-8-plus 1": "95dd812ee27b5cf1",
+    "mini-plus 1": "cf38d991e1300334",
 }
 
 

@@ -21,7 +21,7 @@ pytest.importorskip("websockets")
 
 GAMES: dict[str, dict[str, Any]] = {
     "avalon": {},
-    "battleship": {"placement": "players", "width": 4, "height": 4, "ships": [2, 2]},
+    "battleship": {"placement": "players", "width": 4, "height": 3, "ships": [2, 2]},
     "cluedo": {"variant": "cards", "players": 3},
     "codenames": {},
     "goofspiel": {},

@@ -69,13 +69,16 @@ def play_by_clicks(page: Page, rng: random.Random, most: int = 400) -> int:
 
 
 def step(page: Page, rng: random.Random) -> None:
-    """Click something that leads on: a chosen action is confirmed, not cleared."""
+    """Click something that leads on: a chosen action is played and confirmed, not cleared."""
     found = choices(page)
     useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "no"))]
     assert useful, "it is the person's turn, but there is nothing to click"
-    # A question whether the person is sure stands beside what it asks about.
-    for last in ("yes", "ready"):
-        useful = [at for at in useful if found[at][0] == last] or useful
-        if found[useful[0]][0] == last:
+    # With pieces picked, the action that they make up. A question whether the person is sure stands
+    # beside what it asks about.
+    picked = any(kind.startswith("clear") for kind, _ in found)
+    for last in ("yes", "ready", *(("play ",) if picked else ())):
+        leading = [at for at in useful if found[at][0].startswith(last)]
+        if leading:
+            useful = leading
             break
     click(page, rng.choice(useful))

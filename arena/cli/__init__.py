@@ -39,6 +39,7 @@ COMMANDS = {
     "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
     "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
     "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
+    "a2a": CommandEntry("a2a:a2a_command", "Judge A2A agents: play the match of a request."),
     "games": CommandEntry("games:games_command", "List the games and their options."),
     "agents": CommandEntry("agents:agents_command", "List bots, agents and backends."),
     "init": CommandEntry("init:init_command", "Write a commented arena.toml."),
@@ -58,7 +59,7 @@ GROUPS = {
     "Play": "play replay web games agents",
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp atropos openenv verifiers hub",
+    "Connect": "models serve mcp a2a atropos openenv verifiers hub",
     "Set up": "init doctor cluster",
 }
 """The commands as `arena --help` and the documentation group them."""

@@ -361,7 +361,7 @@ class ExperimentRun:
             progress = stack.enter_context(progress_bar())
             await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
-            waits = llm or any(Spec.parse(spec).prefix == "a2a" for spec in self.specs)
+            waits = llm or any(Spec.parse(spec).is_remote for spec in self.specs)
             max_concurrent = self._concurrent(missing) if waits else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(

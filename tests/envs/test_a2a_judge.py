@@ -161,7 +161,7 @@ URL = "http://127.0.0.1:9"
         (request({"a": URL}, bots=["agent:touch /tmp/x"]), "'agent:touch /tmp/x' is no bot"),
         (request({"a": URL}, bots=["bot:nobody"]), "no bot 'nobody'"),
         (request({"a": "file:///etc/passwd"}), "participant 'a'"),
-        (request({"a": URL, "b": URL}), "'a' and 'b' have the same address"),
+        (request({"a": URL, "b": URL}), "have the same address: http"),
         (request({"a": URL, "b": f"{URL}9"}, game="hanabi"), "is not won"),
         (request({"a": URL}), "participant 'a': http://127.0.0.1:9: the A2A agent cannot be asked"),
     ],

@@ -51,6 +51,7 @@ COMMANDS = {
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
     "cluster": CommandEntry("cluster:app", "Check a Ray cluster for --executor ray."),
     "hub": CommandEntry("hub:app", "Write replays or a model for the Hugging Face Hub."),
+    "harbor": CommandEntry("harbor:app", "Write games as tasks of Harbor (Terminal-Bench)."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
 }
 """The commands by name; each file is imported when its command is used."""
@@ -59,7 +60,7 @@ GROUPS = {
     "Play": "play replay web games agents",
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp a2a atropos openenv verifiers hub",
+    "Connect": "models serve mcp a2a atropos openenv verifiers harbor hub",
     "Set up": "init doctor cluster",
 }
 """The commands as `arena --help` and the documentation group them."""

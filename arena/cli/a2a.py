@@ -137,7 +137,11 @@ class JudgedMatch:
             await asyncio.wait([playing])
         report = playing.result()
         scores = {role: _scores(report, spec) for role, spec in self._specs.items()}
-        data = {"participants": {**self._specs}, "scores": scores, "report": report.to_json()}
+        data: dict[str, JsonValue] = {
+            "participants": {**self._specs},
+            "scores": {**scores},
+            "report": report.to_json(),
+        }
         return Assessment(next(iter(sentences(report))), data)
 
     def _schedule(self, seed: int, _: Sequence[Slot]) -> list[Slot]:
@@ -178,7 +182,7 @@ async def check_card(role: str, url: str) -> None:
         raise ArenaError(f"participant '{role}': {url}: {error}") from None
 
 
-def _scores(report: Report, spec: str) -> dict[str, JsonValue]:
+def _scores(report: Report, spec: str) -> JsonValue:
     """Return the main results of a player, for tables."""
     player = next(each for each in report.players if each.player == spec)
     return {

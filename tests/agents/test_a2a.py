@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,9 @@ def server() -> Iterator[Callable[[dict[str, Any]], str]]:
             def do_GET(self) -> None:
                 status, headers, body = bodies.get(self.path, (404, {}, b"not here"))
                 if body is None:
-                    body = json.dumps(card_at(f"http://127.0.0.1:{self.server.server_address[1]}/"))
+                    body = json.dumps(
+                        card_at(f"http://127.0.0.1:{self.connection.getsockname()[1]}/")
+                    )
                     body = body.encode()
                 self.send_response(status)
                 for name, value in headers.items():
@@ -97,7 +99,7 @@ def failures(episode: Episode) -> list[str]:
     return [ply.decision.failure or "" for ply in episode.plies if ply.player == 0]
 
 
-def details(episode: Episode) -> list[dict[str, Any]]:
+def details(episode: Episode) -> list[Mapping[str, Any]]:
     return [ply.decision.details for ply in episode.plies if ply.player == 0]
 
 

@@ -19,7 +19,6 @@ import pytest
 pytest.importorskip("harbor.models.task.task", reason="Harbor is not installed: make test-harbor")
 pytestmark = pytest.mark.harbor
 
-import yaml
 from harbor.lint.models import COMPOSE_RULES, DEFAULT_RULES
 from harbor.lint.task import lint_task
 from harbor.models.task.config import VerifierEnvironmentMode
@@ -131,9 +130,8 @@ def test_task_as_harbor_reads_it(tmp_path: Path) -> None:
     assert resolve_task_verifier_mode(task.config) == VerifierEnvironmentMode.SEPARATE
     [server] = task.config.environment.mcp_servers
     assert server.transport == "streamable-http" and server.url == "http://127.0.0.1:8765/mcp"
-    services = yaml.safe_load((folder / "environment" / "docker-compose.yaml").read_text())
-    assert set(services["services"]) == {"main", "game"}
-    assert services["services"]["game"]["network_mode"] == "service:main"
+    compose = (folder / "environment" / "docker-compose.yaml").read_text()
+    assert 'network_mode: "service:main"' in compose
 
 
 def test_the_agents_container_holds_no_secret(tmp_path: Path) -> None:

@@ -136,10 +136,10 @@ class A2AAgent(MessagingAgent):
 
 def _answer(task: Task, is_open: bool) -> list[Part]:
     """Return the parts of the last answer. An open task keeps the artifacts of earlier answers."""
-    said = list(task.status.message.parts)
-    if is_open and said:
-        return said
-    return said + [part for artifact in task.artifacts[-1:] for part in artifact.parts]
+    parts = list(task.status.message.parts)
+    if is_open and parts:
+        return parts
+    return parts + [part for artifact in task.artifacts[-1:] for part in artifact.parts]
 
 
 def checked_url(url: str, place: str) -> str:

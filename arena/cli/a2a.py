@@ -23,7 +23,7 @@ from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
-    from arena.envs.a2a_judge import Assessment, AssessmentRequest, Progress
+    from arena.envs.a2a_judge import MatchResult, AssessmentRequest, Progress
     from arena.evaluation.records import Slot
     from arena.evaluation.report import Report
 
@@ -63,7 +63,7 @@ def a2a_command(
     from arena.http.access import AccessControl, BodyLimit
     from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
 
-    async def assess(request: AssessmentRequest, progress: Progress) -> Assessment:
+    async def assess(request: AssessmentRequest, progress: Progress) -> MatchResult:
         return await JudgedMatch(request, out, max_concurrent).play(progress)
 
     address = resolve_address(flags.host)
@@ -114,9 +114,9 @@ class JudgedMatch:
         )
         self._run.check()
 
-    async def play(self, progress: Progress) -> Assessment:
+    async def play(self, progress: Progress) -> MatchResult:
         """Play all games and return the result. Raises ArenaError if an agent has no card."""
-        from arena.envs.a2a_judge import Assessment
+        from arena.envs.a2a_judge import MatchResult
         from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
         from arena.evaluation.verdict import sentences
 
@@ -142,7 +142,7 @@ class JudgedMatch:
             "scores": {**scores},
             "report": report.to_json(),
         }
-        return Assessment(next(iter(sentences(report))), data)
+        return MatchResult(next(iter(sentences(report))), data)
 
     def _schedule(self, seed: int, _: Sequence[Slot]) -> list[Slot]:
         from arena.evaluation.schedule import evaluation_schedule

@@ -73,7 +73,7 @@ class AssessmentRequest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class MatchResult:
     """The result: a sentence for people, and JSON for programs."""
 
     text: str
@@ -81,7 +81,7 @@ class Assessment:
 
 
 Progress = Callable[[str], Awaitable[None]]
-Assess = Callable[[AssessmentRequest, Progress], Awaitable[Assessment]]
+Assess = Callable[[AssessmentRequest, Progress], Awaitable[MatchResult]]
 """Makes an assessment. Raises UsageError for a wrong request, ArenaError if it fails."""
 
 
@@ -98,18 +98,20 @@ class Judge(AgentExecutor):
             await event_queue.enqueue_event(new_task_from_user_message(context.message))
         task = TaskUpdater(event_queue, context.task_id, context.context_id)
 
-        def said(text: str) -> Any:
+        def status_text(text: str) -> Any:
             return task.new_agent_message([new_text_part(shorten(text, MAX_ERROR))])
 
         try:
             request = read_request(context.message)
-            await task.start_work(said("waiting for its turn" if self._turn.locked() else "begins"))
+            await task.start_work(
+                status_text("waiting for its turn" if self._turn.locked() else "begins")
+            )
             async with self._turn:
-                made = await self._assess(request, lambda text: task.start_work(said(text)))
+                made = await self._assess(request, lambda text: task.start_work(status_text(text)))
         except UsageError as error:
-            await task.reject(said(str(error)))
+            await task.reject(status_text(str(error)))
         except ArenaError as error:
-            await task.failed(said(str(error)))
+            await task.failed(status_text(str(error)))
         else:
             parts = [new_text_part(made.text), new_data_part(made.data)]
             await task.add_artifact(parts, name="assessment")

@@ -23,7 +23,7 @@ from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
-    from arena.envs.a2a_judge import MatchResult, AssessmentRequest, Progress
+    from arena.envs.a2a_judge import AssessmentRequest, MatchResult, Progress
     from arena.evaluation.records import Slot
     from arena.evaluation.report import Report
 

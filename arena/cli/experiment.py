@@ -64,7 +64,8 @@ class ExperimentFlags(ExecutorFlags):
     resume: bool = setting(False, flag="--resume")
     """Continue the run in --out, or the last run with these flags."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
-    """Games played at the same time, if models play. Default: 16; all with --batch."""
+    """Games played at the same time, if models or A2A agents play. Default: 16, or all with
+    --batch."""
     batch: bool = setting(False, "Models", flag="--batch")
     """Ask hosted models through the batches of their provider, at half the price: each decision
     takes minutes to hours, in all games at once."""
@@ -263,6 +264,14 @@ class ExperimentRun:
             slots = schedule(results.experiment.seed, results.schedule())
             return self._conduct(results, slots, aggregator, report_flags)
 
+    async def report(self, schedule: Scheduler, aggregator: Aggregator) -> Report:
+        """Play all games of a new run in the event loop of the caller, and return the report."""
+        with self._files.create(first_seed(self.seed)) as results:
+            slots = schedule(results.experiment.seed, ())
+            results.extend(slots)
+            await self._play(results, slots, aggregator)
+            return self._report(results, aggregator, len(slots))
+
     def _print_estimate(self, schedule: Scheduler, as_json: bool, until_ci: float | None) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate
@@ -352,7 +361,8 @@ class ExperimentRun:
             progress = stack.enter_context(progress_bar())
             await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
-            max_concurrent = self._concurrent(missing) if llm else 2 * executor.workers
+            waits = llm or any(Spec.parse(spec).is_remote for spec in self.specs)
+            max_concurrent = self._concurrent(missing) if waits else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,

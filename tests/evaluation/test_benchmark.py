@@ -611,6 +611,29 @@ def test_a_task_stops_at_its_target_and_is_verified(tmp_path: Path) -> None:
     )
 
 
+# Changes of talk
+
+
+def test_two_submissions_are_compared_by_deal(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = {"game": "liars_dice", "options": {"dice": 1}, "against": ["bot:counter"]}
+    duel = {**task("dice", 2, 12), **fields, "skill": "deception", "baseline": "bot:reader"}
+    suite = write_suite(tmp_path / "talk.json", duel, name="talk")
+    folders = [submit(suite, spec, tmp_path / spec[4:]) for spec in ("bot:random", "bot:counter")]
+    capsys.readouterr()
+    assert bench("compare", *folders, "--suite", suite, "--json") == 0
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    lies = next(each for each in changes if each["measure"] == "lies")
+    # A bot that draws bids what its own die excludes; a counter bids by its die.
+    assert lies["task"] == "dice" and lies["n"] >= 6 and lies["high"] < 0
+    assert bench("compare", *folders, "--suite", suite) == 0
+    assert "Change from bot:random to bot:counter, paired by deal" in capsys.readouterr().out
+    own = ("--suite", home / "small.json")
+    assert bench("compare", home / "detective", home / "baseline", *own) == 2
+    assert "no games with talk" in capsys.readouterr().err
+
+
 # Standings
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import Tab, axe_findings, browsing, expect, missing, tab
-from clicking import play_by_clicks, step
+from clicking import play_to_the_end, step
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
@@ -80,7 +80,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
                 page.locator(".play-event", has_text="Player 1 accuses Mrs White").wait_for()
                 break
             move(page, page.locator("[data-choice^='play ']").last)
-        play_to_the_end(page)
+        play_to_the_end(page, random.Random(0))
         expect(page.locator(".play-result.lost h2")).to_have_text(re.compile("^You lost: "))
         page.get_by_role("button", name="Review my mistakes").click()
         bar = page.get_by_role("group", name="Review")
@@ -107,24 +107,6 @@ def move(page: Page, button: Locator) -> None:
     button.click()
     # Each of the person's own moves is an event that the page shows, and its turn is over then.
     page.locator(".play-event").nth(events).wait_for()
-
-
-def play_to_the_end(page: Page) -> None:
-    play_by_clicks(page, random.Random(0))
-
-
-def test_by_keyboard_only(server: PlayProcess, browser: Browser) -> None:
-    [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
-    with tab(browser, (1024, 768), "dark") as opened:
-        page = opened_at(server, opened, token)
-        while wait_for_turn(page):
-            page.keyboard.press("Tab")
-            focused = page.evaluate("document.activeElement?.dataset.choice ?? ''")
-            if focused.startswith("play "):
-                events = page.locator(".play-event").count()
-                page.keyboard.press("Enter")
-                page.locator(".play-event").nth(events).wait_for()
-        assert not opened.faults
 
 
 def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
@@ -168,7 +150,7 @@ def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
         page.get_by_label("Your name").fill("Anna")
         page.get_by_role("button", name="Start").click()
         page.locator(".play-event", has_text="Anna is dealt").wait_for()
-        play_to_the_end(page)
+        play_to_the_end(page, random.Random(0))
         expect(page.locator(".play", has_text=re.compile(r"Player \d"))).to_have_count(0)
         page.get_by_role("button", name="Rematch").click()
         page.locator(".play-seats li", has_text="Anna (you)").nth(0).wait_for()

@@ -67,9 +67,8 @@ export class PlayTable {
     const turn = h(
       "section",
       { class: "panel play-turn", "aria-label": "Your turn" },
-      h("div", { class: "play-turn-head" }, this.status, this.clock.element),
+      h("div", { class: "play-turn-head" }, this.status, this.hint, this.clock.element),
       this.form.element,
-      this.hint,
     );
     return h(
       "div",

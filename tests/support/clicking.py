@@ -77,7 +77,7 @@ MOST_KEYS = 200
 
 
 def press(page: Page, number: int) -> None:
-    """Go to the choice with this number by keys, press Enter, and wait until the page has changed."""
+    """Go to the choice with this number by keys, press Enter, and wait for a change."""
     before, arrows, seen = page.evaluate(STATE), True, set[str]()
     for _ in range(MOST_KEYS):
         key = page.evaluate(KEY, [number, arrows])

@@ -135,6 +135,12 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
                 host.page.locator(".play-event").nth(1).wait_for()
             pages.reverse()
         host.page.locator(".play-event").nth(4).wait_for()
+        host.page.get_by_role("textbox", name="Message").fill(f"{ATTACK} Player 0")
+        host.page.get_by_role("textbox", name="Message").press("Enter")
+        guest.page.locator(".chat li bdi", has_text=f"{ATTACK} Player 0").wait_for()
+        for page in (host.page, guest.page):
+            assert page.evaluate("top.hacked") is None
+            expect(page.locator("main img")).to_have_count(0)
         expect(guest.page.locator(".play-event")).to_have_count(5)
         assert guest.overflow() == 0
         assert not host.faults and not guest.faults

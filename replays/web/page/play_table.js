@@ -1,6 +1,7 @@
 // A table in play: the game's own drawing, the form of the legal actions, the events, and the help.
 
 import { Trouble, button, fill, h, panel } from "./dom.js";
+import { Chat } from "./chat.js";
 import { Sheet } from "./sheet.js";
 import { Names, rememberName, rememberedName } from "./names.js";
 import { drawScene } from "./scene.js";
@@ -13,7 +14,7 @@ import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
 
 // Parts whose texts name actions, or players already.
-const AS_RECEIVED = new Set(["turn", "names", "rematch"]);
+const AS_RECEIVED = new Set(["turn", "names", "rematch", "chat"]);
 
 export class PlayTable {
   constructor(first, send) {
@@ -37,6 +38,7 @@ export class PlayTable {
     this.nameField = this.drawNameField();
     const check = (marks) => this.send({ check: marks });
     this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1), check);
+    this.chat = this.game.has_chat ? new Chat(this.game, this.seat, (text) => this.send({ chat: text })) : null;
     this.hint = h("div", { class: "play-hint" });
     this.title = h("span", { class: "muted" });
     this.help = new HelpPanel(this.game, this.seat, (level) => this.send({ help: level }));
@@ -79,7 +81,7 @@ export class PlayTable {
         "div",
         { class: "play-desk" },
         h("div", { class: "play-main" }, this.result, scene),
-        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element, this.sheet?.element),
+        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.chat?.element, this.help.element, this.sheet?.element),
       ),
     );
   }
@@ -100,6 +102,7 @@ export class PlayTable {
     if ("scene" in parts || "before" in parts) this.drawScene();
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
+    if ("chat" in parts) this.announcements.textContent = this.chat?.show(parts.chat) ?? "";
     if ("turn" in parts) this.showTurn();
     if ("over" in parts || "rematch" in parts) this.showResult();
     if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
@@ -238,6 +241,7 @@ export class PlayTable {
     else if (answer.checked) this.sheet.showCheck(answer.checked);
     else if (answer.confirm) this.form.confirm(answer.confirm);
     else if (answer.offer) this.form.offer(answer.offer);
+    else if (answer.chat_error) this.chat.refuse(answer.chat_error);
     else if (answer.error) {
       this.form.remark(answer.error);
       this.offerHint();

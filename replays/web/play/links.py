@@ -81,6 +81,7 @@ def web_game_json(setup: WebGameSetup) -> WebGameJson:
         "specs": [redacted(spec) for spec in match.specs],
         "rules": match.game.text.rules(),
         "guide": None if guide is None else cast("GuideJson", asdict(guide)),
+        "has_chat": len(setup.persons) > 1,
         "gives_advice": allows_advice(setup) and gives_advice(match.game),
         "sheet": placement_json(known) if known and match.game.analysis.has_sheet else None,
         "offered_help": offered_help(setup),

@@ -14,6 +14,7 @@ from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
 from arena.episodes.replay import read_replay, verify
+from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -247,3 +248,21 @@ def _check(opened: Tab) -> None:
     assert not axe_findings(opened.page, "minor", "moderate")
     assert opened.overflow() == 0
     assert not opened.faults
+
+
+def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
+    """Its deal is fixed; each hint is shown once, in a turn in which it helps."""
+    hints = make_game("cluedo").text.guide().first_game.hints
+    with tab(browser, (390, 844)) as opened:
+        page = opened.page
+        page.goto(f"{server.base}/play")
+        page.get_by_label("Seconds between moves").fill("0")
+        page.get_by_role("button", name="Play a guided game").click()
+        lesson = page.locator(".play-lesson")
+        for verb, text in hints[:2]:
+            assert wait_for_turn(page)
+            expect(lesson).to_have_text(text)
+            if verb == "suggest":
+                choose(page, "Mrs White", "Dagger", "Conservatory")
+                page.get_by_role("button", name="suggest Mrs White, Dagger").click()
+        _check(opened)

@@ -40,6 +40,8 @@ export class PlayTable {
     this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1), check);
     this.chat = this.game.has_chat ? new Chat(this.game, this.seat, (text) => this.send({ chat: text })) : null;
     this.hint = h("div", { class: "play-hint" });
+    this.hints = [...this.game.hints];
+    this.lesson = h("p", { class: "panel play-lesson", role: "status", hidden: true });
     this.title = h("span", { class: "muted" });
     this.help = new HelpPanel(this.game, this.seat, (level) => this.send({ help: level }));
     this.result = h("section", { class: "panel play-result", hidden: true });
@@ -80,7 +82,7 @@ export class PlayTable {
       h(
         "div",
         { class: "play-desk" },
-        h("div", { class: "play-main" }, this.result, scene),
+        h("div", { class: "play-main" }, this.result, this.lesson, scene),
         h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.chat?.element, this.help.element, this.sheet?.element),
       ),
     );
@@ -207,6 +209,18 @@ export class PlayTable {
   showTurn() {
     this.form.show(this.parts.turn);
     this.offerHint();
+    this.showLesson();
+  }
+
+  // In a guided game, what helps in this turn; it stays until the next one begins.
+  showLesson() {
+    const { turn } = this.parts;
+    if (!turn || turn.number === this.lessonTurn) return;
+    this.lessonTurn = turn.number;
+    const verbs = new Set(turn.kinds.map(({ verb }) => verb));
+    const at = this.hints.findIndex(([verb]) => verbs.has(verb));
+    this.lesson.hidden = at < 0;
+    if (at >= 0) fill(this.lesson, this.hints.splice(at, 1)[0][1]);
   }
 
   // Help in one turn: the replay says that it was asked for.

@@ -149,6 +149,8 @@ class WebGameJson(GameFactsJson):
     guide: GuideJson | None
     has_chat: bool
     """Several people play, who may write to each other."""
+    hints: list[tuple[str, str]]
+    """Of a guided game: pairs of the verb of an action and a text, in this order."""
     gives_advice: bool
     """The page may ask for the move of a strong player, and for a check of its sheet."""
     sheet: PlacementJson | None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import Tab, axe_findings, browsing, expect, missing, tab
-from clicking import play_to_the_end, step
+from clicking import OVER, play_to_the_end, step
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
@@ -252,7 +252,9 @@ def _check(opened: Tab) -> None:
 
 def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
     """Its deal is fixed; each hint is shown once, in a turn in which it helps."""
-    hints = make_game("cluedo").text.guide().first_game.hints
+    guide = make_game("cluedo").text.guide()
+    assert guide is not None and guide.first_game is not None
+    hints = guide.first_game.hints
     with tab(browser, (390, 844)) as opened:
         page = opened.page
         page.goto(f"{server.base}/play")
@@ -266,3 +268,26 @@ def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
                 choose(page, "Mrs White", "Dagger", "Conservatory")
                 page.get_by_role("button", name="suggest Mrs White, Dagger").click()
         _check(opened)
+
+
+def test_a_night_is_shown_event_by_event(server: PlayProcess, browser: Browser) -> None:
+    """What happens at once has pauses until they are turned off; `tab` asks for less motion."""
+    seats = ["human", *["bot:random"] * 6]
+    [token, _] = server.table("werewolf", seats, options={"players": 7, "talk": 0})
+    with tab(browser) as opened:
+        page = opened.page
+        page.emulate_media(reduced_motion="no-preference")
+        page.clock.install()
+        opened_at(server, opened, token)
+        assert page.get_by_label("one by one").is_checked() and wait_for_turn(page)
+        events = page.locator(".play-event")
+        with opened.stopped_clock():
+            before = events.count()
+            step(page, random.Random(1))
+            expect(page.locator(".is-turn")).to_have_count(0)
+            expect(events).to_have_count(before + 1)
+            page.clock.run_for(700)
+            expect(events).to_have_count(before + 2)
+            page.get_by_label("one by one").uncheck()
+            page.wait_for_selector(f".is-turn, {OVER}")
+        assert events.count() > before + 2 and not opened.faults

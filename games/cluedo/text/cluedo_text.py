@@ -60,13 +60,13 @@ FIRST_GAME = FirstGame(
     (
         (
             "suggest",
-            "Choose a suspect, a weapon and a room on the table, then confirm. You look for the three "
-            "cards in the envelope, so ask for cards that you do not hold.",
+            "Choose a suspect, a weapon and a room on the table, then confirm. You look for the "
+            "three cards in the envelope, so ask for cards that you do not hold.",
         ),
         (
             "end",
-            "Look at what happened. Whoever could not show a card has none of the three. A card that "
-            "was shown to you is not in the envelope. Mark both in “My sheet”: one press is ✓, "
+            "Look at what happened. Whoever could not show a card has none of the three. A card "
+            "that was shown to you is not in the envelope. Mark both in “My sheet”: one press is ✓, "
             "two are ✗. Then end your turn.",
         ),
         (
@@ -81,8 +81,8 @@ FIRST_GAME = FirstGame(
         ),
         (
             "accuse",
-            "“Check my sheet” compares your marks with all that follows from what you saw. When one "
-            "suspect, one weapon and one room are left, accuse. A false accusation loses.",
+            "“Check my sheet” compares your marks with all that follows from what you saw. When "
+            "one suspect, one weapon and one room are left, accuse. A false accusation loses.",
         ),
     ),
 )

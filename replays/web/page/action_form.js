@@ -96,7 +96,9 @@ export class ActionForm {
   // A line for free text, sent with its verb.
   drawSpeech({ verb, form, max_length: longest }) {
     const say = (text) => text && this.play(`${verb} ${this.names.typed(text)}`);
-    return drawLine(verb, form.toLowerCase(), longest, verb, say);
+    const line = drawLine(verb, form.toLowerCase(), longest, verb, say);
+    line.querySelector("button").classList.add("primary");
+    return line;
   }
 
   firstKind() {
@@ -224,7 +226,9 @@ export class ActionForm {
   }
 
   playButton(text, usual) {
-    const look = { class: text === usual ? "primary" : null, "data-choice": `play ${text}` };
+    // Where a person may speak, that comes first.
+    const isMain = text === usual && !this.turn.speech.length;
+    const look = { class: isMain ? "primary" : null, "data-choice": `play ${text}` };
     return button(this.names.text(text), () => this.play(text), look);
   }
 

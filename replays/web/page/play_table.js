@@ -1,6 +1,7 @@
 // A table in play: the game's own drawing, the form of the legal actions, the events, and the help.
 
 import { Trouble, button, fill, h, panel } from "./dom.js";
+import { Pacing } from "./pacing.js";
 import { Chat } from "./chat.js";
 import { Sheet } from "./sheet.js";
 import { Names, rememberName, rememberedName } from "./names.js";
@@ -29,6 +30,7 @@ export class PlayTable {
     this.announcements = document.getElementById("announcements");
     this.status = h("p", { class: "play-status", role: "status" });
     this.clock = new Clock();
+    this.pacing = new Pacing((message) => this.show(message));
     this.trouble = new Trouble();
     this.table = h("div", { class: "table-top" });
     this.keys = new TableKeys(this.table, (phrases) => this.form.pick(phrases));
@@ -67,7 +69,7 @@ export class PlayTable {
       this.seats,
     );
     const scene = h("section", { class: "panel scene", "aria-label": "Table" }, this.table);
-    const events = panel("events", "What has happened", null, this.scroller);
+    const events = panel("events", "What has happened", this.pacing.element, this.scroller);
     const turn = h(
       "section",
       { class: "panel play-turn", "aria-label": "Your turn" },
@@ -89,6 +91,10 @@ export class PlayTable {
   }
 
   update(message) {
+    this.pacing.take(message);
+  }
+
+  show(message) {
     this.clock.setServerTime(message.now);
     if (message.table) {
       // The first message, also after a lost connection: it repeats everything.
@@ -181,12 +187,19 @@ export class PlayTable {
     if (error) text = "The game has stopped";
     else if (over) text = "The game is over";
     else if (turn) text = "Your turn";
+    else if (this.isOut()) text = "You are out of the game, and may watch";
     else if (present?.includes(false)) text = `Waiting for ${this.absent()} to open the link`;
     if (this.status.textContent !== text) this.status.textContent = text;
     this.element.classList.toggle("is-turn", Boolean(turn));
     this.clock.show(turn?.until ?? null);
     const waiting = turn ? "● " : "";
     document.title = `${waiting}${this.game.title} · arena`;
+  }
+
+  // Whether the person's player has left the game, as one who dies at night.
+  isOut() {
+    const pieces = this.parts.scene?.parts?.flatMap(({ players }) => players ?? []);
+    return this.seat !== null && Boolean(pieces?.find(({ seat }) => seat === this.seat)?.is_out);
   }
 
   absent() {

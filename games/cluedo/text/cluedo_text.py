@@ -66,8 +66,8 @@ FIRST_GAME = FirstGame(
         (
             "end",
             "Look at what happened. Whoever could not show a card has none of the three. A card "
-            "that was shown to you is not in the envelope. Mark both in “My sheet”: one press is ✓, "
-            "two are ✗. Then end your turn.",
+            "that was shown to you is not in the envelope. Mark both in “My sheet”: one press "
+            "is ✓, two are ✗. Then end your turn.",
         ),
         (
             "show",

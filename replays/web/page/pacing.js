@@ -7,6 +7,8 @@ const KEY = "arena.pacing";
 // Milliseconds before an event that follows another one, and for all events of a message.
 const PAUSE = 700;
 const LONGEST = 4000;
+// More events than these wait for no one: the players are faster than a reader.
+const MOST_STEPS = 12;
 
 export class Pacing {
   constructor(show) {
@@ -30,8 +32,10 @@ export class Pacing {
   take(message) {
     // The first message, also after a lost connection, repeats everything.
     if (message.table) this.steps = [];
-    this.steps.push(...split(message));
-    if (message.table || message.parts?.turn?.until || !this.input.checked) this.flush();
+    const added = message.table ? [{ message, pause: 0 }] : split(message);
+    if (this.steps.length && message.events) added[0].pause = PAUSE;
+    this.steps.push(...added);
+    if (message.table || this.steps.length > MOST_STEPS || message.parts?.turn?.until || !this.input.checked) this.flush();
     else if (!this.timer) this.go();
   }
 

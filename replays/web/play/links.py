@@ -82,7 +82,7 @@ def web_game_json(setup: WebGameSetup) -> WebGameJson:
         **game_facts(match.game),
         "specs": [redacted(spec) for spec in match.specs],
         "rules": match.game.text.rules(),
-        "guide": guide and cast("GuideJson", asdict(replace(guide, first_game=None))),
+        "guide": cast("GuideJson", asdict(replace(guide, first_game=None))) if guide else None,
         "hints": list(setup.hints),
         "has_chat": len(setup.persons) > 1,
         "gives_advice": allows_advice(setup) and gives_advice(match.game),

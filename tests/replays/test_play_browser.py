@@ -273,7 +273,9 @@ def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
 def test_a_night_is_shown_event_by_event(server: PlayProcess, browser: Browser) -> None:
     """What happens at once has pauses until they are turned off; `tab` asks for less motion."""
     seats = ["human", *["bot:random"] * 6]
-    [token, _] = server.table("werewolf", seats, options={"players": 7, "talk": 0})
+    [token, _] = server.table(
+        "werewolf", seats, options={"players": 7, "talk": 0, "quiet_first_night": True}
+    )
     with tab(browser) as opened:
         page = opened.page
         page.emulate_media(reduced_motion="no-preference")

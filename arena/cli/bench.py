@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,7 @@ from arena.episodes.files import user_folder, write_whole
 
 if TYPE_CHECKING:
     from arena.evaluation.benchmark import SubmissionCard
+    from arena.evaluation.benchmark.power import KnownOrder
     from arena.evaluation.benchmark.submission import Submission
     from arena.evaluation.formatting import Grid
 
@@ -122,6 +124,62 @@ def _card_grid(card: SubmissionCard) -> Grid:
         for task in card.tasks
     ]
     return Grid(f"{card.name} on {card.suite} {card.suite_version}", headings, rows)
+
+
+@app.command("power", cls=ArenaCommand, short_help="Check that a suite separates known players.")
+@flag_groups
+def power_command(
+    suite: Annotated[str, typer.Argument(help="NAME, NAME@VERSION, or a suite file (.json).")],
+    flags: ExecutorFlags,
+    deals: Annotated[int, Flag(min=10, max=10**5, help="Deals of the pilot.")] = 300,
+    seed: Annotated[int, Flag(min=0, help="Random seed of the pilot's deals.")] = 1,
+    as_json: JsonFlag = False,
+) -> int:
+    """Compute how surely each task shows the bots ahead that are known to be better.
+
+    The exit code is 1 if one of them has a probability below 95 %.
+    """
+    from arena.evaluation.benchmark import find_suite
+    from arena.evaluation.benchmark.power import KnownOrder, known_orders
+
+    chosen, orders = find_suite(suite), list[KnownOrder]()
+    tasks = sum(bool(task.known) for task in chosen.tasks)
+    if not tasks:
+        raise UsageError(f"{chosen.label} names no players whose order is known (`known`)")
+    flags.check_executor()
+
+    async def compute() -> None:
+        async with flags.make_executor(2 * deals) as executor:
+            found = known_orders(chosen, deals, seed, executor)
+            await consume(found, orders.extend, tasks, f"tasks of {chosen.label}")
+
+    asyncio.run(compute())
+    if as_json:
+        fields = {"suite": chosen.name, "version": chosen.version, "pilot": deals, "seed": seed}
+        print(json.dumps(fields | {"orders": [each.model_dump(mode="json") for each in orders]}))
+    else:
+        print_grids([_power_grid(chosen.label, orders)])
+    return 0 if all(each.is_enough for each in orders) else 1
+
+
+def _power_grid(label: str, orders: Sequence[KnownOrder]) -> Grid:
+    from arena.core.text import percentage
+    from arena.evaluation.formatting import Grid, percent
+
+    headings = ("task", "better", "worse", "better ahead", "deals", "shown", "deals for 95 %")
+    rows = [
+        (
+            each.task,
+            each.better,
+            each.worse,
+            percent(each.ahead),
+            str(each.deals),
+            percentage(each.power),
+            str(each.needed or "no number"),
+        )
+        for each in orders
+    ]
+    return Grid(f"Known orders in {label}", headings, rows)
 
 
 @app.command("verify", cls=ArenaCommand, short_help="Play a submission again and compare.")

@@ -169,11 +169,11 @@ def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
     return adjusted
 
 
-def games_needed(difference: float, sd: float) -> int | None:
+def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
     """Return the pairs of games that distinguish this mean difference from 0, or None.
 
-    `sd` is the standard deviation of one pair's difference. Two-sided test with a power of 80 %
-    and the normal approximation,
+    `sd` is the standard deviation of one pair's difference. Two-sided test with this power and the
+    normal approximation,
 
         n = ((z(1 - alpha/2) + z(power)) sd / difference)^2
 
@@ -181,7 +181,7 @@ def games_needed(difference: float, sd: float) -> int | None:
     """
     if difference == 0 or not math.isfinite(difference) or not math.isfinite(sd):
         return None
-    z = ndtri((1 + LEVEL) / 2) + ndtri(0.8)  # ndtri is the normal quantile function
+    z = ndtri((1 + LEVEL) / 2) + ndtri(power)  # ndtri is the normal quantile function
     # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
 

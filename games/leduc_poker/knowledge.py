@@ -14,13 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from arena import Action, Event, Observation, Placement, Seat
 from arena.agents.agent import MixedBot
 from arena.core.errors import UsageError
-from games.leduc_poker.betting import MOVES, LeducBetting, card_chances, copies_left, strength
+from games.leduc_poker.betting import (
+    LETTERS,
+    MOVES,
+    LeducBetting,
+    card_chances,
+    copies_left,
+    strength,
+)
 from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.notes import LeducNotes
 
@@ -151,6 +158,31 @@ def read_strategy(path: Path) -> Strategy:
 def equilibrium() -> Strategy:
     """Return the bundled approximate equilibrium."""
     return read_strategy(BUNDLED)
+
+
+@cache
+def move_values() -> Mapping[LeducKey, Mapping[str, float]]:
+    """Return Q(I, a) of each move where there is a choice: the expected chips of its player.
+
+    The other player follows the bundled equilibrium, and the later moves are best responses to it.
+    All values are 0 where the equilibrium never leads.
+    """
+    from arena.evaluation.exact.exploitability import policy_array
+    from arena.evaluation.exact.game_tree import game_tree
+
+    game, values = LeducPoker(), dict[LeducKey, dict[str, float]]()
+    tree = game_tree(game)
+    policy = policy_array(game, [partial(probabilities, equilibrium())] * 2)
+    for player in range(2):
+        found = tree.action_values(tree.best_response(policy, player))
+        for first, situation in zip(tree.first_pairs, tree.situations, strict=True):
+            observation = situation.observation
+            if observation.player == player:
+                assert isinstance(observation.notes, LeducNotes)
+                moves = enumerate(observation.legal_actions, start=first)
+                row = {LETTERS[action]: float(found[pair]) for pair, action in moves}
+                values[own_key(observation.notes)] = row
+    return values
 
 
 def own_key(notes: LeducNotes) -> LeducKey:

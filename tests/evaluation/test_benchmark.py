@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import re
 import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from small_benchmark import SECRET, a_suite, bench, submit, suite_json, task, write_suite
 
+from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
 from arena.core.seeds import stream
 from arena.episodes.files import replay_text
@@ -27,6 +32,7 @@ from arena.episodes.replay import read_replay
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark import (
     BASELINE,
+    BETTER,
     SubmissionCard,
     Suite,
     bundled_suites,
@@ -37,10 +43,18 @@ from arena.evaluation.benchmark import (
     read_suite,
     reveal,
 )
+from arena.evaluation.benchmark.power import power
 from arena.evaluation.benchmark.standings import make_standings, notable_games
-from arena.evaluation.benchmark.submission import make_card, read_submission, read_task
+from arena.evaluation.benchmark.submission import (
+    PlayedDeal,
+    make_card,
+    read_submission,
+    read_task,
+)
 from arena.evaluation.benchmark.verification import contradicts
+from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.scoring import measure_game
+from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Results
 
 PLAYER = "bot:detective"
@@ -632,6 +646,64 @@ def test_two_submissions_are_compared_by_deal(
     own = ("--suite", home / "small.json")
     assert bench("compare", home / "detective", home / "baseline", *own) == 2
     assert "no games with talk" in capsys.readouterr().err
+
+
+# Scores and power
+
+
+def test_the_next_score_decides_between_games_with_equal_returns() -> None:
+    scores = ["return", "efficiency_early"]
+    each = a_suite(task("a", 3, 2, scores=scores)).tasks[0]
+
+    def game(returns: float, measured: float | None) -> GameResult:
+        sums = {} if measured is None else {"efficiency_early": WeightedSum(measured * 4, 4)}
+        seats = (SeatResult("x", returns, returns > 0, measurements=sums),)
+        slot = Slot(0, 1, ("x",), "player", 0)
+        return GameResult(slot, "terminated", "", 1, 1, 0.0, seats)
+
+    ordered = [game(0, None), game(0, 0.2), game(0, 0.7), game(1, 0.1)]
+    assert sorted(ordered, key=each.rank) == ordered
+    deals = [PlayedDeal(1, one, other, each).ahead for one, other in pairwise(ordered)]
+    assert deals == [0, 0, 0] and PlayedDeal(1, ordered[1], ordered[1], each).ahead == 0.5
+    lower = a_suite(task("a", 3, 2, game="leduc_poker", options={}, scores=["value_lost"]))
+    assert lower.tasks[0].rank(game(1, None)) == (-math.inf,)
+
+
+@given(st.sampled_from([0.6, 0.75, 0.9]), st.sampled_from([20, 60]))
+@settings(max_examples=4, deadline=None)
+def test_power_is_the_probability_of_the_interval(share: float, deals: int) -> None:
+    # With a large pilot the shares are known, so that the binomial distribution is exact.
+    pilot = np.repeat([1.0, 0.0], [round(20_000 * share), round(20_000 * (1 - share))])
+    exact = sum(
+        binom.pmf(wins, deals, share)
+        for wins in range(deals + 1)
+        if share_ahead(list(enumerate([1.0] * wins + [0.0] * (deals - wins)))).low > 0.5
+    )
+    assert power(pilot, deals) == pytest.approx(exact, abs=0.05)
+    # A small pilot leaves doubt, and equal players are rarely shown ahead.
+    assert power(np.array([1.0] * 6 + [0.0] * 4), 400) < 0.9
+    assert power(np.array([1.0, 0.0] * 10_000), deals) < 0.06
+
+
+def test_a_known_order_is_shown_or_the_exit_code_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = [["bot:perfect", "bot:random"]]
+    more = {"game": "tictactoe", "options": {}, "against": ["bot:random"], "deals": 60}
+    words = ("--executor", "local", "--deals", "60", "--json")
+    right = task("right", 2, 60) | more | {"known": known, "baseline": "bot:random"}
+    assert bench("power", write_suite(tmp_path / "right.json", right), *words) == 0
+    order = json.loads(capsys.readouterr().out)["orders"][0]
+    assert order["power"] > 0.95 and order["needed"] < 60 and order["ahead"]["low"] > 0.5
+    wrong = right | {"known": [known[0][::-1]]}
+    assert bench("power", write_suite(tmp_path / "wrong.json", wrong), *words) == 1
+    assert json.loads(capsys.readouterr().out)["orders"][0]["power"] == 0
+    assert bench("power", write_suite(tmp_path / "none.json"), *words) == 2
+    assert "no players whose order is known" in capsys.readouterr().err
+    suite = read_suite(tmp_path / "right.json")
+    assert suite.tasks[0].player_of(BETTER) == "bot:perfect"
+    with pytest.raises(UsageError, match="known to be better"):
+        a_suite().tasks[0].player_of(BETTER)
 
 
 # Standings

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from arena.core.view.tabletop import diagram
 from arena.evaluation.exact.exploitability import (
     Policy,
     against,
+    best_response_value,
     expected_returns,
     exploitability,
     information_sets,
@@ -48,6 +50,7 @@ from games.leduc_poker.knowledge import (
     Strategy,
     equilibrium,
     hand_probabilities,
+    move_values,
     probabilities,
     read_strategy,
     showdown_chances,
@@ -425,6 +428,20 @@ def test_measures_of_a_known_hand() -> None:
     knowledge = {a.player: a.facts for a in found if a.kind == "knowledge"}
     # A player with a King counts two Jacks, two Queens and a King.
     assert knowledge[0]["entropy_dealt"] == pytest.approx(1.52193, abs=1e-5)
+
+
+def test_the_values_of_moves_are_those_of_the_best_response() -> None:
+    policies = [partial(probabilities, equilibrium())] * 2
+    values = move_values()
+    first = [max(values[card, "", ""].values()) for card in GAME.deck]
+    # Each first card is equally likely.
+    assert sum(first) / 3 == pytest.approx(best_response_value(GAME, policies, 0), abs=1e-9)
+    # The equilibrium's first moves lose less than counts; to fold a pair loses much.
+    for card in GAME.deck:
+        row = equilibrium()[card, "", ""]
+        assert all(max(values[card, "", ""].values()) - values[card, "", ""][m] < 0.01 for m in row)
+    fold = next(a for a in judged("KJ", "rc J rf") if a.ply == 5)
+    assert fold.measurements["value_lost"].total > 5
 
 
 def test_a_folded_pair_is_a_mistake() -> None:

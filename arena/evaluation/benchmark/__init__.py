@@ -30,12 +30,13 @@ from pydantic import (
     model_validator,
 )
 
+from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import UNKNOWN, decimal, first_fault, percentage, pluralize, shorten
 from arena.evaluation.formatting import amount, escape_markdown, number, percent
-from arena.evaluation.records import Interval, Slot
+from arena.evaluation.records import GameResult, Interval, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
 
@@ -45,8 +46,10 @@ SUITES = Path(__file__).parent / "suites"
 LARGEST_FILE = 4 * 2**20
 """Bytes of a suite or a card; a larger file is not one."""
 LARGEST_TASK_SEED = 2**53
-BASELINE = "suite:baseline"
-"""SPEC of the player that is each task's own baseline."""
+BASELINE, BETTER = "suite:baseline", "suite:better"
+"""SPECs of the player that is each task's own baseline, and of the one known to be better."""
+RETURN = "return"
+"""Name of the score that is the return of the game."""
 Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Identifier = Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9-]{0,39}$")]
 Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,400}$")]
@@ -79,14 +82,42 @@ class SuiteTask(FrozenModel):
     target: float | None = Field(None, gt=0)
     """Half width of the confidence sequence at which the task ends."""
     max_turns: int | None = Field(None, ge=1)
+    scores: tuple[Line, ...] = Field((RETURN,), min_length=1, exclude_if=lambda v: v == (RETURN,))
+    """What decides who is ahead on a deal: `return`, or a measure of the game. The next one decides
+    between games that are equal by those before it, so that a weak player is not at a floor."""
+    known: tuple[tuple[Line, Line], ...] = Field((), exclude_if=lambda value: not value)
+    """Pairs of SPECs, the one that is known to be better first; the deals show each order with a
+    probability of 95 % (`arena bench power`). The better one of the first is `suite:better`."""
 
     def make_game(self) -> Game:
         """Make the game. Raises UsageError for a game or an option that does not exist."""
         return make_game(self.game, **self.options)
 
     def player_of(self, player: str) -> str:
-        """Return the SPEC that plays this task, for the player of the suite."""
-        return self.baseline if player == BASELINE else player
+        """Return the SPEC that plays this task, for the player of the suite.
+
+        Raises UsageError for `suite:better` in a task that names no known pair.
+        """
+        if player == BETTER and not self.known:
+            raise UsageError(f"{BETTER}: task {self.id} names no player that is known to be better")
+        named = {BASELINE: self.baseline, BETTER: self.known[0][0] if self.known else ""}
+        return named.get(player, player)
+
+    def rank(self, result: GameResult) -> tuple[float, ...]:
+        """Return the scores of the seat under test, higher for better, in order of importance.
+
+        A game without a measure comes after all that have it.
+        """
+        assert result.slot.seat is not None
+        seat, found = result.seats[result.slot.seat], list[float]()
+        better = {each.name: each.better for each in self.make_game().analysis.measures}
+        for score in self.scores:
+            weighted = seat.measurements.get(score, WeightedSum(0.0, 0.0))
+            sign = -1 if better.get(score) == "lower" else 1
+            value = sign * weighted.total / weighted.weight if weighted.weight else -math.inf
+            # Rounded, because the sums of another machine may differ in their last digits.
+            found.append(seat.returns if score == RETURN else round(value, 6))
+        return tuple(found)
 
     def baseline_of(self, player: str) -> str | None:
         """Return the baseline's SPEC; None for the baseline itself, which plays each deal once."""
@@ -310,9 +341,10 @@ class TaskResult(FrozenModel):
     games_needed: int | None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
     measures: dict[Line, Interval] = Field(default_factory=dict)
-    """Measures of talk (`PROFILE`) of the player; only of tasks of the skill `deception`."""
+    """Of the player: the scores beside the return and, in tasks of the skill `deception`, the
+    measures of talk (`PROFILE`)."""
     ahead: Interval
-    """Share of the deals on which the player is ahead of the baseline; equal returns count half."""
+    """Share of the deals on which the player is ahead of the baseline; equal scores count half."""
 
 
 class CardUsage(FrozenModel):
@@ -398,15 +430,10 @@ def _results(card: SubmissionCard) -> Iterator[str]:
 
 
 def _profile(card: SubmissionCard) -> Iterator[str]:
-    rows = [
-        (task, name, task.measures[name])
-        for task in card.tasks
-        for name in PROFILE
-        if name in task.measures
-    ]
+    rows = [(task, name, task.measures[name]) for task in card.tasks for name in task.measures]
     if not rows:
         return
-    yield "\n## Profile of talk\n"
+    yield "\n## Measures\n"
     yield (
         "Of the player's seats, by exact knowledge; brackets are 95 % intervals. The last column: "
         f"deals that an interval of ± {PROFILE_WIDTH:g} needs, by the width of this one.\n"
@@ -419,7 +446,8 @@ def _profile(card: SubmissionCard) -> Iterator[str]:
         if found.low is not None and found.high is not None and found.high > found.low:
             width = (found.high - found.low) / 2
             needed = f"{math.ceil(task.deals * (width / PROFILE_WIDTH) ** 2):,}"
-        yield f"| {task.task} | {PROFILE[name]} | {number(found, 3)} | {needed} |"
+        title = PROFILE.get(name, name.replace("_", " "))
+        yield f"| {task.task} | {title} | {number(found, 3)} | {needed} |"
 
 
 def _usage(card: SubmissionCard) -> Iterator[str]:

@@ -122,18 +122,20 @@ def _baseline_label(by_label: Mapping[str, Submission]) -> str | None:
 
 
 def _common_deals(by_label: Mapping[str, Submission]) -> Iterator[GameResult]:
-    """Yield each deal that several entries played as one game between them, by their returns.
+    """Yield each deal that several entries played as one game between them, by their scores.
 
     Entries never meet at a table, but they play the same deals in the same seats against the same
-    opponents. The order of their returns on a deal is what the model of ratings describes. Their
+    opponents. The order of their scores on a deal is what the model of ratings describes. Their
     places are drawn for each deal, because the model has an effect of the place.
     """
-    returns: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    ranks: dict[tuple[str, int], dict[str, tuple[float, ...]]] = defaultdict(dict)
     for label, submission in by_label.items():
         for played in submission.tasks:
             for deal in played.deals:
-                returns[played.task.id, deal.seed][label] = deal.returns
-    for number, ((_, seed), of_label) in enumerate(sorted(returns.items())):
+                ranks[played.task.id, deal.seed][label] = deal.rank
+    for number, ((_, seed), ranked) in enumerate(sorted(ranks.items())):
+        order = sorted(set(ranked.values()))
+        of_label = {label: float(order.index(rank)) for label, rank in ranked.items()}
         if len(of_label) < 2:
             continue
         labels = sorted(of_label)

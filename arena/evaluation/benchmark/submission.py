@@ -44,6 +44,12 @@ class PlayedDeal:
     player: GameResult
     baseline: GameResult | None
     """None for the baseline itself."""
+    task: SuiteTask
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """The player's scores, higher for better, in order of importance."""
+        return self.task.rank(self.player)
 
     @property
     def returns(self) -> float:
@@ -58,7 +64,10 @@ class PlayedDeal:
     @property
     def ahead(self) -> float:
         """1 if the player is ahead of the baseline, 1/2 if both are equal, 0 if it is behind."""
-        return (1 + (self.gain > 0) - (self.gain < 0)) / 2
+        if self.baseline is None:
+            return 0.5
+        own, other = self.rank, self.task.rank(self.baseline)
+        return (1 + (own > other) - (own < other)) / 2
 
 
 def _tested_return(result: GameResult) -> float:
@@ -85,7 +94,7 @@ class PlayedTask:
         others = {r.slot.seed: r for r in self.results if r.slot.role == "baseline"}
         # Of a pair that was cut off, neither game counts.
         return [
-            PlayedDeal(result.slot.seed, result, others.get(result.slot.seed))
+            PlayedDeal(result.slot.seed, result, others.get(result.slot.seed), self.task)
             for result in players
             if not others or result.slot.seed in others
         ]
@@ -110,16 +119,15 @@ class PlayedTask:
         )
 
     def _profile(self, measures: Mapping[str, Interval]) -> dict[str, Interval]:
-        """Return the measures of talk that the card of this task has."""
-        if self.task.skill != DECEPTION:
-            return {}
-        return {name: measures[name] for name in PROFILE if name in measures}
+        """Return the measures that the card of this task has."""
+        names = [*self.task.scores, *(PROFILE if self.task.skill == DECEPTION else ())]
+        return {name: measures[name] for name in names if name in measures}
 
 
 def ahead_of_baseline(tasks: Sequence[PlayedTask]) -> Interval:
     """Return the share of all deals on which the player is ahead of the baseline.
 
-    Equal returns count half. Empty for the baseline itself, which is 50 % by definition.
+    Equal scores count half. Empty for the baseline itself, which is 50 % by definition.
     """
     deals = [deal for task in tasks for deal in task.deals if deal.baseline]
     if not deals:

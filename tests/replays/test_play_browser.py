@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import Tab, axe_findings, browsing, expect, missing, tab
-from clicking import OVER, play_to_the_end, step
+from clicking import play_to_the_end, step
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
@@ -270,26 +270,42 @@ def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
         _check(opened)
 
 
+# Two messages as of a night: three events, then one more with a new turn.
+NIGHT = """async () => {
+  const { Pacing } = await import('/page/pacing.js');
+  window.shown = [];
+  window.pacing = new Pacing((message) => window.shown.push(message));
+  document.body.append(window.pacing.element);
+  const parts = { turn: null, scene: 'day' };
+  window.pacing.take({ now: 1, first: 4, events: ['a', 'b', 'c'], parts });
+  window.pacing.take({ now: 2, first: 7, events: ['d'], parts: { turn: { until: null } } });
+}"""
+SHOWN = (
+    "window.shown.map(({ first, events, parts }) => [first, events[0], Object.keys(parts).join()])"
+)
+
+
 def test_a_night_is_shown_event_by_event(server: PlayProcess, browser: Browser) -> None:
-    """What happens at once has pauses until they are turned off; `tab` asks for less motion."""
-    seats = ["human", *["bot:random"] * 6]
-    [token, _] = server.table(
-        "werewolf", seats, options={"players": 7, "talk": 0, "quiet_first_night": True}
-    )
+    """Events have pauses; the own turn ends at once, and the picture follows the last event."""
+    all_shown = [[4, "a", "turn"], [5, "b", ""], [6, "c", "turn,scene"], [7, "d", "turn"]]
     with tab(browser) as opened:
         page = opened.page
-        page.emulate_media(reduced_motion="no-preference")
         page.clock.install()
-        opened_at(server, opened, token)
-        assert page.get_by_label("one by one").is_checked() and wait_for_turn(page)
-        events = page.locator(".play-event")
+        page.emulate_media(reduced_motion="no-preference")
+        page.goto(f"{server.base}/play")
         with opened.stopped_clock():
-            step(page, random.Random(1))
-            expect(page.locator(".is-turn")).to_have_count(0)
-            page.wait_for_timeout(500)  # The server has sent all of it; the page's clock stands.
-            shown = events.count()
-            page.clock.run_for(700)
-            expect(events).to_have_count(shown + 1)
-            page.get_by_label("one by one").uncheck()
-            page.wait_for_selector(f".is-turn, {OVER}")
-        assert events.count() > shown + 1 and not opened.faults
+            page.evaluate(NIGHT)
+            for number in (1, 2, 3, 4):
+                assert page.evaluate(SHOWN) == all_shown[:number]
+                page.clock.run_for(700)
+            page.evaluate(NIGHT)
+            page.evaluate("window.pacing.input.click()")
+            assert page.evaluate(SHOWN) == all_shown
+            # It is remembered, and less motion is obeyed where nothing was chosen.
+            page.evaluate(NIGHT)
+            assert page.evaluate(SHOWN) == all_shown
+            page.evaluate("localStorage.clear()")
+            page.emulate_media(reduced_motion="reduce")
+            page.evaluate(NIGHT)
+            assert page.evaluate(SHOWN) == all_shown
+        assert not opened.faults

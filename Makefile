@@ -15,8 +15,8 @@ PIP := @echo 'Filling $(VENV): minutes at the first time, about 2 GB with torch'
 
 SUITE ?= mini
 REFERENCE := runs/bench/reference/$(SUITE)
-REFERENCE_BOTS := $(if $(filter hidden-info-8,$(SUITE)),suite:baseline bot:random,\
-  bot:random bot:novice bot:detective bot:oracle)
+REFERENCE_BOTS := $(if $(findstring hidden-info,$(SUITE)),suite:baseline bot:random \
+  $(if $(findstring plus,$(SUITE)),suite:better),bot:random bot:novice bot:detective bot:oracle)
 TRAINED := $(DEMO)/checkpoints/0008
 
 REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo goofspiel
@@ -366,16 +366,19 @@ strength: $(VENV)/.core
 	$(BIN)/python docs/tools/results.py render
 
 benchmark: $(VENV)/.core
-	rm -rf $(REFERENCE)
-	for player in $(REFERENCE_BOTS); do \
-	  $(BIN)/arena bench run $(SUITE) --player $$player --out $(REFERENCE)/$${player#*:} || exit 1; \
+	@# An interrupted call is continued by the next one; a finished one is begun anew.
+	test ! -e $(REFERENCE)/site || rm -rf $(REFERENCE)
+	for player in $(REFERENCE_BOTS); do out=$(REFERENCE)/$${player#*:}; \
+	  $(BIN)/arena bench run $(SUITE) --player $$player --out $$out \
+	    $$(test ! -e $$out/suite.json || echo --resume) || exit 1; \
 	done
-ifneq ($(SUITE),hidden-info-8)
+ifeq ($(findstring hidden-info,$(SUITE)),)
 	$(BIN)/arena bench run $(SUITE) --player embedded:clue-tiny --text-level deductions \
-	  --out $(REFERENCE)/clue-tiny
+	  --out $(REFERENCE)/clue-tiny $$(test ! -e $(REFERENCE)/clue-tiny/suite.json || echo --resume)
 	test -d $(TRAINED) || $(BIN)/arena train cluedo --backend art --preset demo
 	$(BIN)/arena bench run $(SUITE) --player embedded:$(TRAINED) --name 'clue-tiny after make demo' \
-	  --text-level deductions --out $(REFERENCE)/clue-tiny-trained
+	  --text-level deductions --out $(REFERENCE)/clue-tiny-trained \
+	  $$(test ! -e $(REFERENCE)/clue-tiny-trained/suite.json || echo --resume)
 endif
 	$(BIN)/python docs/tools/results.py store benchmark-$(SUITE) -- $(BIN)/arena bench site --json \
 	  $$(ls -d $(REFERENCE)/*) $(REFERENCE)/site

@@ -7,6 +7,7 @@ and `GameArrays` as numbers.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -373,11 +374,16 @@ class GameArrays:
         """Arrays of an observation by name."""
         return {}
 
-    def _zeros(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of `specs` with all values 0, to be filled by `read`."""
+    @functools.cached_property
+    def _empty(self) -> dict[str, NDArray[Any]]:
         import numpy as np  # Imported late: listing the games must stay fast.
 
         return {name: np.zeros(spec.shape, spec.dtype) for name, spec in self.specs.items()}
+
+    def _zeros(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of `specs` with all values 0, to be filled by `read`."""
+        # A copy takes a third of the time of a new array of zeros.
+        return {name: array.copy() for name, array in self._empty.items()}
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return an observation as arrays, with the shapes and dtypes of `specs`."""

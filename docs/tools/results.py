@@ -36,6 +36,8 @@ MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", fla
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
 SUITES = ("mini", "clue-bench", "hidden-info-8")
+POWERED = ("mini-plus", "hidden-info-8-plus")
+"""Suites that name known orders of bots."""
 REPRODUCTIONS = (
     *("avalonbench", "werewolf-random", "hanabi", "poker"),
     *("spiral", "clue-study", "dudo", "goofspiel"),
@@ -214,6 +216,26 @@ def benchmark(suite: str) -> str:
     return _table(header, rows) + _origins([_measured(document)])
 
 
+def power(suite: str) -> str:
+    """Return how surely each task of a suite shows the bots ahead that are known to be better."""
+    document = load(f"power-{suite}")
+    rows = [
+        [
+            order["task"],
+            f"`{order['better']}` over `{order['worse']}`",
+            _percent(order["ahead"]),
+            str(order["deals"]),
+            f"{100 * order['power']:.1f} %",
+            str(order["needed"]),
+            f"{order['decisions']:.0f}",
+        ]
+        for order in document["report"]["orders"]
+    ]
+    header = ["task", "known order", "better one ahead", "deals", "shown"]
+    header += ["deals for 95 %", "decisions per game, all seats"]
+    return _table(header, rows) + _origins([_measured(document)])
+
+
 def reproduction(name: str) -> str:
     """Return the rows of a reproduction: published numbers, ours, and why they differ."""
     document = load(f"reproduce-{name}")
@@ -258,6 +280,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
     **{f"benchmark-{suite}": partial(benchmark, suite) for suite in SUITES},
+    **{f"power-{suite}": partial(power, suite) for suite in POWERED},
     **{f"reproduce-{name}": partial(reproduction, name) for name in REPRODUCTIONS},
     "training": _stored_table("training"),
     "coverage": _stored_table("coverage"),

@@ -184,7 +184,7 @@ class LibraryArrays(GameArrays):
 
     game: LibraryGame
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         if not self.game.array_size:
             return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
@@ -107,7 +108,7 @@ class CodenamesArrays(GameArrays):
 
     game: Codenames
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         words = self.game.num_words
         return {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -283,7 +284,7 @@ class GoofspielArrays(GameArrays):
 
     game: Goofspiel
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         players, cards = self.game.num_players, self.game.options.cards
         return {
@@ -298,22 +299,18 @@ class GoofspielArrays(GameArrays):
 
         A bid leaves the hand only when it is revealed, for the player who made it too.
         """
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        players, cards = self.game.num_players, self.game.options.cards
-        hands, points = np.ones((players, cards), np.int8), np.zeros(players, np.int8)
-        prize, to_come = np.zeros(cards, np.int8), np.ones(cards, np.int8)
+        me, arrays = observation.player, self._zeros()
+        hands, points, to_come = arrays["hands"], arrays["points"], arrays["prizes_to_come"]
+        hands[:], to_come[:], prize = 1, 1, 0
         for event in observation.events:
             match event:
                 case PrizeTurnedUp(value):
-                    prize[value - 1], to_come[value - 1] = 1, 0
-                case BidsRevealed(value, bids, _, won):
-                    prize[value - 1] = 0
-                    hands[range(players), np.array(bids) - 1] = 0
-                    points[:] = won
-        return {
-            "hands": np.roll(hands, -observation.player, axis=0),
-            "points": np.roll(points, -observation.player),
-            "prize": prize,
-            "prizes_to_come": to_come,
-        }
+                    prize, to_come[value - 1] = value, 0
+                case BidsRevealed(_, bids, _, won):
+                    prize = 0
+                    for row, bid in enumerate((*bids[me:], *bids[:me])):
+                        hands[row, bid - 1] = 0
+                    points[:] = (*won[me:], *won[:me])
+        if prize:
+            arrays["prize"][prize - 1] = 1
+        return arrays

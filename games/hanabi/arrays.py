@@ -7,6 +7,7 @@ an array with a name. Seats are counted from the observer's own, in turn order.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class HanabiArrays(GameArrays):
 
     game: Hanabi
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         """Return the specs of an observation's arrays; kinds are numbered as in `HanabiDeck`.
 

@@ -174,7 +174,7 @@ class HanabiState(State):
         with one seed have the same deck.
         """
         if self.turn:
-            return super().sample_chance(rng)
+            return DrawCard(rng.choices(self.game.deck.kinds, self.deck)[0])
         size, players = self.game.hand_size, self.game.num_players
         # Without replacement, each copy of a card for itself.
         cards = rng.sample(self.game.deck.kinds, size * players, counts=self.deck)

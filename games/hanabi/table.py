@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from typing import Self
 
 import numpy as np
@@ -56,6 +58,15 @@ class HeldCard:
         if hint.rank is not None:
             ranks = ranks & {hint.rank} if named else ranks - {hint.rank}
         return HeldCard(self.card, colours, ranks, self.hinted or named)
+
+
+@cache
+def _kinds(
+    colours: frozenset[int], ranks: frozenset[int], all_colours: int, all_ranks: int
+) -> tuple[bool, ...]:
+    """Return which kinds have one of these colours and ranks: by colour, then by rank."""
+    pairs = product(range(all_colours), range(1, all_ranks + 1))
+    return tuple(colour in colours and rank in ranks for colour, rank in pairs)
 
 
 class HanabiTable:
@@ -160,14 +171,8 @@ class HanabiTable:
     def allowed(self, player: int) -> NDArray[np.bool_]:
         """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
         deck, hand = self.game.deck, self.hands[player]
-        allowed = np.zeros((len(hand), deck.colours, deck.ranks), dtype=bool)
-        for slot, held in enumerate(hand):
-            # All pairs of a possible colour and a possible rank.
-            rows = np.array(sorted(held.colours))[:, None]
-            allowed[slot, rows, [rank - 1 for rank in sorted(held.ranks)]] = True
-        # Kinds are numbered by colour, then by rank.
-        flat: NDArray[np.bool_] = allowed.reshape(len(hand), len(deck.kinds))
-        return flat
+        rows = [_kinds(held.colours, held.ranks, deck.colours, deck.ranks) for held in hand]
+        return np.array(rows, bool).reshape(len(hand), len(deck.kinds))
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +285,7 @@ class KuhnAnalysis(GameAnalysis):
 class KuhnArrays(GameArrays):
     """Observations of Kuhn poker as arrays."""
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         return {
             "player": ArraySpec(shape=(2,), low=0, high=1),

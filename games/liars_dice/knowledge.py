@@ -132,24 +132,21 @@ class LiarsDiceArrays(GameArrays):
         `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
         each player made, lowest bid first, `palifico` a 1 in such a round.
         """
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        notes = observation.notes
+        notes, arrays = observation.notes, self._zeros()
         assert isinstance(notes, DiceNotes)
-        arrays = self._zeros()
-        arrays["player"][observation.player] = 1
+        # The observer is always row 0, so that a network need not learn each seat.
+        me, players, number = observation.player, self.game.num_players, self.game.actions.index
+        arrays["player"][me] = 1
         # Counts per face, since the order of dice does not matter.
         for seat, hand in notes.hands.items():
+            row = arrays["dice"][(seat - me) % players]
             for die in hand:
-                arrays["dice"][seat, die - 1] += 1
-        arrays["dice_left"][:] = notes.dice_left
+                row[die - 1] += 1
+        arrays["dice_left"][:] = (*notes.dice_left[me:], *notes.dice_left[:me])
         for made in notes.bids:
-            arrays["bids"][made.player, self.game.actions.index[made.bid]] = 1
+            arrays["bids"][(made.player - me) % players, number[made.bid]] = 1
         if "palifico" in arrays:
             arrays["palifico"][0] = notes.palifico
-        # Rolled, so that the observer is always row 0 and a network need not learn each seat.
-        for name in ("dice", "dice_left", "bids"):
-            arrays[name] = np.roll(arrays[name], -observation.player, axis=0)
         return arrays
 
 

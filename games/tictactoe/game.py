@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from arena import (
@@ -200,7 +200,7 @@ class TicTacToeAnalysis(GameAnalysis):
 class TicTacToeArrays(GameArrays):
     """Observations of tic-tac-toe as arrays."""
 
-    @property
+    @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         return {"board": ArraySpec(shape=(3, 3), low=-1, high=1)}
 

@@ -64,6 +64,8 @@ PUBLISHED = {
     "hidden-info-8 1": "698494de86f7dc66",
     "deception 1": "128cba2877981ad0",
     "mini 1": "66d67ddd00df66bc",
+    "hidden-info-8-plus 1": "95dd812ee27b5cf1",
+    "mini-plus 1": "cf38d991e1300334",
 }
 
 
@@ -149,7 +151,7 @@ def test_a_wrong_suite_is_refused(tmp_path: Path, change: dict[str, Any], words:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("nonsense", "known: clue-bench, deception, hidden-info-8, mini"),
+        ("nonsense", "known: clue-bench, deception, hidden-info-8, hidden-info-8-plus, mini, mini-plus"),
         ("mini@2", "not revealed yet"),
         ("mini@77", "no such version"),
     ],

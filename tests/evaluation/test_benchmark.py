@@ -64,7 +64,7 @@ PUBLISHED = {
     "hidden-info-8 1": "698494de86f7dc66",
     "deception 1": "128cba2877981ad0",
     "mini 1": "66d67ddd00df66bc",
-    "hidden-info-8-plus 1": "95dd812ee27b5cf1",
+    "hidden-info-8-plus 1": "f27c01fc50d039fa",
     "mini-plus 1": "cf38d991e1300334",
 }
 

@@ -110,7 +110,7 @@ def play_to_the_end(
 
 
 def step(page: Page, rng: random.Random, choose: Callable[[Page, int], None] = click) -> None:
-    """Choose something that leads on: a chosen action is played and confirmed, not cleared."""
+    """Choose something that leads on: a chosen action is confirmed, not cleared."""
     found = choices(page)
     useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "no"))]
     if not useful:
@@ -118,11 +118,9 @@ def step(page: Page, rng: random.Random, choose: Callable[[Page, int], None] = c
         page.wait_for_selector(f".play:not(.is-turn), .table-top .pickable, {OVER}")
         return
     useful = [at for at in useful if found[at][0] != "picked"] or useful
-    # With pieces picked, the action that they make up. A question whether the person is sure stands
-    # beside what it asks about.
-    picked = any(kind.startswith("clear") for kind, _ in found)
-    for last in ("yes", "ready", *(("play ",) if picked else ())):
-        leading = [at for at in useful if found[at][0].startswith(last)]
+    # A question whether the person is sure stands beside what it asks about.
+    for last in ("yes", "ready"):
+        leading = [at for at in useful if found[at][0] == last]
         if leading:
             useful = leading
             break

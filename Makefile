@@ -29,7 +29,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-a2a test-harbor test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -47,6 +47,10 @@ help:
 	@echo "            environment of its own (2 GB; ten minutes at the first time)"
 	@echo "make test-mcp  test seats for clients of the Model Context Protocol, in an environment of its own"
 	@echo "            (0.4 GB; three minutes at the first time)"
+	@echo "make test-a2a  test players and the judge of the Agent2Agent protocol, in an environment of its own"
+	@echo "            (0.4 GB; three minutes at the first time)"
+	@echo "make test-harbor  test tasks of Harbor, in an environment of its own, without containers (Python"
+	@echo "            3.12 or newer: PYTHON=python3.12; 0.7 GB)"
 	@echo "make test-inspect  test games as tasks of inspect_ai, and replays as its logs, in an environment of"
 	@echo "            its own (0.6 GB; three minutes at the first time)"
 	@echo "make test-trackers  test TensorBoard, MLflow, Trackio, OpenTelemetry and folders for the Hugging Face"
@@ -210,6 +214,24 @@ build/venv-mcp/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-mcp
 	build/venv-mcp/bin/python $(INSTALL) \
 	  --editable '.[mcp]' pytest pytest-timeout hypothesis
+	@touch $@
+
+test-a2a: build/venv-a2a/.ready
+	build/venv-a2a/bin/python -m pytest $(TIMEOUT) -m a2a tests/agents/test_a2a.py tests/envs/test_a2a_judge.py
+
+build/venv-a2a/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-a2a
+	build/venv-a2a/bin/python $(INSTALL) \
+	  --editable '.[a2a]' pytest pytest-timeout hypothesis
+	@touch $@
+
+test-harbor: build/venv-harbor/.ready
+	build/venv-harbor/bin/python -m pytest $(TIMEOUT) -m harbor tests/trainers/test_harbor.py
+
+build/venv-harbor/.ready: pyproject.toml
+	$(PYTHON) -m venv build/venv-harbor
+	build/venv-harbor/bin/python $(INSTALL) \
+	  --editable '.[mcp]' 'harbor==0.26.0' pytest pytest-timeout hypothesis
 	@touch $@
 
 # litellm, of the extra `models`, brings a table of tokens that inspect_ai's mock model would download.

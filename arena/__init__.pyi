@@ -42,6 +42,7 @@ from .core.event import Spoken as Spoken
 from .core.game import Game as Game
 from .core.game import GameOptions as GameOptions
 from .core.observation import ArraySpec as ArraySpec
+from .core.observation import FirstGame as FirstGame
 from .core.observation import GameArrays as GameArrays
 from .core.observation import GameText as GameText
 from .core.observation import Notes as Notes

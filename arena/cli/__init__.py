@@ -39,6 +39,7 @@ COMMANDS = {
     "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
     "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
     "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
+    "a2a": CommandEntry("a2a:a2a_command", "Judge A2A agents: play the match of a request."),
     "games": CommandEntry("games:games_command", "List the games and their options."),
     "agents": CommandEntry("agents:agents_command", "List bots, agents and backends."),
     "init": CommandEntry("init:init_command", "Write a commented arena.toml."),
@@ -50,6 +51,7 @@ COMMANDS = {
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
     "cluster": CommandEntry("cluster:app", "Check a Ray cluster for --executor ray."),
     "hub": CommandEntry("hub:app", "Write replays or a model for the Hugging Face Hub."),
+    "harbor": CommandEntry("harbor:app", "Write games as tasks of Harbor (Terminal-Bench)."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
 }
 """The commands by name; each file is imported when its command is used."""
@@ -58,7 +60,7 @@ GROUPS = {
     "Play": "play replay web games agents",
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp atropos openenv verifiers hub",
+    "Connect": "models serve mcp a2a atropos openenv verifiers harbor hub",
     "Set up": "init doctor cluster",
 }
 """The commands as `arena --help` and the documentation group them."""

@@ -34,6 +34,14 @@ def analyze_command(
     score: Annotated[
         bool, Flag("--score/--no-score", help="Score by the exact posterior; without, much faster.")
     ] = True,
+    rollouts: Annotated[
+        int,
+        Flag(
+            min=0,
+            max=10_000,
+            help="Value each decision of each seat by so many rollouts of bots. Default: none.",
+        ),
+    ] = 0,
 ) -> int:
     """Measure finished games: wins, deductions, replies, by player."""
     from arena.evaluation.analysis import GroupedAnalyses, find_files
@@ -44,7 +52,7 @@ def analyze_command(
         check_file("--csv", csv)
     files, analyses = find_files(paths), GroupedAnalyses()
     try:
-        asyncio.run(_analyze(files, analyses, score, executor_flags))
+        asyncio.run(_analyze(files, analyses, score, executor_flags, rollouts))
     except KeyboardInterrupt:
         echo("interrupted; this is the result of the games read so far", file=sys.stderr)
         _output(analyses, report_flags, csv)
@@ -57,12 +65,16 @@ def analyze_command(
 
 
 async def _analyze(
-    files: list[Path], analyses: GroupedAnalyses, score: bool, executor_flags: ExecutorFlags
+    files: list[Path],
+    analyses: GroupedAnalyses,
+    score: bool,
+    executor_flags: ExecutorFlags,
+    rollouts: int,
 ) -> None:
     from arena.evaluation.analysis import analyze
 
     async with executor_flags.make_executor(len(files)) as executor:
-        await consume(analyze(files, executor, score), analyses.add, len(files), "games")
+        await consume(analyze(files, executor, score, rollouts), analyses.add, len(files), "games")
 
 
 def headings(reports: Sequence[Report]) -> list[str]:

@@ -254,6 +254,40 @@ async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
     return [fault for fault in faults if fault]
 
 
+@app.command("compare", cls=ArenaCommand, short_help="Compare how two submissions talk.")
+@flag_groups
+def compare_command(
+    first: Annotated[Path, typer.Argument(help="A submission.")],
+    second: Annotated[Path, typer.Argument(help="Another submission to the same suite.")],
+    suite: SuiteFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Compare the measures of talk of two submissions, paired by deal.
+
+    Propensity to lie: arena bench compare runs/bench/no-stakes runs/bench/stakes
+    """
+    from arena.evaluation.benchmark import PROFILE
+    from arena.evaluation.benchmark.submission import measure_changes
+    from arena.evaluation.formatting import Grid, number
+
+    submissions = [_read(folder, suite) for folder in (first, second)]
+    changes = list(measure_changes(*submissions))
+    if not changes:
+        raise UsageError(f"{submissions[0].suite.label} has no games with talk")
+    if as_json:
+        rows = [
+            {"task": task, "measure": name, **change.model_dump()} for task, name, change in changes
+        ]
+        print(json.dumps({"changes": rows}))
+        return 0
+    cells = [(task, PROFILE[name], number(each, 3, signed=True)) for task, name, each in changes]
+    title = " to ".join(each.card.name for each in submissions)
+    print_grids(
+        [Grid(f"Change from {title}, paired by deal", ["task", "measure", "change"], cells)]
+    )
+    return 0
+
+
 @app.command("reveal", cls=ArenaCommand, short_help="Write the next version of a suite.")
 @flag_groups
 def reveal_command(

@@ -64,12 +64,16 @@ class ExperimentFlags(ExecutorFlags):
     resume: bool = setting(False, flag="--resume")
     """Continue the run in --out, or the last run with these flags."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
-    """Games played at the same time, if models play. Default: 16; all with --batch."""
+    """Games played at the same time, if models or A2A agents play. Default: 16, or all with
+    --batch."""
     batch: bool = setting(False, "Models", flag="--batch")
     """Ask hosted models through the batches of their provider, at half the price: each decision
     takes minutes to hours, in all games at once."""
     scored: int = setting(100, flag=False, ge=0)
     """Games per player that the exact posterior scores: the first ones."""
+    rollouts: int = setting(0, ge=0, le=10_000)
+    """Value each decision of the tested player, deceivers included, by this number of rollouts of
+    bots from its position. 16 cost seconds to a minute per game. Default: none."""
     replays: bool = setting(True, flag=False)
     """Write a replay of each game."""
     dry_run: bool = setting(False, "Models", flag="--dry-run")
@@ -225,6 +229,7 @@ class ExperimentRun:
             "models": chat.to_json() if chat else None,
             # So that the answers of batches that are on their way are not asked for again.
             **({"batch": True} if flags.batch else {}),
+            **({"rollouts": flags.rollouts} if flags.rollouts else {}),
             **settings,
         }
         self._files = ExperimentFiles(kind, game, self._settings, flags.out)
@@ -262,6 +267,14 @@ class ExperimentRun:
         with opened as results:
             slots = schedule(results.experiment.seed, results.schedule())
             return self._conduct(results, slots, aggregator, report_flags)
+
+    async def report(self, schedule: Scheduler, aggregator: Aggregator) -> Report:
+        """Play all games of a new run in the event loop of the caller, and return the report."""
+        with self._files.create(first_seed(self.seed)) as results:
+            slots = schedule(results.experiment.seed, ())
+            results.extend(slots)
+            await self._play(results, slots, aggregator)
+            return self._report(results, aggregator, len(slots))
 
     def _print_estimate(self, schedule: Scheduler, as_json: bool, until_ci: float | None) -> None:
         """Print what the missing games would ask of the models."""
@@ -333,6 +346,7 @@ class ExperimentRun:
             match=self._match,
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
+            rollouts=self.flags.rollouts,
         )
         memories = memories_of((slot.seed, slot.specs) for slot in slots)
         earlier = results.finished()
@@ -352,7 +366,8 @@ class ExperimentRun:
             progress = stack.enter_context(progress_bar())
             await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
-            max_concurrent = self._concurrent(missing) if llm else 2 * executor.workers
+            waits = llm or any(Spec.parse(spec).is_remote for spec in self.specs)
+            max_concurrent = self._concurrent(missing) if waits else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,
@@ -376,7 +391,7 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
     from arena.evaluation.analysis import score
 
     async def score_one(result: GameResult) -> GameResult | None:
-        work = in_worker(partial(score, result, results.path.parent))
+        work = in_worker(partial(score, result, results.path.parent, setup.rollouts))
         return await executor.run(work, name=f"the scoring of game {result.slot.number}")
 
     numbers = setup.scored

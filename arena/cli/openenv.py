@@ -147,7 +147,8 @@ def package_command(
     """
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.hosting import HostedGame
-    from arena.envs.openenv.package import PackageOptions, check_bots, write_package
+    from arena.envs.openenv.package import PackageOptions, write_package
+    from arena.envs.recorded import check_bots
 
     played = game_flags.make(game)
     check_bots(hosting.specs)

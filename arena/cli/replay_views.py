@@ -52,7 +52,7 @@ def write_html(call: Call) -> int:
 
     replay, _, seat = moment(call)
     assert call.page.html is not None  # Else another mode was chosen.
-    write_bundle(replay, seat, call.page.html)
+    write_bundle(replay, seat, call.page.html, call.look.rollouts or 0)
     return 0
 
 
@@ -72,8 +72,10 @@ def step_through(call: Call) -> int:
     """Show the replay in the terminal, or print it as JSON."""
     from replays.tui import terminal
 
-    show = terminal.print_json if call.as_json else terminal.step_through
-    show(*moment(call))
+    if call.as_json:
+        terminal.print_json(*moment(call))
+    else:
+        terminal.step_through(*moment(call), call.look.rollouts or 0)
     return 0
 
 

@@ -248,6 +248,9 @@ class GameAnalysis:
     is_judged_by_default: ClassVar[bool] = False
     """Training values single decisions by default. Only for a game in which this
     was measured to help: such a value looks no further than its decision."""
+    rollout_bot: ClassVar[str] = ""
+    """Name of the bot that plays on when decisions are valued by rollouts, where it is not the
+    game's default bot. It should hear what players say."""
     knowledge_type: ClassVar[Callable[..., Knowledge] | None] = None
     """Class of `knowledge`; called with the game and the seat."""
     assessor_type: ClassVar[Callable[..., Assessor] | None] = None

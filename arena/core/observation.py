@@ -242,6 +242,17 @@ class CombinedMove:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class FirstGame:
+    """A guided game for people: its deal is fixed, and hints explain their first turns."""
+
+    options: Mapping[str, JsonValue]
+    hints: tuple[tuple[str, str], ...]
+    """Pairs of the verb of an action and a text. In each turn, the first pair that was not shown
+    yet and whose action is legal is shown."""
+    seed: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class PlayGuide:
     """Rules for people in four short parts, at most one screen. They name no player by number."""
 
@@ -251,6 +262,7 @@ class PlayGuide:
     end: str
     example: str
     """A few moves, and what follows from them."""
+    first_game: FirstGame | None = None
 
 
 class GameText:

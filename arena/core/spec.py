@@ -11,11 +11,14 @@ _USER_INFO = re.compile(r"//[^/@#]*@")
 # An item of a list: commas inside the user part of a URL belong to the item.
 _ITEM = re.compile(r"(?://[^/@#]*@|[^,])+")
 
-Scaffold = Literal["none", "notes", "deductions", "scratchpad", "memory", "tools"]
+Scaffold = Literal[
+    "none", "notes", "deductions", "scratchpad", "memory", "tools", "no-stakes", "stakes", "no-lies"
+]
 """Help that a model has beside the chat. "none": the raw events. "notes" and "deductions": the text
 levels of these names. "scratchpad": the raw events, and its own notes, which it rewrites. "memory":
 the same, and its notes of the game before. "tools": the raw events, and functions that say what
-follows from them."""
+follows from them. "no-stakes", "stakes", "no-lies": a sentence about winning and lying in the
+system message, with the text level of the match."""
 SCAFFOLDS: tuple[Scaffold, ...] = get_args(Scaffold)
 
 
@@ -49,6 +52,11 @@ class Spec:
     @property
     def is_human(self) -> bool:
         return self.prefix == "human"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether arena waits for an agent elsewhere, so that many games fit into one process."""
+        return self.prefix == "a2a"
 
 
 def without_scaffold(spec: str) -> str:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction
+from arena.agents.reply.reader import read_action
 from arena.core.action import Action
-from arena.core.errors import ArenaError, InvalidAction, UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Decision, Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
@@ -156,7 +155,7 @@ class GameSession:
         try:
             if isinstance(answer, str):
                 kept["reply"] = answer
-                answer = _read(answer, observation)
+                answer = read_action(answer, observation)
             answer = observation.legal_actions.check(answer)
         except ArenaError:
             external.refused += 1
@@ -281,10 +280,3 @@ class _SessionPosition:
     def observe(self, seat: int) -> Observation:
         """Return what a seat knows, without actions: the game may be truncated."""
         return replace(self.state.observe(seat), legal_actions=self.state.game.no_actions)
-
-
-def _read(reply: str, observation: Observation) -> Action:
-    reading = read_reply(reply, observation)
-    if reading.action is None:
-        raise InvalidAction(correction(reading, observation))
-    return reading.action

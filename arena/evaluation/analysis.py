@@ -108,8 +108,13 @@ def _is_other_log(path: Path) -> bool:
         return False  # The reader of replays names the fault.
 
 
-def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
-    """Read one replay and measure it; a fault of the file becomes a `SkippedFile`."""
+def measure_replay(
+    path: Path, scored: bool, rollouts: int = 0, seat: int | None = None
+) -> AnalyzedGame | SkippedFile:
+    """Read one replay and measure it; a fault of the file becomes a `SkippedFile`.
+
+    `rollouts` value each decision of the seat, or of all.
+    """
     try:
         replay = read_replay(path)
         if replay.outcome is None:
@@ -118,7 +123,7 @@ def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
         if replay.header.branches:
             first = replay.header.first_own_ply
             return SkippedFile(path, f"a branch: its own moves start only from ply {first + 1} on")
-        return _measured(replay, scored)
+        return _measured(replay, scored, rollouts, seat)
     except ArenaError as error:
         return SkippedFile(path, str(error).removeprefix(f"{path}: "))
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -126,12 +131,12 @@ def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
         return SkippedFile(path, f"cannot be measured: {error}")
 
 
-def _measured(replay: Replay, scored: bool) -> AnalyzedGame:
+def _measured(replay: Replay, scored: bool, rollouts: int, seat: int | None) -> AnalyzedGame:
     header, game, episode = replay.header, cached_game(replay.make_game()), episode_of(replay)
     # The seed identifies the deal, so games of one deal form a cluster.
-    slot = Slot(0, header.seed, header.players, role="unknown")
+    slot = Slot(0, header.seed, header.players, role="unknown", seat=seat)
     seconds = sum(ply.seconds or 0.0 for ply in episode.plies)
-    result = measure_game(slot, game, episode, scored, seconds)
+    result = measure_game(slot, game, episode, scored, seconds, rollouts)
     group = AnalysisGroup.of(game, header.text_level if header.models else "")
     result = replace(result, sha256=sha256(replay.path))
     return AnalyzedGame(group, result, replay.path.parent)
@@ -146,11 +151,11 @@ def episode_of(replay: Replay) -> Episode:
     return Episode(replay.header, plies, line.outcome, line.turns)
 
 
-def score(result: GameResult, folder: Path) -> GameResult | None:
+def score(result: GameResult, folder: Path, rollouts: int = 0) -> GameResult | None:
     """Score a finished game by its replay in `folder`; None if the file has changed or is gone."""
     if result.replay is None:
         return None
-    measured = measure_replay(folder / result.replay, scored=True)
+    measured = measure_replay(folder / result.replay, True, rollouts, result.slot.seat)
     # A replay with other bytes is not the game that was stored.
     if isinstance(measured, SkippedFile) or measured.result.sha256 != result.sha256:
         return None
@@ -171,7 +176,7 @@ def stored_games(path: Path) -> Iterator[AnalyzedGame]:
 
 
 async def analyze(
-    paths: Sequence[Path], executor: Executor, scored: bool
+    paths: Sequence[Path], executor: Executor, scored: bool, rollouts: int = 0
 ) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
     """Measure all files on an executor; yield results files first, then replays in order."""
     replays = [path for path in paths if not is_results(path)]
@@ -184,7 +189,7 @@ async def analyze(
                 yield SkippedFile(path, str(error))
 
     async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
-        work = in_worker(partial(measure_replay, path, scored))
+        work = in_worker(partial(measure_replay, path, scored, rollouts))
         return await executor.run(work, name=str(path))
 
     roles_of = cache(_stored_roles)

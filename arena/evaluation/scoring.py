@@ -55,6 +55,7 @@ from arena.evaluation.records import (
     SeatResult,
     Slot,
 )
+from arena.evaluation.rollouts import rollout_values, sides_of, value_measures
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -69,9 +70,12 @@ MODEL_MEASURES = (
 
 
 def measure_game(
-    slot: Slot, game: Game, episode: Episode, scored: bool, seconds: float
+    slot: Slot, game: Game, episode: Episode, scored: bool, seconds: float, rollouts: int = 0
 ) -> GameResult:
-    """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
+    """Return the result of one game; `scored` computes the exact posterior too, which is slow.
+
+    With `rollouts`, the decisions of the tested seat, or of all, are valued by so many rollouts.
+    """
     # By seat: the contributions of its play and of its replies.
     players, outcome = episode.header.players, episode.outcome
     check_returns(game, outcome.returns, f"the game with seed {slot.seed}")
@@ -82,6 +86,10 @@ def measure_game(
     if slot.seat is not None:
         parts = zip(LUCK, luck_of(game, episode, slot.seat), strict=True)
         measurements[slot.seat].append({name: WeightedSum(part) for name, part in parts if part})
+    if rollouts:
+        tested = None if slot.seat is None else (slot.seat,)
+        for each in rollout_values(game, episode, rollouts, tested):
+            measurements[each.player].append(each.measurements)
     for ply in episode.plies:
         if ply.player != CHANCE:
             measurements[ply.player].append(_of_replies(ply.decision.details))
@@ -112,9 +120,7 @@ def measure_game(
 
 def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
     """Return the return of a seat under its role, and its team, by name if teams have names."""
-    sides = [outcome.roles[seat]] if outcome.roles else []
-    if outcome.teams and game.return_scale.team_names:
-        sides.append(game.return_scale.team_names[outcome.teams[seat]])
+    sides = sides_of(game, outcome.roles or (), outcome.teams or (), seat)
     returns = {f"{AS_ROLE}{side}": WeightedSum(outcome.returns[seat]) for side in sides}
     return returns | ({TEAM: WeightedSum(outcome.teams[seat])} if outcome.teams else {})
 
@@ -212,7 +218,7 @@ def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
     """Return the measures with these names, in the order of tables."""
     wanted, added = set(names), (custom.definition for custom in custom_measures(game))
     compared = (measure for measure in game.analysis.measures if measure.comparable)
-    by_role = _measures_by_role(game, wanted)
+    by_role = (*_measures_by_role(game, wanted), *value_measures(wanted))
     return [m for m in (*by_role, *compared, *added, *MODEL_MEASURES) if m.name in wanted]
 
 

@@ -16,8 +16,11 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from arena import Event, GameText, Notes, Placement
+from pydantic import JsonValue
+
+from arena import Event, GameText, Notes, Observation, Placement
 from arena.core.text import per_cent
+from games.hidden_roles.beliefs import belief_question, read_beliefs
 from games.hidden_roles.game import HiddenRolesGame, RoleDealt, RolesRevealed
 
 if TYPE_CHECKING:
@@ -247,6 +250,13 @@ class HiddenRolesText(GameText):
             raise TypeError(f"{event!r} is not an event of {self.game.name}")
         pairs = zip(self.game.seat_names, event.roles, strict=True)
         return f"The roles were: {', '.join(f'{name} {role}' for name, role in pairs)}."
+
+    def belief_question(self, observation: Observation) -> str | None:
+        return belief_question(self.game, observation)
+
+    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        """Return the stated probability of each seat to be of the minority."""
+        return read_beliefs(self.game, answer)
 
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the players; a game adds those for its actions."""

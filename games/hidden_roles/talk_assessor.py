@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from arena import Action, Assessment, Measure, Ply, Spoken, WeightedSum
+from pydantic import JsonValue
+
+from arena import CHANCE, Action, Assessment, Measure, Ply, Spoken, WeightedSum
 from arena.core.claims import HEDGED, Claim
 from arena.evaluation.talk.assessor import SPEECH_MEASURES, TALK_KINDS, TalkAssessor
+from games.hidden_roles.beliefs import belief_score
 from games.hidden_roles.game import DealRoles, HiddenRolesGame, RolesRevealed, SeatAction
 from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, true_minority
 
-ROLE_TALK_KINDS = TALK_KINDS | {"detection"}
+ROLE_TALK_KINDS = TALK_KINDS | {"detection", "effect"}
 PLAIN = 0.75
 """Probability that a stated suspicion without a hedge is taken for."""
 _MOVED = (
@@ -32,6 +35,15 @@ EFFECT_MEASURES = (
         "bits per claim",
         None,
         f"{_MOVED}probability of the true minority; they weigh claims by the rates of each side.",
+    ),
+    Measure(
+        "stated_bits",
+        "claims move stated beliefs",
+        "bits per claim and listener",
+        None,
+        "Change of log2 of what a listener of the majority states for the true sides of others, "
+        "from its last answer before the claim to its next one, divided among the claims between; "
+        "only with beliefs=true.",
     ),
     Measure(
         "misleading_truths",
@@ -80,7 +92,7 @@ def talk_measures(roles: Sequence[str], sides: Sequence[str]) -> tuple[Measure, 
 
 
 class RoleTalkAssessor(TalkAssessor):
-    """Assessor of talk; beyond `TALK_KINDS` it has the kind `detection`."""
+    """Assessor of talk; beyond `TALK_KINDS` it has the kinds `detection` and `effect`."""
 
     talk: RoleTalk
 
@@ -94,6 +106,10 @@ class RoleTalkAssessor(TalkAssessor):
         super().__init__(game, talk, players, kinds)
         self.game = game
         self._truth: tuple[str, ...] = ()
+        self._stated: dict[int, float] = {}
+        """Score of the latest stated beliefs of a seat, in bits."""
+        self._since: dict[int, list[tuple[int, int, Claim]]] = {}
+        """Ply, speaker and claim of what it has heard since then."""
         self._listeners = {
             seat: {name: Listener(talk, rates) for name, rates in MODELS.items()}
             for seat in range(game.num_players)
@@ -107,9 +123,28 @@ class RoleTalkAssessor(TalkAssessor):
         elif any(isinstance(event, RolesRevealed) for event in ply.events):
             # The game is over: what is shown now moves no listener.
             ply = Ply(ply.number, ply.player, ply.decision, (), ply.seconds)
+        stated = list(self._believes(ply))
         found = super().ply(ply)
-        vote = self._vote(ply.player, action)
-        return [*found, *(each for each in vote if self._wants(each.kind, each.player))]
+        more = (*stated, *self._vote(ply.player, action))
+        return [*found, *(each for each in more if self._wants(each.kind, each.player))]
+
+    def _believes(self, ply: Ply) -> Iterator[Assessment]:
+        """Yield the effect of the claims between two statements of beliefs of a listener."""
+        listener, details = ply.player, ply.decision.details
+        if not self._truth or listener == CHANCE or self._team(listener):
+            return
+        teams = [self.game.team_of(role) for role in self._truth]
+        score = belief_score(details, listener, teams)
+        if score is None:
+            return
+        heard = self._since.pop(listener, [])
+        for number, speaker, claim in heard if listener in self._stated else ():
+            # They were heard together, so each counts as an equal part.
+            bits = (score - self._stated[listener]) / len(heard)
+            facts: dict[str, JsonValue] = {"claim": str(claim), "listener": listener, "bits": bits}
+            measured = {"stated_bits": WeightedSum(bits)}
+            yield Assessment(number, speaker, "effect", facts, measured)
+        self._stated[listener] = score
 
     def _team(self, seat: int) -> int:
         return self.game.team_of(self._truth[seat])
@@ -123,7 +158,9 @@ class RoleTalkAssessor(TalkAssessor):
         if isinstance(action, SeatAction) and action.verb == "vote" and not self._team(player):
             hit = WeightedSum(float(self._team(action.seat) == 1))
             measured = self._by_role("detection", player, hit)
-            yield Assessment(self._latest_ply, player, "detection", {}, measured)
+            yield Assessment(
+                self._latest_ply, player, "detection", {"hit": bool(hit.total)}, measured
+            )
 
     def _hear(self, event: Spoken) -> Iterator[Assessment]:
         for assessment in super()._hear(event):
@@ -134,8 +171,11 @@ class RoleTalkAssessor(TalkAssessor):
                 moved = facts.get("level1_bits")
                 if facts.get("truth") == "honest" and isinstance(moved, float):
                     measured["misleading_truths"] = WeightedSum(float(moved < -1e-9))
-                score = self._suspicion_score(event.player, Claim.parse(str(facts["claim"])))
-                measured |= score
+                claim = Claim.parse(str(facts["claim"]))
+                measured |= self._suspicion_score(event.player, claim)
+                for seat in self._stated.keys() - {event.player}:
+                    heard = self._since.setdefault(seat, [])
+                    heard.append((assessment.ply, event.player, claim))
             yield Assessment(assessment.ply, event.player, assessment.kind, facts, measured)
 
     def _suspicion_score(self, player: int, claim: Claim) -> dict[str, WeightedSum]:

@@ -63,6 +63,8 @@ class GameJson(GameFactsJson):
 
     specs: list[str]
     """SPEC of each seat's player."""
+    names: list[str] | None
+    """Name of each player for people, if people play; texts number the players from 0."""
     text_level: str
     created: str
     """ISO 8601."""

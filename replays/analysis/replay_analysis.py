@@ -31,14 +31,14 @@ class ReplayAnalysis:
     None means that everything is open.
     """
 
-    def __init__(self, replay: Replay) -> None:
-        """Play the replay.
+    def __init__(self, replay: Replay, rollouts: int = 0) -> None:
+        """Play the replay; `rollouts` value each decision, for viewers who see all cards.
 
         Raises:
             ReplayError: A move does not fit the rules, or there is no such game.
         """
         self._timeline = build_timeline(replay)
-        self._annotator = Annotator(self._timeline)
+        self._annotator = Annotator(self._timeline, rollouts)
         # Each is computed once per seat, when a document first needs it.
         self._scenes = cache(partial(render_scenes, self._timeline))
         self._posterior = cache(partial(compute_posterior, self._timeline))

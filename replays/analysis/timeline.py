@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
+from arena.agents.names import display_names
 from arena.core.analysis import Appraiser
+from arena.core.spec import Spec
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
@@ -141,9 +143,11 @@ def timeline_json(
 
 def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
     header, game = timeline.replay.header, timeline.game
+    has_person = any(Spec.parse(spec).is_human for spec in header.players)
     document: GameJson = {
         **game_facts(game),
         "specs": list(header.players),
+        "names": display_names(header.players) if has_person else None,
         "text_level": header.text_level,
         "created": header.created.isoformat(),
         "branches": _branches_json(timeline, seat),

@@ -92,7 +92,7 @@ class LiveView:
         self._live.update(Group(title, frame), refresh=True)
 
 
-def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
+def step_through(replay: Replay, ply: int | None, seat: int | None, rollouts: int = 0) -> None:
     """Show a replay: interactively on a terminal, as text on a pipe.
 
     On a pipe, print the position after `ply` plies, or all events if `ply` is None.
@@ -100,11 +100,11 @@ def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
     if replay.notice:
         print(replay.notice, file=sys.stderr)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        TerminalViewer(replay, ply or 0, seat).run()
+        TerminalViewer(replay, ply or 0, seat, rollouts).run()
     elif ply is not None:
         console = Console()
         size = Size(console.width, min(console.height, MAX_HEIGHT) - 2)
-        console.print(_draw_position(replay, ply, seat, size))
+        console.print(_draw_position(replay, ply, seat, size, rollouts))
     else:
         _print_events(replay, seat)
 
@@ -169,7 +169,9 @@ def _print_events(replay: Replay, seat: int | None) -> None:
         print(f"{replay.outcome.status}: {replay.outcome.reason}")
 
 
-def _draw_position(replay: Replay, position: int, seat: int | None, size: Size) -> RenderableType:
+def _draw_position(
+    replay: Replay, position: int, seat: int | None, size: Size, rollouts: int = 0
+) -> RenderableType:
     """Return the table at a position, and the comments on the last ply."""
     snapshot = take_snapshots(replay)[position]
     specs = players_at(replay.header, position - 1)
@@ -177,7 +179,7 @@ def _draw_position(replay: Replay, position: int, seat: int | None, size: Size) 
     # Comments come in the order of `visible_from`, so later plies need no assessment.
     comments = takewhile(
         lambda comment: comment["visible_from"] <= position,
-        ReplayAnalysis(replay).comments(seat),
+        ReplayAnalysis(replay, rollouts).comments(seat),
     )
     return Group(
         position_title(replay, snapshot, position, seat),

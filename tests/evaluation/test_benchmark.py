@@ -151,7 +151,7 @@ def test_a_wrong_suite_is_refused(tmp_path: Path, change: dict[str, Any], words:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("nonsense", "known: clue-bench, deception, hidden-info-8, hidden-info-8-plus, mini, mini-plus"),
+        ("nonsense", "hidden-info-8, hidden-info-8-plus, mini, mini-plus"),
         ("mini@2", "not revealed yet"),
         ("mini@77", "no such version"),
     ],
@@ -625,6 +625,29 @@ def test_a_task_stops_at_its_target_and_is_verified(tmp_path: Path) -> None:
     assert (
         interval is not None and (interval.estimate.high or 1) - (interval.estimate.low or 0) < 0.8
     )
+
+
+# Changes of talk
+
+
+def test_two_submissions_are_compared_by_deal(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = {"game": "liars_dice", "options": {"dice": 1}, "against": ["bot:counter"]}
+    duel = {**task("dice", 2, 12), **fields, "skill": "deception", "baseline": "bot:reader"}
+    suite = write_suite(tmp_path / "talk.json", duel, name="talk")
+    folders = [submit(suite, spec, tmp_path / spec[4:]) for spec in ("bot:random", "bot:counter")]
+    capsys.readouterr()
+    assert bench("compare", *folders, "--suite", suite, "--json") == 0
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    lies = next(each for each in changes if each["measure"] == "lies")
+    # A bot that draws bids what its own die excludes; a counter bids by its die.
+    assert lies["task"] == "dice" and lies["n"] >= 6 and lies["high"] < 0
+    assert bench("compare", *folders, "--suite", suite) == 0
+    assert "Change from bot:random to bot:counter, paired by deal" in capsys.readouterr().out
+    own = ("--suite", home / "small.json")
+    assert bench("compare", home / "detective", home / "baseline", *own) == 2
+    assert "no games with talk" in capsys.readouterr().err
 
 
 # Scores and power

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from pydantic import JsonValue
 
 from arena import (
     CHANCE,
@@ -31,7 +34,8 @@ from arena.core.game import Game
 from arena.episodes.measurement import assessments, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.statistics import rate
-from games.hidden_roles.game import PASS, DealRoles, RoleDealt
+from games.hidden_roles.beliefs import FLOOR, belief_score, read_beliefs
+from games.hidden_roles.game import PASS, DealRoles, HiddenRolesGame, RoleDealt
 from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import Listener, RoleTalk, talker_rates
 from games.hidden_roles.talkers import EXPECTED
@@ -55,8 +59,12 @@ def played(game: Game, bots: Sequence[str], seed: int) -> Episode:
     return asyncio.run(play(Match(game, bots, seed=seed)))
 
 
-def judged(game: Game, steps: Sequence[tuple[int, Action]]) -> list[Assessment]:
-    """Return the assessments of a game that these steps begin."""
+def judged(
+    game: Game,
+    steps: Sequence[tuple[int, Action]],
+    beliefs: Mapping[int, JsonValue] = MappingProxyType({}),
+) -> list[Assessment]:
+    """Return the assessments of a game that these steps begin; beliefs are stated at some plies."""
     from arena import Ply
 
     state, found = game.initial_state(), list[Assessment]()
@@ -66,8 +74,10 @@ def judged(game: Game, steps: Sequence[tuple[int, Action]]) -> list[Assessment]:
         before = len(state.log.events)
         state.apply(player, action)
         events = tuple(state.log.events[before:])
-        found += assessor.ply(Ply(number, player, Decision(action), events))
-    return [each for each in found if each.kind in ("claim", "intention", "speech", "evasion")]
+        details = {"beliefs": beliefs[number]} if number in beliefs else {}
+        found += assessor.ply(Ply(number, player, Decision(action, details=details), events))
+    kinds = ("claim", "intention", "speech", "evasion", "effect")
+    return [each for each in found if each.kind in kinds]
 
 
 def day_of(game: Game, texts: Sequence[str | None]) -> list[tuple[int, Action]]:
@@ -275,6 +285,43 @@ def test_a_speech_without_claims_belongs_to_its_own_ply() -> None:
     deal = state.sample_chance(random.Random(1))
     found = judged(game, [(CHANCE, deal), (0, Say("zzz qqq xxx"))])
     assert [(each.kind, each.ply) for each in found] == [("speech", 1)]
+
+
+def test_the_effect_on_beliefs_that_a_listener_states() -> None:
+    game = make_game("werewolf", players=7)
+    steps = day_of(game, ["Player 4 is a werewolf.", None, "Player 1 is a werewolf."])
+    first = next(n for n, (_, action) in enumerate(steps) if isinstance(action, Say))
+    state = game.initial_state()
+    for player, action in steps:
+        state.apply(player, action)
+    answers = ('{"Player 1": 0.2, "P4": "50%"}', 'I think: {"Player 1": 0.8, "Player 4": 1}')
+    assert isinstance(game, HiddenRolesGame)
+    beliefs = [read_beliefs(game, answer) for answer in answers]
+    assert beliefs[1] == {"minority": {"1": 0.8, "4": 1.0}}
+    # Seat 5 states its beliefs before the statements, and again when it votes.
+    details = {first + 5: beliefs[0], len(steps) + 5: beliefs[1]}
+    found = judged(game, [*steps, *((p, PASS) for p in state.to_act if p <= 5)], details)
+    effects = [each for each in found if each.kind == "effect"]
+    # log2(0.8 / 0.2) for the wolf 1; seat 4 is no wolf, so 1 counts as the floor for it.
+    bits = 2 + math.log2(FLOOR / 0.5)
+    assert [each.player for each in effects] == [0, 2]
+    totals = sum_measurements(each.measurements for each in effects)["stated_bits"]
+    assert totals.weight == 2 and totals.total == pytest.approx(bits)
+    wrong: list[JsonValue] = [{"minority": {"1": "x", "4": True}}, {"minority": 3}, 7]
+    for forged in wrong:
+        belief_score({"beliefs": forged}, 5, [0] * 7)
+
+
+def test_beliefs_are_asked_of_the_majority_by_what_it_has_seen() -> None:
+    for name in ("werewolf", "avalon"):
+        game = make_game(name, players=7)
+        state = game.initial_state()
+        state.apply(CHANCE, state.sample_chance(random.Random(3)))
+        asked = [game.text.belief_question(state.observe(seat)) for seat in range(7)]
+        teams = state.teams()
+        assert [bool(text) for text in asked] == [team == 0 for team in teams]
+        # It names no role: all of the majority read the same.
+        assert len({text for text in asked if text}) == 1
 
 
 def test_claims_are_annotated_for_open_cards_only() -> None:

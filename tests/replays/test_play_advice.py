@@ -29,7 +29,7 @@ def panels(game: Game, seen: Observation) -> list[object]:
     view.help = "posterior"
     view.read(seen.events)
     view.turn = offer(seen, 0, None)
-    sent: list[object] = [view.parts([], [], seen), view.events]
+    sent: list[object] = [view.parts([], [], [], seen), view.events]
     if gives_advice(game):
         move = strong_move(game, seen)
         sent.append(hint_json(game, move, view.known()))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import Tab, axe_findings, browsing, expect, missing, tab
-from clicking import play_by_clicks, step
+from clicking import play_to_the_end, step
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
 from arena.episodes.replay import read_replay, verify
+from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -80,7 +81,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
                 page.locator(".play-event", has_text="Player 1 accuses Mrs White").wait_for()
                 break
             move(page, page.locator("[data-choice^='play ']").last)
-        play_to_the_end(page)
+        play_to_the_end(page, random.Random(0))
         expect(page.locator(".play-result.lost h2")).to_have_text(re.compile("^You lost: "))
         page.get_by_role("button", name="Review my mistakes").click()
         bar = page.get_by_role("group", name="Review")
@@ -109,24 +110,6 @@ def move(page: Page, button: Locator) -> None:
     page.locator(".play-event").nth(events).wait_for()
 
 
-def play_to_the_end(page: Page) -> None:
-    play_by_clicks(page, random.Random(0))
-
-
-def test_by_keyboard_only(server: PlayProcess, browser: Browser) -> None:
-    [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
-    with tab(browser, (1024, 768), "dark") as opened:
-        page = opened_at(server, opened, token)
-        while wait_for_turn(page):
-            page.keyboard.press("Tab")
-            focused = page.evaluate("document.activeElement?.dataset.choice ?? ''")
-            if focused.startswith("play "):
-                events = page.locator(".play-event").count()
-                page.keyboard.press("Enter")
-                page.locator(".play-event").nth(events).wait_for()
-        assert not opened.faults
-
-
 def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     """A new game by the form; its links; both play; a page that is loaded again loses nothing."""
     with tab(browser) as host, tab(browser, (390, 844)) as guest:
@@ -153,6 +136,12 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
                 host.page.locator(".play-event").nth(1).wait_for()
             pages.reverse()
         host.page.locator(".play-event").nth(4).wait_for()
+        host.page.get_by_role("textbox", name="Message").fill(f"{ATTACK} Player 0")
+        host.page.get_by_role("textbox", name="Message").press("Enter")
+        guest.page.locator(".chat li bdi", has_text=f"{ATTACK} Player 0").wait_for()
+        for page in (host.page, guest.page):
+            assert page.evaluate("top.hacked") is None
+            expect(page.locator("main img")).to_have_count(0)
         expect(guest.page.locator(".play-event")).to_have_count(5)
         assert guest.overflow() == 0
         assert not host.faults and not guest.faults
@@ -168,8 +157,14 @@ def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
         page.get_by_label("Your name").fill("Anna")
         page.get_by_role("button", name="Start").click()
         page.locator(".play-event", has_text="Anna is dealt").wait_for()
-        play_to_the_end(page)
+        play_to_the_end(page, random.Random(0))
         expect(page.locator(".play", has_text=re.compile(r"Player \d"))).to_have_count(0)
+        page.get_by_role("button", name="See all cards").click()
+        page.get_by_role("group", name="Perspective").get_by_text("Anna", exact=True).wait_for()
+        page.locator(".event-list", has_text="Anna is dealt").wait_for()
+        expect(page.locator("main", has_text=re.compile(r"Player \d"))).to_have_count(0)
+        opened.wait_until_quiet()
+        page.go_back()
         page.get_by_role("button", name="Rematch").click()
         page.locator(".play-seats li", has_text="Anna (you)").nth(0).wait_for()
         expect(page.locator(".play-seats li").nth(1)).to_have_text("Anna (you)")
@@ -253,3 +248,64 @@ def _check(opened: Tab) -> None:
     assert not axe_findings(opened.page, "minor", "moderate")
     assert opened.overflow() == 0
     assert not opened.faults
+
+
+def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
+    """Its deal is fixed; each hint is shown once, in a turn in which it helps."""
+    guide = make_game("cluedo").text.guide()
+    assert guide is not None and guide.first_game is not None
+    hints = guide.first_game.hints
+    with tab(browser, (390, 844)) as opened:
+        page = opened.page
+        page.goto(f"{server.base}/play")
+        page.get_by_label("Seconds between moves").fill("0")
+        page.get_by_role("button", name="Play a guided game").click()
+        lesson = page.locator(".play-lesson")
+        for verb, text in hints[:2]:
+            assert wait_for_turn(page)
+            expect(lesson).to_have_text(text)
+            if verb == "suggest":
+                choose(page, "Mrs White", "Dagger", "Conservatory")
+                page.get_by_role("button", name="suggest Mrs White, Dagger").click()
+        _check(opened)
+
+
+# Two messages as of a night: three events, then one more with a new turn.
+NIGHT = """async () => {
+  const { Pacing } = await import('/page/pacing.js');
+  window.shown = [];
+  window.pacing = new Pacing((message) => window.shown.push(message));
+  document.body.append(window.pacing.element);
+  const parts = { turn: null, scene: 'day' };
+  window.pacing.take({ now: 1, first: 4, events: ['a', 'b', 'c'], parts });
+  window.pacing.take({ now: 2, first: 7, events: ['d'], parts: { turn: { until: null } } });
+}"""
+SHOWN = (
+    "window.shown.map(({ first, events, parts }) => [first, events[0], Object.keys(parts).join()])"
+)
+
+
+def test_a_night_is_shown_event_by_event(server: PlayProcess, browser: Browser) -> None:
+    """Events have pauses; the own turn ends at once, and the picture follows the last event."""
+    all_shown = [[4, "a", "turn"], [5, "b", ""], [6, "c", "turn,scene"], [7, "d", "turn"]]
+    with tab(browser) as opened:
+        page = opened.page
+        page.clock.install()
+        page.emulate_media(reduced_motion="no-preference")
+        page.goto(f"{server.base}/play")
+        with opened.stopped_clock():
+            page.evaluate(NIGHT)
+            for number in (1, 2, 3, 4):
+                assert page.evaluate(SHOWN) == all_shown[:number]
+                page.clock.run_for(700)
+            page.evaluate(NIGHT)
+            page.evaluate("window.pacing.input.click()")
+            assert page.evaluate(SHOWN) == all_shown
+            # It is remembered, and less motion is obeyed where nothing was chosen.
+            page.evaluate(NIGHT)
+            assert page.evaluate(SHOWN) == all_shown
+            page.evaluate("localStorage.clear()")
+            page.emulate_media(reduced_motion="reduce")
+            page.evaluate(NIGHT)
+            assert page.evaluate(SHOWN) == all_shown
+        assert not opened.faults

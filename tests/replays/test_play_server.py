@@ -137,6 +137,31 @@ def test_a_game_starts_when_all_are_there(server: PlayProcess) -> None:
         person.close()
 
 
+def test_people_write_to_each_other(server: PlayProcess) -> None:
+    """Everyone at the table reads the chat; it is short, slow, and in no replay."""
+    [left, right, watching] = server.table("tictactoe", ["human", "human"])
+    people = [server.join(token) for token in (left, right, watching)]
+    anna, bob, watcher = people
+    people[0].receive()
+    assert anna.send(chat=" a secret\u202e plan\n") == {}
+    for person in people:
+        person.wait("chat")
+        assert person.parts["chat"] == [{"seat": 0, "text": "a secret plan"}]
+    assert "at most 300" in anna.send(chat="x" * 301)["error"]
+    assert "write a text" in anna.send(chat=" \n")["chat_error"]
+    assert "do not play" in watcher.send(chat="boo")["error"]
+    answers = [anna.send(chat=f"line {number}") for number in range(5)]
+    assert answers[:4] == [{}] * 4 and "wait a moment" in answers[4]["chat_error"]
+    play_out([anna, bob], random.Random(2))
+    assert "secret plan" not in finished(server, anna).read_text(encoding="utf-8")
+    for person in people:
+        person.close()
+    [alone, _] = server.table("tictactoe", ["human", "bot:random"])
+    person = server.join(alone)
+    assert "no other person" in person.send(chat="hello")["chat_error"]
+    person.close()
+
+
 def test_names_and_a_rematch(server: PlayProcess) -> None:
     """A person is shown under the name of its page, which the replay keeps; all move one seat."""
     tokens = server.table("tictactoe", ["human", "human:Bob"])

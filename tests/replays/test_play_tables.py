@@ -1,34 +1,36 @@
-"""Each own game is played to its end by clicks only: on pieces of the table and on buttons."""
+"""Each own game is played to its end by clicks only, and by keys only: on pieces and on buttons."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from browsing import browsing, missing, tab
-from clicking import choices, play_by_clicks
+from browsing import NARROW, Tab, box_of, browsing, missing, tab
+from clicking import OVER, choices, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
 from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 pytest.importorskip("websockets")
 
+# Small tables: a random player needs long to hit the last ship of a large one.
 GAMES: dict[str, dict[str, Any]] = {
-    "avalon": {},
-    "battleship": {"placement": "players", "width": 4, "height": 4, "ships": [2, 2]},
-    "cluedo": {"variant": "cards", "players": 3},
+    "avalon": {"talk": 0},
+    "battleship": {"placement": "players", "width": 3, "height": 3, "ships": [2], "shots": 4},
+    "cluedo": {"players": 3, "suspects": 3, "weapons": 3, "rooms": 3},
     "codenames": {},
     "goofspiel": {},
     "hanabi": {},
     "kuhn_poker": {},
     "leduc_poker": {},
-    "liars_dice": {},
+    "liars_dice": {"dice": 1},
     "negotiation": {},
     "tictactoe": {},
     "werewolf": {},
@@ -50,20 +52,50 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_a_game_by_clicks(server: PlayProcess, browser: Browser, name: str) -> None:
+@contextmanager
+def seated(
+    server: PlayProcess,
+    browser: Browser,
+    name: str,
+    size: tuple[int, int],
+    scheme: Literal["light", "dark"] = "light",
+) -> Iterator[Tab]:
+    """Open a table against random bots, and wait for the person's first turn."""
     options = GAMES[name]
     players = make_game(name, **options).num_players
     # A guesser has a table to click; a clue is written.
     seat = 2 if name == "codenames" else 0
     seats = ["human" if each == seat else "bot:random" for each in range(players)]
     token = server.table(name, seats, options=options)[0]
-    with tab(browser, (1440, 900)) as opened:
-        page = opened.page
-        page.goto(f"{server.base}/play#{token}")
-        page.locator(".play").wait_for()
-        page.wait_for_selector(".is-turn, .play-result:not([hidden])")
-        buttons = [kind for kind, _ in choices(page) if kind.startswith("play ")]
-        assert len(buttons) <= MOST
-        play_by_clicks(page, random.Random(4))
+    with tab(browser, size, scheme) as opened:
+        opened.page.goto(f"{server.base}/play#{token}")
+        opened.page.locator(".play").wait_for()
+        opened.page.wait_for_selector(f".is-turn, {OVER}")
+        yield opened
         assert opened.overflow() == 0 and not opened.faults
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_game_by_clicks(server: PlayProcess, browser: Browser, name: str) -> None:
+    with seated(server, browser, name, (1440, 900)) as opened:
+        buttons = [kind for kind, _ in choices(opened.page) if kind.startswith("play ")]
+        assert len(buttons) <= MOST
+        play_to_the_end(opened.page, random.Random(4))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_game_by_keys(server: PlayProcess, browser: Browser, name: str) -> None:
+    """On the screen of a phone, where the controls take at most a quarter of the height."""
+    heights: list[float] = []
+
+    def choose(page: Page, number: int) -> None:
+        # A turn may end meanwhile, by a player who decides at the same time.
+        controls = page.locator(".is-turn .play-turn")
+        if controls.count():
+            heights.append(box_of(controls)["height"])
+            assert controls.evaluate("(each) => each.scrollHeight - each.clientHeight") <= 0
+        press(page, number)
+
+    with seated(server, browser, name, NARROW, "dark") as opened:
+        play_to_the_end(opened.page, random.Random(4), choose)
+    assert max(heights, default=0) <= NARROW[1] / 4

@@ -1,8 +1,9 @@
-"""A person who plays in a browser by clicks only: on pieces of the table, buttons and steppers."""
+"""A person who plays in a browser by clicks only, or by keys only: pieces, buttons and steppers."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ CLICKABLE = """() => {
     '.table-top .pickable, .action-form button[data-choice]:not([disabled])')];
   return found.filter(seen).map((each, at) => {
     each.dataset.number = at;
-    return [each.dataset.choice ?? 'piece', each.getAttribute('aria-label') ?? each.textContent];
+    const piece = each.classList.contains('picked') ? 'picked' : 'piece';
+    return [each.dataset.choice ?? piece, each.getAttribute('aria-label') ?? each.textContent];
   });
 }"""
 STATE = """() => [
@@ -58,24 +60,68 @@ def click(page: Page, number: int) -> None:
     raise AssertionError(f"a click on {found.first.inner_text()!r} changes nothing")
 
 
-def play_by_clicks(page: Page, rng: random.Random, most: int = 400) -> int:
-    """Play to the end by random clicks; return the number of clicks."""
-    for clicks in range(most):
+# The key that leads from what has the focus to a choice. The arrow keys go from piece to piece.
+KEY = """([number, arrows]) => {
+  const [from, to] = [document.activeElement, document.querySelector(`[data-number="${number}"]`)];
+  if (!to || from === to) return to ? 'Enter' : null;
+  if (arrows && [from, to].every((each) => each.closest('.table-top'))) {
+    const [a, b] = [from, to].map((each) => each.getBoundingClientRect());
+    const [x, y] = [b.x + b.width / 2 - a.x - a.width / 2, b.y + b.height / 2 - a.y - a.height / 2];
+    if (Math.abs(x) > Math.abs(y)) return x > 0 ? 'ArrowRight' : 'ArrowLeft';
+    return y > 0 ? 'ArrowDown' : 'ArrowUp';
+  }
+  return from.compareDocumentPosition(to) & Node.DOCUMENT_POSITION_PRECEDING ? 'Shift+Tab' : 'Tab';
+}"""
+FOCUSED = "document.activeElement?.dataset.number ?? null"
+MOST_KEYS = 200
+
+
+def press(page: Page, number: int) -> None:
+    """Go to the choice with this number by keys, press Enter, and wait for a change."""
+    before, arrows, seen = page.evaluate(STATE), True, set[str]()
+    for _ in range(MOST_KEYS):
+        key = page.evaluate(KEY, [number, arrows])
+        if key is None:
+            return  # The page was drawn anew: choose among what it shows now.
+        page.keyboard.press(key)
+        if key == "Enter":
+            page.wait_for_function(f"(before) => ({STATE})() !== before", arg=before)
+            return
+        focused = page.evaluate(FOCUSED)
+        if focused is not None and key.startswith("Arrow"):
+            arrows = focused not in seen  # In a circle: the Tab key reaches every piece.
+            seen.add(focused)
+    raise AssertionError(f"{MOST_KEYS} keys do not lead to choice {number}: {choices(page)}")
+
+
+def play_to_the_end(
+    page: Page,
+    rng: random.Random,
+    choose: Callable[[Page, int], None] = click,
+    most: int = 400,
+) -> int:
+    """Play at random; return the number of choices."""
+    for made in range(most):
         page.wait_for_selector(f".is-turn, {OVER}")
         if page.locator(OVER).count():
-            return clicks
-        step(page, rng)
-    raise AssertionError(f"the game is not over after {most} clicks")
+            return made
+        step(page, rng, choose)
+    raise AssertionError(f"the game is not over after {most} choices")
 
 
-def step(page: Page, rng: random.Random) -> None:
-    """Click something that leads on: a chosen action is confirmed, not cleared."""
+def step(page: Page, rng: random.Random, choose: Callable[[Page, int], None] = click) -> None:
+    """Choose something that leads on: a chosen action is confirmed, not cleared."""
     found = choices(page)
     useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "no"))]
-    assert useful, "it is the person's turn, but there is nothing to click"
+    if not useful:
+        # The turn is over by now. If it is not, this waits in vain and fails.
+        page.wait_for_selector(f".play:not(.is-turn), .table-top .pickable, {OVER}")
+        return
+    useful = [at for at in useful if found[at][0] != "picked"] or useful
     # A question whether the person is sure stands beside what it asks about.
     for last in ("yes", "ready"):
-        useful = [at for at in useful if found[at][0] == last] or useful
-        if found[useful[0]][0] == last:
+        leading = [at for at in useful if found[at][0] == last]
+        if leading:
+            useful = leading
             break
-    click(page, rng.choice(useful))
+    choose(page, rng.choice(useful))

@@ -59,8 +59,8 @@ class RolloutCounts:
     dropped later are included."""
     judged: list[RolloutResult] = field(default_factory=list)
     """Results with the rewards of a group scorer, for the groups that it was given."""
-    terms: dict[str, list[float]] = field(default_factory=dict)
-    """Values of each reward term, in order of completion."""
+    terms: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    """Deal and value of each reward term, in order of completion."""
     past: dict[int, PastGames] = field(default_factory=dict)
     """Games against earlier checkpoints, by their step."""
     faults: list[str] = field(default_factory=list)
@@ -81,7 +81,8 @@ class RolloutCounts:
             self.judged.append(RolloutResult(trajectory.seed, trajectory.reward, trajectory.won))
             # independent_reward is the reward before the group scorer changed it.
             for name in ("group_score", "independent_reward"):
-                self.terms.setdefault(name, []).append(float(trajectory.metrics[name]))
+                value = float(trajectory.metrics[name])
+                self.terms.setdefault(name, []).append((trajectory.seed, value))
 
     def add_game(self, episode: Episode, seat: int, deal: int, breakdown: RewardBreakdown) -> None:
         """Add the statistics of one learning seat of a finished game."""
@@ -98,7 +99,7 @@ class RolloutCounts:
         self.prompt += sum(attempt.prompt_tokens for attempt in attempts)
         self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.is_winner(seat)))
         for name, value in breakdown.terms.items():
-            self.terms.setdefault(name, []).append(value)
+            self.terms.setdefault(name, []).append((deal, value))
         game = PastGames(games=1, won=episode.outcome.is_winner(seat))
         players = [Spec.parse(spec) for spec in episode.header.players]
         # A checkpoint counts once in a game, also in several seats.
@@ -256,8 +257,10 @@ def _mean(
     return Interval.of(clustered_mean(values, deals, bounds=bounds))
 
 
-def _term(values: Sequence[float], weight: float) -> TermMean:
+def _term(found: Sequence[tuple[int, float]], weight: float) -> TermMean:
+    deals, values = zip(*sorted(found), strict=True)
     # Population standard deviation: sqrt(mean((x - mean)^2)).
     mean = math.fsum(values) / len(values)
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-    return TermMean(mean=mean, sd=sd, weight=weight)
+    ends = _mean(values, deals)
+    return TermMean(mean=mean, sd=sd, weight=weight, low=ends.low, high=ends.high)

@@ -87,7 +87,9 @@ def rewards(records: Sequence[StepRecord]) -> list[Figure]:
         terms = {record.step: record.terms.get(name) for record in steps}
         # The weight of the last step: a resumed run cannot change it.
         weight = [term.weight for term in terms.values() if term][-1]
-        means = {step: _point(term.mean if term else None) for step, term in terms.items()}
+        means = {
+            step: _known(term.interval) if term else Interval() for step, term in terms.items()
+        }
         figures.append(Figure(printable(name), printable(name), f"weight {weight:g}", means))
     return figures
 

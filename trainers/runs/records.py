@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.records import Interval
+from arena.evaluation.records import Interval, Number
 
 
 class Record(BaseModel):
@@ -31,6 +31,14 @@ class TermMean(Record):
     """Without the weight."""
     sd: float = 0.0
     weight: float = 0.0
+    low: Number = None
+    """Ends of the 95 % interval of the mean; a cluster is a deal."""
+    high: Number = None
+
+    @property
+    def interval(self) -> Interval:
+        """The mean with its interval."""
+        return Interval(value=self.mean, low=self.low, high=self.high)
 
 
 class GroupCounts(Record):

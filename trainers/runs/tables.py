@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE
 from arena.core.text import clock, decimal, percentage, short_count
-from arena.evaluation.formatting import Grid, amount, par_text, percent
+from arena.evaluation.formatting import Grid, amount, number, par_text, percent
 from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
@@ -119,7 +119,7 @@ def rewards(records: Sequence[StepRecord]) -> Grid:
         (
             str(row.step),
             *(
-                decimal(row.terms[name].mean if name in row.terms else None, 3, signed=True)
+                number(row.terms[name].interval if name in row.terms else Interval(), signed=True)
                 for name in names
             ),
         )

@@ -60,12 +60,14 @@ from arena.agents.reply.reading import (
     Mention,
     Reading,
     TextReader,
+    correction,
     failed,
     find_mentions,
     settle,
     shorten,
 )
-from arena.core.action import Speech, normalise
+from arena.core.action import Action, Speech, normalise
+from arena.core.errors import InvalidAction
 from arena.core.observation import Observation
 from arena.core.text import one_line, plain_letters
 from arena.llm.backend import FinishReason
@@ -158,6 +160,14 @@ def read_reply(
         again = _Reply(plain, observation, cut).read()
         return reading if again.action is None else again
     return reading
+
+
+def read_action(text: str, observation: Observation) -> Action:
+    """Return the action in a reply. Raises InvalidAction, with a correction, if it has none."""
+    reading = read_reply(text, observation)
+    if reading.action is None:
+        raise InvalidAction(correction(reading, observation))
+    return reading.action
 
 
 class _Reply:

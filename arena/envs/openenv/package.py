@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import keyword
 import re
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
-from pydantic import JsonValue
-
-from arena.agents.action_tools import action_tools, function_call
-from arena.agents.agent import Seat, ask
-from arena.agents.seating import bot_names, make_agent
-from arena.core.action import Action
-from arena.core.errors import ArenaError, UsageError
+from arena.agents.action_tools import action_tools
+from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.core.seeds import stream
-from arena.core.spec import Spec, redacted
 from arena.core.version import __version__
 from arena.envs.hosting import HostedGame
+from arena.envs.recorded import Evidence, check_bots, find_evidence
 from arena.envs.templates import filled_templates, write_files
-from arena.episodes.measurement import SeatEpisode
-from arena.episodes.session import GameSession
 from arena.llm.backend import Tool
 
 FLOOR_MARGIN = 0.1
@@ -78,16 +67,6 @@ def write_package(hosted: HostedGame, directory: Path, options: PackageOptions) 
     write_files(directory, contents)
     (directory / "validation/oracle.sh").chmod(0o755)
     return WrittenPackage(name, sorted(contents), evidence.oracle.seed)
-
-
-def check_bots(specs: Sequence[str]) -> None:
-    """Raise UsageError for a SPEC that is not a bot."""
-    for spec in specs:
-        if Spec.parse(spec).prefix != "bot":
-            raise UsageError(
-                f"--opponents {redacted(spec)}: a package is validated by recorded games, which "
-                "need bots; 'arena openenv serve' takes any player"
-            )
 
 
 def _reward_range(game: Game, options: PackageOptions) -> tuple[float, float]:
@@ -215,106 +194,3 @@ def _type(values: list[str]) -> str:
     lines = textwrap.wrap(", ".join(json.dumps(value, ensure_ascii=False) for value in values), 88)
     inner = "\n".join(f"        {line}" for line in lines)
     return f"Literal[\n{inner}\n    ]"
-
-
-# Recorded games, with which a package is validated
-
-
-SEAT = 0
-MAX_SEEDS = 200
-"""Seeds that are tried for a game in which the strong bot earns the most and bot:random less."""
-DRAWS = 8
-"""Games of each seed, with other draws of the bot, for games without a strong bot."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedGame:
-    """The calls of one player in one game, and its reward."""
-
-    player: str
-    """The bot, as a SPEC."""
-    seed: int
-    calls: tuple[JsonValue, ...]
-    reward: float
-
-    def to_json(self) -> JsonValue:
-        """Return the game as a script replays it."""
-        return {
-            "player": self.player,
-            "seed": self.seed,
-            "seat": SEAT,
-            "actions": [*self.calls],
-            "reward": self.reward,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A game that a strong bot has won as high as possible, and bot:random's of the same seed."""
-
-    oracle: RecordedGame
-    floor: RecordedGame
-
-
-def strong_bot(hosted: HostedGame) -> str:
-    """Return the SPEC of the strongest bot: `bot:oracle`, or the last of the game's own bots."""
-    names = bot_names(hosted.game.name)
-    own = [name for name in names if name != "random"]
-    return f"bot:{'oracle' if 'oracle' in names else own[-1] if own else 'random'}"
-
-
-def find_evidence(hosted: HostedGame, least: float, margin: float) -> Evidence:
-    """Return games of the first seed on which the strong bot earns `least`, and random less.
-
-    Args:
-        hosted: The game and its opponents, which are bots.
-        least: Reward that the strong bot must reach.
-        margin: By how much bot:random must stay below it.
-
-    Raises:
-        ArenaError: There is none among the first `MAX_SEEDS` seeds.
-    """
-    strong, best = strong_bot(hosted), -float("inf")
-    for number in range(MAX_SEEDS * DRAWS):
-        seed, draw = divmod(number, DRAWS)
-        oracle = asyncio.run(record_game(hosted, strong, seed, draw))
-        best = max(best, oracle.reward)
-        if oracle.reward < least:
-            continue
-        floor = asyncio.run(record_game(hosted, "bot:random", seed, DRAWS))
-        if floor.reward <= least - margin and oracle.calls and floor.calls:
-            return Evidence(oracle, floor)
-    raise ArenaError(
-        f"in {MAX_SEEDS} deals of {hosted.game.name} {strong} earned at most {best:g}, or "
-        f"bot:random as much; the range of the reward promises {least:g}: give another "
-        "--reward-range, or other opponents"
-    )
-
-
-async def record_game(hosted: HostedGame, spec: str, seed: int, draw: int = 0) -> RecordedGame:
-    """Play one game with this bot in the learner's seat, whose own draws depend on `draw`."""
-    game = hosted.game
-    seat = Seat(game, SEAT, stream(seed, f"recorded {draw}"), hosted.text_level)
-    bot = make_agent(spec, seat)
-    session = GameSession(hosted.match(seed, [SEAT]), [SEAT])
-    calls: list[JsonValue] = []
-    for number in count():
-        turn = await session.turn(SEAT)
-        if turn.is_over:
-            break
-        action = (await ask(bot, turn.observation)).action
-        calls.append(_call(action, number))
-        session.act(SEAT, action)
-    reward = hosted.score(SeatEpisode(game, session.episode, SEAT)).reward
-    return RecordedGame(spec, seed, tuple(calls), reward)
-
-
-def _call(action: Action, turn: int) -> JsonValue:
-    """Return the call as it is sent, for the decision of this number only."""
-    name, arguments = function_call(action)
-    return {
-        "type": "call_tool",
-        "tool_name": name,
-        "arguments": {**arguments},
-        "metadata": {"turn": turn},
-    }

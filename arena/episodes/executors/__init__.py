@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from arena.core.errors import ArenaError
+from arena.core.spec import Spec
 from arena.episodes.executors.work import Executor, ExecutorKind, Work, in_worker
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ def available_cores() -> int:
 
 
 class LocalExecutor(Executor):
-    """Executor of this process: games of models in the event loop, other work in one thread."""
+    """Executor of this process: games that wait for models or remote agents in the event loop.
+
+    Other work runs in one thread.
+    """
 
     workers = 1
     shares_files = True
@@ -56,7 +60,8 @@ class LocalExecutor(Executor):
 
     async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
         try:
-            if self._llm is not None and self._llm.models(specs):
+            has_models = self._llm is not None and self._llm.models(specs)
+            if has_models or any(Spec.parse(spec).is_remote for spec in specs):
                 return await work(self._llm)
             return await asyncio.get_running_loop().run_in_executor(self._thread, _run, work)
         except MemoryError as error:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.version import __version__
 from arena.evaluation.aggregation import EvaluationAggregator
@@ -27,12 +27,13 @@ from arena.evaluation.benchmark import (
     read_model,
     read_suite,
 )
-from arena.evaluation.paired import leading_games
+from arena.evaluation.paired import compare, leading_games
 from arena.evaluation.records import ANSWERED, LEGAL_RATE, RESULTS, GameResult, Interval
 from arena.evaluation.report import Report
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Results
 from arena.evaluation.store.schema import Experiment
+from arena.evaluation.summary import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,25 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
             "plays the others"
         )
     return PlayedTask(task, game, folder / task.id, experiment, counted, aggregator.report())
+
+
+def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str, str, Interval]]:
+    """Yield task, measure and change from the first to the second submission, paired by deal.
+
+    Of the measures of talk, so that the same model with two prompts shows its propensity to lie.
+    Raises UsageError if they are of different suites.
+    """
+    if first.suite.sha256 != second.suite.sha256:
+        raise UsageError(f"{second.folder} is of {second.suite.label}, not {first.suite.label}")
+    for pair in zip(first.tasks, second.tasks, strict=True):
+        before, after = (Sample(each.folder.name) for each in pair)
+        for played, sample in zip(pair, (before, after), strict=True):
+            for result in (deal.player for deal in played.deals):
+                assert result.slot.seat is not None
+                sample.games += 1
+                sample.add(result, result.slot.seat, played.game.return_scale)
+        changes = compare(pair[0].game, after, before).measures
+        yield from ((pair[0].task.id, name, changes[name]) for name in PROFILE if name in changes)
 
 
 def make_card(

@@ -236,6 +236,14 @@ def comment_talk(assessment: Assessment) -> Comment | None:
     if assessment.kind == "intention":
         outcome = "Keeps" if facts["kept"] else "Does not keep"
         return Comment(f"{outcome} what it announced: {facts['claim']}.", omniscient=True)
+    # Whom a vote hits and what moves beliefs to the truth follow from hidden roles.
+    if assessment.kind == "detection":
+        return Comment(
+            f"Votes for one of the {'minority' if facts['hit'] else 'majority'}.", omniscient=True
+        )
+    if assessment.kind == "effect":
+        moved = f"moves what player {facts['listener']} states by {facts['bits']:+.2f} bits"
+        return Comment(f"{facts['claim']}: {moved} towards the true sides.", omniscient=True)
     if assessment.kind != "claim":
         return None
     text = f"Claim: {facts['claim']}."

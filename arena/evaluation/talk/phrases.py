@@ -80,10 +80,14 @@ ASIDE = re.compile(
     r"honestly|frankly|to be honest|no doubt|without doubt|for sure|sadly|unfortunately|however|"
     r"indeed)),"
 )
+INSERTED = re.compile(r"^i, [^,]{1,60}, (?=am\b)|(?<=\bam), as i [^,]{1,40},(?= )")
+"""A part between commas that parts the subject from what it is."""
+SAW = re.compile(r", (?:because )?i (?:saw|checked|inspected) (?:it|them|him|her)(?: myself)?$")
+"""The source of a result, after it."""
 IRONY = re.compile(
     r"^(?:oh (?:sure|yeah|of course|right)\b|yeah,? right|sure,|of course,|as if\b)|"
     r"\b(?:pigs (?:can|might|will) fly|kidding|just a joke|joking|queen of|king of|laugh|"
-    r"said no one)\b"
+    r"said no one|santa claus|earth is flat)\b"
 )
 """Marks of irony: the speaker means the opposite, or nothing."""
 NOT_CLAIMED = re.compile(
@@ -123,6 +127,8 @@ HEDGE = re.compile(
 )
 """Words that make a statement a guess."""
 PERCENT = re.compile(r"\b(\d{1,3}) ?(?:%|percent\b|per cent\b)")
+IMPOSSIBLE = re.compile(r"\b(?:no way|out of the question|impossible)\b")
+"""Denials without a hedge."""
 DENIED_BELIEF = re.compile(
     r"\b(?:i|we) (?:do|did|would|can|could) not (?:\w+ )?(?:think|believe|suppose)(?: that)?\b|"
     r"\bi (?:\w+ )?doubt(?: that)?\b|\b(?:hard to believe|no way(?: that)?|"
@@ -281,6 +287,10 @@ VOTE = re.compile(
     r"today is for)(?P<neg2> not)? "
     r"(?P<who2>@[\d+]+)"
 )
+NO_VOTE = re.compile(
+    r"i (?:will|shall|am|am going to|do) not (?:going to )?(?:vote|voting)"
+    r"(?: today| at all| for anyone| this time)?"
+)
 ACT = re.compile(
     r"\bi (?P<aux>(?:will|shall|am|am going to|plan to|intend to|want to|promise to|"
     r"have decided to|"
@@ -290,7 +300,8 @@ ACT = re.compile(
     rf"intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
     r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |"
     r"leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
-    r"&(?P<act>\d+)(?! (?:when|after|once))|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|"
+    r"&(?P<act>\d+)(?! (?:when|after|once|any|anything|everything)\b)|\bi would &(?P<act4>\d+)$"
+    r"|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|"
     r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 

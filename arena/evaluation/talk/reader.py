@@ -146,6 +146,7 @@ class ClaimReader:
             r"(@\d+)'s (?=(?:a|an|the|not|lying|definitely|probably)\b)", r"\1 is ", plain
         )
         plain = re.sub(phrases.FILLERS, "filler", plain)
+        plain = plain.replace("on the same side as", "on")
         for sign, table in self._tables:
             if table:
                 plain = _replace(plain, sign, table)
@@ -172,6 +173,10 @@ class ClaimReader:
         if "?" in ending:
             self._read_question(speech, body)
             return
+        body = phrases.INSERTED.sub(lambda found: "i " if found.start() == 0 else "", body)
+        if source := phrases.SAW.search(body):
+            body = body[: source.start()]
+            speech.checked += _seats("+".join(re.findall(r"@([\d+]+)", body)))
         body = phrases.TRAILING.sub(r"\2 \1", body)
         # "I trust him and will vote": the subject holds for both verbs.
         body = re.sub(rf"^(i .{{1,200}}?) and (?={_VERB}\b)", r"\1 and i ", body)
@@ -264,7 +269,7 @@ class ClaimReader:
         seats = self._who(speech, groups["who"])
         # "is a werewolf and must be stopped": only what comes before the end is a hedge of it.
         confidence = _confidence(clause[: found.end()]) or speech.stated
-        if denied or found.re is phrases.ACCUSED:
+        if (denied and not phrases.IMPOSSIBLE.search(clause)) or found.re is phrases.ACCUSED:
             confidence = confidence or HEDGED
         holds = not groups.get("neg") and not groups.get("cannot") and found.re != phrases.NEITHER
         if groups.get("cannot"):
@@ -303,7 +308,9 @@ class ClaimReader:
             if seats != (speech.speaker,):
                 holds = bool(verdict["bad"]) != bool(verdict["neg"])
                 holds = holds != bool(phrases.DENIED_BELIEF.search(clause))
-                yield from (Claim("suspicion", seat, "", holds) for seat in seats)
+                # "I checked P3, so P3 is safe": the result says it.
+                seen = {claim.player for claim in speech.claims if claim.kind == "sighting"}
+                yield from (Claim("suspicion", s, "", holds) for s in seats if s not in seen)
                 return
         for forms, holds in (
             (phrases.CLEARED, False),
@@ -328,12 +335,14 @@ class ClaimReader:
             holds = not (vote["neg"] or vote["neg2"] or refused)
             for seat in self._who(speech, vote["who"] or vote["who2"] or ""):
                 yield Claim("intention", seat, "vote", holds)
+        elif "abstain" in self._acts and phrases.NO_VOTE.fullmatch(clause):
+            yield Claim("intention", None, "abstain")
         elif act := phrases.ACT.search(clause):
             refused = (act["aux"] or "").startswith(("refuse", "do not"))
             yield Claim(
                 "intention",
                 None,
-                self._acts[int(act["act"] or act["act2"] or act["act3"])],
+                self._acts[int(act["act"] or act["act2"] or act["act3"] or act["act4"])],
                 not (act["neg"] or act["neg2"] or refused),
             )
 

@@ -182,15 +182,21 @@ class PositionAnalysis:
 
     def odds(self, accused: Triple) -> AccusationOdds:
         """Return the probability of an envelope and the break-even probability."""
+        probability = self._envelopes.get(accused, 0.0)
+        return AccusationOdds(probability=probability, break_even=self._break_even)
+
+    @cached_property
+    def _envelopes(self) -> dict[Triple, float]:
+        return self._knowledge.envelopes()
+
+    @cached_property
+    def _break_even(self) -> float:
         state, player = self._state, self._state.player
         rivals = state.game.num_players - 1 - len(state.out)
         legal = state.legal_actions(player)
         # With dice or a passage a suggestion may still follow in this turn.
         may_suggest = bool(legal.of(Suggest)) or ROLL in legal or PASSAGE in legal
-        return AccusationOdds(
-            probability=self._knowledge.envelopes().get(accused, 0.0),
-            break_even=break_even(self._knowledge, rivals, may_suggest),
-        )
+        return break_even(self._knowledge, rivals, may_suggest)
 
 
 def leaked_bits(

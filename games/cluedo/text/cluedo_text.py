@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from arena import Event, GameText, Observation, PlayGuide, TextLevel
+from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
 from arena.core.observation import PromptExample
 from games.cluedo.analysis.beliefs import belief_question, score_beliefs
 from games.cluedo.rules.events import (
@@ -55,6 +55,39 @@ WAYS: dict[PawnMovement, str] = {
 }
 
 
+FIRST_GAME = FirstGame(
+    {"variant": "cards", "players": 3, "suspects": 3, "weapons": 3, "rooms": 4},
+    (
+        (
+            "suggest",
+            "Choose a suspect, a weapon and a room on the table, then confirm. You look for the "
+            "three cards in the envelope, so ask for cards that you do not hold.",
+        ),
+        (
+            "end",
+            "Look at what happened. Whoever could not show a card has none of the three. A card "
+            "that was shown to you is not in the envelope. Mark both in “My sheet”: one press "
+            "is ✓, two are ✗. Then end your turn.",
+        ),
+        (
+            "show",
+            "You hold a card that was asked for, so you must show one. Only the player who asked "
+            "sees it. Showing the same card again tells the others least.",
+        ),
+        (
+            "suggest",
+            "If you name one of your own cards, the answer is about the other two only. That is "
+            "how to test a single card.",
+        ),
+        (
+            "accuse",
+            "“Check my sheet” compares your marks with all that follows from what you saw. When "
+            "one suspect, one weapon and one room are left, accuse. A false accusation loses.",
+        ),
+    ),
+)
+
+
 class CluedoText(GameText):
     """Texts of Cluedo."""
 
@@ -91,6 +124,7 @@ class CluedoText(GameText):
                 "You suggest Mrs White, Rope, Hall, and no player can show a card. You hold the "
                 "Rope: so Mrs White and the Hall are in the envelope, and only the weapon is open."
             ),
+            first_game=FIRST_GAME,
         )
 
     def rules(self) -> str:

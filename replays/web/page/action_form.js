@@ -40,14 +40,14 @@ export class ActionForm {
     this.turn = turn;
     this.element.hidden = turn === null;
     if (turn === null) {
-      fill(this.note);
+      this.say();
       this.changed();
       return;
     }
     if (isNew) {
       this.text.value = "";
       this.sought = {};
-      fill(this.note);
+      this.say();
       this.selection.clear();
       this.forms = [];
       this.sort();
@@ -96,7 +96,9 @@ export class ActionForm {
   // A line for free text, sent with its verb.
   drawSpeech({ verb, form, max_length: longest }) {
     const say = (text) => text && this.play(`${verb} ${this.names.typed(text)}`);
-    return drawLine(verb, form.toLowerCase(), longest, verb, say);
+    const line = drawLine(verb, form.toLowerCase(), longest, verb, say);
+    line.querySelector("button").classList.add("primary");
+    return line;
   }
 
   firstKind() {
@@ -224,7 +226,9 @@ export class ActionForm {
   }
 
   playButton(text, usual) {
-    const look = { class: text === usual ? "primary" : null, "data-choice": `play ${text}` };
+    // Where a person may speak, that comes first.
+    const isMain = text === usual && !this.turn.speech.length;
+    const look = { class: isMain ? "primary" : null, "data-choice": `play ${text}` };
     return button(this.names.text(text), () => this.play(text), look);
   }
 
@@ -344,8 +348,13 @@ export class ActionForm {
   }
 
   play(text, sure = false) {
-    fill(this.note);
+    this.say();
     this.act({ act: text, sure });
+  }
+
+  say(...parts) {
+    fill(this.note, parts);
+    this.element.classList.remove("is-asking");
   }
 
   // An irrevocable action needs a second click.
@@ -354,19 +363,20 @@ export class ActionForm {
       class: "danger",
       "data-choice": "yes",
     });
-    const no = button("No", () => fill(this.note), { "data-choice": "no" });
-    fill(this.note, h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
+    const no = button("No", () => this.say(), { "data-choice": "no" });
+    this.say(h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
+    this.element.classList.add("is-asking");
     no.focus();
   }
 
   offer(text) {
     const yes = button(this.names.text(text), () => this.play(text), { class: "primary" });
-    fill(this.note, h("p", null, "Did you mean:"), h("div", { class: "action-row" }, yes));
+    this.say(h("p", null, "Did you mean:"), h("div", { class: "action-row" }, yes));
     yes.focus();
   }
 
   remark(text) {
-    fill(this.note, h("p", { class: "wrong" }, this.names.text(text)));
+    this.say(h("p", { class: "wrong" }, this.names.text(text)));
   }
 
   setEnabled(enabled) {

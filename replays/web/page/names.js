@@ -39,12 +39,12 @@ export class Names {
     return text.replace(NUMBERED, (_, seats) => seats.replace(/\d+/g, (seat) => this.of(seat)));
   }
 
-  // The same for every string in a value, but for those that name an action.
-  tree(value) {
+  // The same for every string in a value, but for those under the keys that are kept.
+  tree(value, kept = IDENTIFIERS) {
     if (typeof value === "string") return this.text(value);
-    if (Array.isArray(value)) return value.map((each) => this.tree(each));
+    if (Array.isArray(value)) return value.map((each) => this.tree(each, kept));
     if (value === null || typeof value !== "object") return value;
-    const named = ([key, each]) => [key, IDENTIFIERS.has(key) ? each : this.tree(each)];
+    const named = ([key, each]) => [key, kept.has(key) ? each : this.tree(each, kept)];
     return Object.fromEntries(Object.entries(value).map(named));
   }
 

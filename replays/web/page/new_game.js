@@ -19,6 +19,8 @@ export class NewGame {
     this.trouble = new Trouble();
     this.links = h("section", { class: "panel new-links", hidden: true });
     const names = form.games.map(({ name }) => [name, describe(name)]);
+    const start = () => this.start({ game: this.game.name, seats: [], guided: true });
+    this.guided = h("p", { class: "new-guided" }, "First time? ", button("Play a guided game", start, { class: "link" }));
     this.summary = h("p", { class: "muted" });
     this.pace = h("input", { type: "number", min: 0, max: 60, step: 0.1, value: 0.7 });
     this.clock = h("input", { type: "number", min: 1, max: 86400, placeholder: "no limit" });
@@ -31,7 +33,7 @@ export class NewGame {
       "form",
       { class: "new-game", onsubmit: (event) => this.submit(event) },
       h("h1", null, "New game"),
-      h("section", { class: "panel new-panel" }, h("label", null, h("span", null, "Game"), choose), this.summary, this.options),
+      h("section", { class: "panel new-panel" }, h("label", null, h("span", null, "Game"), choose), this.summary, this.guided, this.options),
       h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), h("label", null, h("span", null, "Your name"), this.name), h("label", null, h("span", null, "Level of the others"), this.level), this.seatRows),
       h(
         "section",
@@ -50,6 +52,7 @@ export class NewGame {
   choose(name) {
     this.game = this.form.games.find((game) => game.name === name);
     this.summary.textContent = this.game.summary;
+    this.guided.hidden = !this.game.has_first_game;
     const chosen = this.level.value || "fair";
     fill(this.level, options(this.levels(), `level:${chosen.replace("level:", "")}`));
     this.fields = new Map();
@@ -125,12 +128,16 @@ export class NewGame {
     };
   }
 
-  async submit(event) {
+  submit(event) {
     event.preventDefault();
+    this.start(this.body());
+  }
+
+  async start(body) {
     this.trouble.show("");
     rememberName(this.name.value.trim());
     try {
-      this.made(await post("/api/play/games", this.body()));
+      this.made(await post("/api/play/games", body));
     } catch (error) {
       this.trouble.show(error.message);
     }

@@ -1,6 +1,8 @@
 // A table in play: the game's own drawing, the form of the legal actions, the events, and the help.
 
 import { Trouble, button, fill, h, panel } from "./dom.js";
+import { Pacing } from "./pacing.js";
+import { Chat } from "./chat.js";
 import { Sheet } from "./sheet.js";
 import { Names, rememberName, rememberedName } from "./names.js";
 import { drawScene } from "./scene.js";
@@ -13,7 +15,7 @@ import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
 
 // Parts whose texts name actions, or players already.
-const AS_RECEIVED = new Set(["turn", "names", "rematch"]);
+const AS_RECEIVED = new Set(["turn", "names", "rematch", "chat"]);
 
 export class PlayTable {
   constructor(first, send) {
@@ -28,6 +30,7 @@ export class PlayTable {
     this.announcements = document.getElementById("announcements");
     this.status = h("p", { class: "play-status", role: "status" });
     this.clock = new Clock();
+    this.pacing = new Pacing((message) => this.show(message));
     this.trouble = new Trouble();
     this.table = h("div", { class: "table-top" });
     this.keys = new TableKeys(this.table, (phrases) => this.form.pick(phrases));
@@ -37,7 +40,10 @@ export class PlayTable {
     this.nameField = this.drawNameField();
     const check = (marks) => this.send({ check: marks });
     this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1), check);
+    this.chat = this.game.has_chat ? new Chat(this.game, this.seat, (text) => this.send({ chat: text })) : null;
     this.hint = h("div", { class: "play-hint" });
+    this.hints = [...this.game.hints];
+    this.lesson = h("p", { class: "panel play-lesson", role: "status", hidden: true });
     this.title = h("span", { class: "muted" });
     this.help = new HelpPanel(this.game, this.seat, (level) => this.send({ help: level }));
     this.result = h("section", { class: "panel play-result", hidden: true });
@@ -63,13 +69,12 @@ export class PlayTable {
       this.seats,
     );
     const scene = h("section", { class: "panel scene", "aria-label": "Table" }, this.table);
-    const events = panel("events", "What has happened", null, this.scroller);
+    const events = panel("events", "What has happened", this.pacing.element, this.scroller);
     const turn = h(
       "section",
       { class: "panel play-turn", "aria-label": "Your turn" },
-      h("div", { class: "play-turn-head" }, this.status, this.clock.element),
+      h("div", { class: "play-turn-head" }, this.status, this.hint, this.clock.element),
       this.form.element,
-      this.hint,
     );
     return h(
       "div",
@@ -79,13 +84,17 @@ export class PlayTable {
       h(
         "div",
         { class: "play-desk" },
-        h("div", { class: "play-main" }, this.result, scene),
-        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element, this.sheet?.element),
+        h("div", { class: "play-main" }, this.result, this.lesson, scene),
+        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.chat?.element, this.help.element, this.sheet?.element),
       ),
     );
   }
 
   update(message) {
+    this.pacing.take(message);
+  }
+
+  show(message) {
     this.clock.setServerTime(message.now);
     if (message.table) {
       // The first message, also after a lost connection: it repeats everything.
@@ -101,6 +110,7 @@ export class PlayTable {
     if ("scene" in parts || "before" in parts) this.drawScene();
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
+    if ("chat" in parts) this.announcements.textContent = this.chat?.show(parts.chat) ?? "";
     if ("turn" in parts) this.showTurn();
     if ("over" in parts || "rematch" in parts) this.showResult();
     if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
@@ -177,12 +187,19 @@ export class PlayTable {
     if (error) text = "The game has stopped";
     else if (over) text = "The game is over";
     else if (turn) text = "Your turn";
+    else if (this.isOut()) text = "You are out of the game, and may watch";
     else if (present?.includes(false)) text = `Waiting for ${this.absent()} to open the link`;
     if (this.status.textContent !== text) this.status.textContent = text;
     this.element.classList.toggle("is-turn", Boolean(turn));
     this.clock.show(turn?.until ?? null);
     const waiting = turn ? "● " : "";
     document.title = `${waiting}${this.game.title} · arena`;
+  }
+
+  // Whether the person's player has left the game, as one who dies at night.
+  isOut() {
+    const pieces = this.parts.scene?.parts?.flatMap(({ players }) => players ?? []);
+    return this.seat !== null && Boolean(pieces?.find(({ seat }) => seat === this.seat)?.is_out);
   }
 
   absent() {
@@ -205,6 +222,18 @@ export class PlayTable {
   showTurn() {
     this.form.show(this.parts.turn);
     this.offerHint();
+    this.showLesson();
+  }
+
+  // In a guided game, what helps in this turn; it stays until the next one begins.
+  showLesson() {
+    const { turn } = this.parts;
+    if (!turn || turn.number === this.lessonTurn) return;
+    this.lessonTurn = turn.number;
+    const verbs = new Set(turn.kinds.map(({ verb }) => verb));
+    const at = this.hints.findIndex(([verb]) => verbs.has(verb));
+    this.lesson.hidden = at < 0;
+    if (at >= 0) fill(this.lesson, this.hints.splice(at, 1)[0][1]);
   }
 
   // Help in one turn: the replay says that it was asked for.
@@ -239,6 +268,7 @@ export class PlayTable {
     else if (answer.checked) this.sheet.showCheck(answer.checked);
     else if (answer.confirm) this.form.confirm(answer.confirm);
     else if (answer.offer) this.form.offer(answer.offer);
+    else if (answer.chat_error) this.chat.refuse(answer.chat_error);
     else if (answer.error) {
       this.form.remark(answer.error);
       this.offerHint();

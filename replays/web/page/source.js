@@ -2,6 +2,11 @@
 // Documents of one perspective are not cached for another one.
 
 // An error answer; `seats` is the number of seats if the requested seat does not exist.
+import { Names } from "./names.js";
+
+// What models were sent and what they wrote stays as it was, and so do addresses.
+const AS_RECORDED = new Set(["attempts", "other", "specs", "names", "path", "key"]);
+
 class SourceError extends Error {
   constructor(message, seats = null) {
     super(message);
@@ -11,7 +16,23 @@ class SourceError extends Error {
 
 export function openSource() {
   const element = document.getElementById("data");
-  return element ? new FileSource(JSON.parse(element.textContent)) : new ServerSource();
+  return named(element ? new FileSource(JSON.parse(element.textContent)) : new ServerSource());
+}
+
+// The source with the names of the players, where people have played, in place of their numbers.
+function named(source) {
+  let names = null;
+  const rename = (document) => (names ? names.tree(document, AS_RECORDED) : document);
+  const renamed = (method) => async (...parts) => rename(await source[method](...parts));
+  const methods = ["posterior", "summaries", "decision", "moves", "ask"].map((each) => [each, renamed(each)]);
+  return Object.assign(Object.create(source), Object.fromEntries(methods), {
+    async timeline(...parts) {
+      const timeline = await source.timeline(...parts);
+      names = timeline.game.names ? new Names(timeline.game.names) : null;
+      return rename(timeline);
+    },
+    comments: (file, seat, signal, add) => source.comments(file, seat, signal, (each) => add(rename(each))),
+  });
 }
 
 class ServerSource {

@@ -25,6 +25,10 @@ MAX_NAME = 100
 """Characters that are read of a name; `arena.agents.names` says which names are taken."""
 
 
+MAX_CHAT = 300
+"""Characters of a line of the chat."""
+
+
 Mark = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)], Literal["yes", "no"]]
 """A mark of a sheet: a thing, a place, and whether the thing is there."""
 MAX_MARKS = 4_000
@@ -47,8 +51,17 @@ class SeatMessage(BaseModel):
     """Marks that are compared with exact knowledge of the seat."""
     name: Annotated[str, Field(max_length=MAX_NAME)] | None = None
     """The person's name from now on."""
+    chat: Annotated[str, Field(max_length=MAX_CHAT)] | None = None
+    """A line for the other people at the table."""
     rematch: bool = False
     """Play again after the end, with the seats rotated."""
+
+
+class ChatLineJson(TypedDict):
+    """A line of the chat between people, as it was typed."""
+
+    seat: int
+    text: str
 
 
 class KindJson(TypedDict):
@@ -115,6 +128,7 @@ class PartsJson(TypedDict):
     turn: TurnJson | None
     names: list[str]
     """The name of each player for people. All other texts number players from 0."""
+    chat: list[ChatLineJson]
     present: list[bool | None]
     """For each seat of a person whether its page is open; None for other players."""
     help: Help
@@ -133,6 +147,10 @@ class WebGameJson(GameFactsJson):
     specs: list[str]
     rules: str
     guide: GuideJson | None
+    has_chat: bool
+    """Several people play, who may write to each other."""
+    hints: list[tuple[str, str]]
+    """Of a guided game: pairs of the verb of an action and a text, in this order."""
     gives_advice: bool
     """The page may ask for the move of a strong player, and for a check of its sheet."""
     sheet: PlacementJson | None
@@ -190,6 +208,8 @@ class AnswerJson(TypedDict):
     """The answer to a message that was not simply carried out."""
 
     error: NotRequired[str]
+    chat_error: NotRequired[str]
+    """Why a line of the chat was not sent."""
     offer: NotRequired[str]
     """An action that may have been meant."""
     hint: NotRequired[HintJson]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import cast
 
 from arena.core.observation import GameText
@@ -35,6 +35,8 @@ class WebGameSetup:
     """Seconds for a decision of a person, after which a fallback move is played."""
     most_help: Help = "posterior"
     """The highest level of help that a person may show."""
+    hints: tuple[tuple[str, str], ...] = ()
+    """Those of a guided game, see `FirstGame`."""
     start: Position | None = None
     """Position of a recorded game at which this one starts."""
 
@@ -80,7 +82,9 @@ def web_game_json(setup: WebGameSetup) -> WebGameJson:
         **game_facts(match.game),
         "specs": [redacted(spec) for spec in match.specs],
         "rules": match.game.text.rules(),
-        "guide": None if guide is None else cast("GuideJson", asdict(guide)),
+        "guide": cast("GuideJson", asdict(replace(guide, first_game=None))) if guide else None,
+        "hints": list(setup.hints),
+        "has_chat": len(setup.persons) > 1,
         "gives_advice": allows_advice(setup) and gives_advice(match.game),
         "sheet": placement_json(known) if known and match.game.analysis.has_sheet else None,
         "offered_help": offered_help(setup),

@@ -44,6 +44,8 @@ class OfferedGameJson(TypedDict):
     summary: str
     players: int
     """Seats with the default options; the option `players` changes it where there is one."""
+    has_first_game: bool
+    """There is a guided game."""
     bots: list[str]
     levels: dict[str, str]
     """Name of the bot of each level; a seat `level:fair` is taken by it."""
@@ -70,6 +72,8 @@ class WebGameForm(BaseModel):
     pace: Annotated[float, Field(ge=0, le=60)] = 0.7
     clock: Annotated[float, Field(ge=1, le=86_400)] | None = None
     help: Help = "posterior"
+    guided: bool = False
+    """Start the game's guided game, whose options and seats are fixed."""
 
 
 class BranchForm(ReplayForm):
@@ -104,6 +108,8 @@ class NewGames:
         Raises:
             UsageError: There is no such game, option or player.
         """
+        if wanted.guided:
+            return _first_game(wanted)
         game = make_game(wanted.game, **dict(wanted.options))
         if len(wanted.seats) != game.num_players:
             raise UsageError(
@@ -160,6 +166,16 @@ class NewGames:
             raise UsageError(f"seat {seat}: '{spec}' may not play here; players are: {known}")
 
 
+def _first_game(wanted: WebGameForm) -> WebGameSetup:
+    guide = make_game(wanted.game).text.guide()
+    first = guide.first_game if guide else None
+    if first is None:
+        raise UsageError(f"guided: {wanted.game} has no guided game")
+    game = make_game(wanted.game, **dict(first.options))
+    specs = [HUMAN, *[level_bot(game, "easy")] * (game.num_players - 1)]
+    return WebGameSetup(Match(game, specs, seed=first.seed), wanted.pace, hints=first.hints)
+
+
 def _of_level(game: Game, spec: str) -> str:
     """Return the SPEC of the bot that `level:NAME` means, and any other unchanged."""
     parsed = Spec.parse(spec)
@@ -170,11 +186,13 @@ def _of_level(game: Game, spec: str) -> str:
 def _offered(name: str) -> OfferedGameJson:
     kind = game_class(name)
     game = make_game(name)
+    guide = game.text.guide()
     fields = kind.Options.model_json_schema().get("properties", {})
     return {
         "name": name,
         "summary": game.summary,
         "players": game.num_players,
+        "has_first_game": guide is not None and guide.first_game is not None,
         "bots": [f"bot:{bot}" for bot in bot_names(name)],
         "levels": {each: display_names([level_bot(game, each)])[0] for each in LEVELS},
         "options": [_option(each, field) for each, field in fields.items()],

@@ -17,6 +17,7 @@ from replays.analysis.documents import PosteriorEntryJson, SceneJson
 from replays.analysis.posterior import placement_json, posterior_entry
 from replays.analysis.scenes import scene_factory, scene_name
 from replays.web.play.documents import (
+    ChatLineJson,
     Help,
     KindJson,
     OverJson,
@@ -73,13 +74,18 @@ class SeatView:
         return bool(new)
 
     def parts(
-        self, names: list[str], present: list[bool | None], observation: Observation | None
+        self,
+        names: list[str],
+        present: list[bool | None],
+        chat: list[ChatLineJson],
+        observation: Observation | None,
     ) -> PartsJson:
         """Return what the page shows now.
 
         Args:
             names: For each seat the name of its player.
             present: For each seat whether the page of its person is open.
+            chat: The lines of the chat.
             observation: What the seat knows now; None for a spectator and before the game.
         """
         return {
@@ -88,6 +94,7 @@ class SeatView:
             "turn": self.turn,
             "names": names,
             "present": present,
+            "chat": chat,
             "help": self.help,
             "notes": self._notes(observation),
             "posterior": self._posterior(),

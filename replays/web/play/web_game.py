@@ -25,6 +25,7 @@ from arena.episodes.record import Header
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
 from replays.web.play.advice import UsedHelp, check_sheet, hint_json, strong_move
+from replays.web.play.chat import TableChat
 from replays.web.play.documents import (
     AnswerJson,
     Help,
@@ -76,6 +77,7 @@ class WebGame:
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._specs = list(setup.match.specs)
         self._used = {seat: UsedHelp() for seat in setup.persons}
+        self._chat = TableChat()
         self.links = {seat: Link(SeatView(self.game, seat)) for seat in setup.persons}
         self.spectators = Link(SeatView(self.game, None))
 
@@ -117,7 +119,8 @@ class WebGame:
                 for seat in range(self.game.num_players)
             ]
             names = display_names(self._specs)
-            link.parts = link.view.parts(names, present, self._observation(link.view))
+            chat, observation = self._chat.lines, self._observation(link.view)
+            link.parts = link.view.parts(names, present, chat, observation)
         return link.parts
 
     # What persons do
@@ -133,11 +136,23 @@ class WebGame:
         if message.name is not None:
             self.rename(seat, message.name)
             return {}
+        if message.chat is not None:
+            return self._say(seat, message.chat)
         if message.check is not None:
             return self._check_sheet(seat, message.check)
         if message.act is None or message.turn is None:
-            raise UsageError("send 'act' with 'turn', 'help', 'advise', 'check' or 'name'")
+            raise UsageError("send 'act' with 'turn', 'help', 'advise', 'check', 'chat' or 'name'")
         return self._act(seat, message.act, message.turn, message.sure)
+
+    def _say(self, seat: int, text: str) -> AnswerJson:
+        if len(self.links) < 2:
+            return {"chat_error": "chat: no other person plays at this table"}
+        try:
+            self._chat.say(seat, text)
+        except UsageError as error:
+            return {"chat_error": str(error)}
+        self._change_all()
+        return {}
 
     def rename(self, seat: int, name: str) -> None:
         """Show a person under this name; the replay has it if the game has not started.

@@ -35,7 +35,7 @@ RESULTS = ROOT / "results"
 MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
-SUITES = ("mini", "clue-bench", "hidden-info-8")
+SUITES = ("mini", "mini-plus", "clue-bench", "hidden-info-8", "hidden-info-8-plus")
 POWERED = ("mini-plus", "hidden-info-8-plus")
 """Suites that name known orders of bots."""
 REPRODUCTIONS = (

@@ -141,6 +141,21 @@ def small_positions(draw: st.DrawFn, refuters: Sequence[str] = ("in_turn",)) -> 
     st.randoms(use_true_random=False),
 )
 def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: random.Random) -> None:
+    compare(state, refuter, rng)
+
+
+def test_answers_after_a_showing_that_is_certain() -> None:
+    """All deals share the factor of such a showing, so that no answer becomes more likely."""
+    game = Cluedo(players=2, suspects=3, weapons=2, rooms=4, refuters="all")
+    for seed in (9, 62, 77, 97):
+        rng = random.Random(seed)
+        state = random_game(game, rng, moves=rng.randrange(24))
+        for _ in range(20):
+            compare(state, "uniform", rng)
+
+
+def compare(state: CluedoState, refuter: RefuterModel, rng: random.Random) -> None:
+    """Compare what a player knows, and the value of a question, with an enumeration of deals."""
     game = state.game
     player = rng.randrange(game.num_players)
     events = state.log.witnessed[player]

@@ -226,7 +226,7 @@ class JointAnswers:
     The answer names, for each other seat, the card that it shows or that it has none. It is a set
     of conditions on the deal: a seat that shows nothing lacks the three cards; a seat that shows
     card c holds c and shows it in one of k cases, if it holds k of the three. So its probability is
-    the weight of the deals that satisfy these conditions too, divided by the weight of all deals.
+    proportional to the weight of the deals that satisfy these conditions too.
     There are at most sum over k of C(3, k) n! / (n - k)! answers of n seats: 34 of three and 136 of
     five.
 
@@ -248,7 +248,10 @@ class JointAnswers:
         This is I(envelope; answer) = H(envelope) - sum of P(answer) H(envelope | answer), exact
         under the refuter model.
         """
-        remaining = sum(float(c.total / self._count.total) * c.entropy() for c in self._answers)
+        # Divided by their own sum: the count's total has factors of showings that all its deals
+        # share, and which its constraints no longer name.
+        total = sum(count.total for count in self._answers)
+        remaining = sum(float(c.total / total) * c.entropy() for c in self._answers)
         # Rounding may leave a tiny negative difference.
         return max(0.0, self._count.entropy() - remaining)
 

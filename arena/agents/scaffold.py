@@ -80,10 +80,10 @@ _CALL = re.compile(
 def text_level_of(spec: str, default: TextLevel) -> TextLevel:
     """Return the text level of a SPEC's scaffold; `default` without one."""
     match Spec.parse(spec).scaffold:
-        case None | "no-stakes" | "stakes" | "no-lies":
-            return default
         case "notes" | "deductions" as level:
             return level
+        case scaffold if scaffold is None or scaffold in STAKES:
+            return default
         case _:
             return "events"
 

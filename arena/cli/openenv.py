@@ -151,7 +151,7 @@ def package_command(
     from arena.envs.recorded import check_bots
 
     played = game_flags.make(game)
-    check_bots(hosting.specs)
+    check_bots(hosting.specs, "a package")
     hosted = HostedGame(
         played,
         hosting.specs,

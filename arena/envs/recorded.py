@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from pydantic import JsonValue
 
@@ -27,27 +26,30 @@ DRAWS = 8
 """Games of each seed, with other draws of the bot, for games without a strong bot."""
 
 
-def check_bots(specs: Sequence[str]) -> None:
-    """Raise UsageError for a SPEC that is not a bot."""
+def check_bots(specs: Sequence[str], written: str) -> None:
+    """Raise UsageError for a SPEC that is not a bot; `written` is what needs them: `a package`."""
     for spec in specs:
         if Spec.parse(spec).prefix != "bot":
             raise UsageError(
-                f"--opponents {redacted(spec)}: a package is validated by recorded games, which "
+                f"--opponents {redacted(spec)}: {written} is validated by recorded games, which "
                 "need bots; 'arena openenv serve' takes any player"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedGame:
-    """The calls of one player in one game, and its reward."""
+    """The actions of one player in one game, and its reward."""
 
     player: str
     """The bot, as a SPEC."""
     seed: int
-    calls: tuple[JsonValue, ...]
-    actions: tuple[str, ...]
-    """The same as texts."""
+    actions: tuple[Action, ...]
     reward: float
+
+    @property
+    def calls(self) -> list[JsonValue]:
+        """The actions as calls of tools, each for its decision only."""
+        return [_call(action, turn) for turn, action in enumerate(self.actions)]
 
     def to_json(self) -> JsonValue:
         """Return the game as a script replays it."""
@@ -55,7 +57,7 @@ class RecordedGame:
             "player": self.player,
             "seed": self.seed,
             "seat": SEAT,
-            "actions": [*self.calls],
+            "actions": self.calls,
             "reward": self.reward,
         }
 
@@ -94,7 +96,7 @@ def find_evidence(hosted: HostedGame, least: float, margin: float) -> Evidence:
         if oracle.reward < least:
             continue
         floor = asyncio.run(record_game(hosted, "bot:random", seed, DRAWS))
-        if floor.reward <= least - margin and oracle.calls and floor.calls:
+        if floor.reward <= least - margin and oracle.actions and floor.actions:
             return Evidence(oracle, floor)
     raise ArenaError(
         f"in {MAX_SEEDS} deals of {hosted.game.name} {strong} earned at most {best:g}, or "
@@ -109,18 +111,12 @@ async def record_game(hosted: HostedGame, spec: str, seed: int, draw: int = 0) -
     seat = Seat(game, SEAT, stream(seed, f"recorded {draw}"), hosted.text_level)
     bot = make_agent(spec, seat)
     session = GameSession(hosted.match(seed, [SEAT]), [SEAT])
-    calls: list[JsonValue] = []
-    actions: list[str] = []
-    for number in count():
-        turn = await session.turn(SEAT)
-        if turn.is_over:
-            break
-        action = (await ask(bot, turn.observation)).action
-        calls.append(_call(action, number))
-        actions.append(str(action))
-        session.act(SEAT, action)
+    actions: list[Action] = []
+    while not (turn := await session.turn(SEAT)).is_over:
+        actions.append((await ask(bot, turn.observation)).action)
+        session.act(SEAT, actions[-1])
     reward = hosted.score(SeatEpisode(game, session.episode, SEAT)).reward
-    return RecordedGame(spec, seed, tuple(calls), tuple(actions), reward)
+    return RecordedGame(spec, seed, tuple(actions), reward)
 
 
 def _call(action: Action, turn: int) -> JsonValue:

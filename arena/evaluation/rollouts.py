@@ -14,7 +14,7 @@ over deals is what counts, and only viewers who see all cards may see it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from random import Random
 
 import numpy as np
@@ -29,6 +29,7 @@ from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.outcome import Outcome
 from arena.core.seeds import stream
+from arena.core.state import State
 from arena.episodes.match import outcome_of
 from arena.episodes.record import Episode
 from arena.evaluation.formatting import percent
@@ -51,6 +52,22 @@ def sides_of(game: Game, roles: Sequence[str], teams: Sequence[int], seat: int) 
     if teams and game.return_scale.team_names:
         sides.append(game.return_scale.team_names[teams[seat]])
     return sides
+
+
+def play_on(
+    state: State, bot_of: Callable[[int], Agent], chance: Random, limit: int | None
+) -> None:
+    """Play a game from its position to the end or to the turn limit, with a bot in each seat."""
+    while state.to_act and (limit is None or state.turn <= limit):
+        if state.to_act == (CHANCE,):
+            state.apply(CHANCE, state.sample_chance(chance))
+            continue
+        # All decide before the first decision is applied: they may be simultaneous.
+        decided = [
+            (seat, act_now(bot_of(seat), state.observe(seat)).action) for seat in state.to_act
+        ]
+        for seat, action in decided:
+            state.apply(seat, action)
 
 
 class RolloutAssessor(SeatAssessor):
@@ -130,14 +147,7 @@ class RolloutAssessor(SeatAssessor):
         # Its draws are used up here in both games of a difference.
         act_now(bots[player], state.observe(player))
         state.apply(player, action)
-        while state.to_act and (self._limit is None or state.turn <= self._limit):
-            if state.to_act == (CHANCE,):
-                state.apply(CHANCE, state.sample_chance(chance))
-                continue
-            # All decide before the first decision is applied: they may be simultaneous.
-            decided = [(p, act_now(bots[p], state.observe(p)).action) for p in state.to_act]
-            for seat, move in decided:
-                state.apply(seat, move)
+        play_on(state, bots.__getitem__, chance, self._limit)
         return outcome_of(state, self._limit).is_winner(player)
 
 

@@ -43,7 +43,7 @@ def write_task(
     """
     if folder.exists():
         raise UsageError(f"{folder} exists: name a new folder, nothing is overwritten")
-    check_bots(hosted.specs)
+    check_bots(hosted.specs, "a task")
     if not hosted.game.return_scale.is_bounded:
         raise UsageError(f"returns of {hosted.game.name} have no bounds, so no game is the worst")
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-") or "game"

@@ -10,12 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Attempt
 from arena.agents.notebook import split_entry
 from arena.agents.seating import bot_names, make_agent
-from arena.core.action import CHANCE, Action, Step
+from arena.core.action import Action, Step
 from arena.core.analysis import GameAnalysis
 from arena.core.errors import UsageError
 from arena.core.event import Ply
@@ -23,6 +24,7 @@ from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.record import Episode
+from arena.evaluation.rollouts import play_on
 from trainers.rollouts.notebook import ExactNotebook
 
 SEARCH = "search"
@@ -165,16 +167,8 @@ class Search:
         for step in world:
             state.apply(step.player, step.action)
         state.apply(self.seat, action)
-        chance, limit = stream(seed, "chance"), self.max_turns
-        agents: dict[int, Agent] = {}
-        while state.to_act and (limit is None or state.turn <= limit):
-            player = state.to_act[0]
-            if player == CHANCE:
-                state.apply(CHANCE, state.sample_chance(chance))
-                continue
-            if player not in agents:
-                agents[player] = self._substitute(player, seed)
-            state.apply(player, act_now(agents[player], state.observe(player)).action)
+        bot_of = cache(partial(self._substitute, seed=seed))
+        play_on(state, bot_of, stream(seed, "chance"), self.max_turns)
         return state.returns()[self.seat]
 
     def _substitute(self, player: int, seed: int) -> Agent:

@@ -56,7 +56,7 @@ def write_package(hosted: HostedGame, directory: Path, options: PackageOptions) 
     """
     if directory.exists():
         raise UsageError(f"{directory} exists: name a new folder, nothing is overwritten")
-    check_bots(hosted.specs)
+    check_bots(hosted.specs, "a package")
     name = options.name or f"arena_{re.sub(r'[^a-z0-9]+', '_', hosted.game.name.lower())}"
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"--name {name}: it must be a Python name, for example arena_cluedo")
@@ -92,7 +92,7 @@ def _recordings(evidence: Evidence) -> dict[str, str]:
     plan = {
         "plan_schema_version": "1",
         "reset": {"episode_id": "validation", "seed": oracle.seed, "options": {"seat": 0}},
-        "actions": [*oracle.calls[:MAX_PLAN_ACTIONS]],
+        "actions": oracle.calls[:MAX_PLAN_ACTIONS],
     }
     return {
         "validation/oracle.json": _json([oracle.to_json()]),

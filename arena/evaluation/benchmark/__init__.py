@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Iterator
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -103,6 +103,11 @@ class SuiteTask(FrozenModel):
         named = {BASELINE: self.baseline, BETTER: self.known[0][0] if self.known else ""}
         return named.get(player, player)
 
+    @cached_property
+    def _lower_is_better(self) -> set[str]:
+        measures = self.make_game().analysis.measures
+        return {measure.name for measure in measures if measure.better == "lower"}
+
     def rank(self, result: GameResult) -> tuple[float, ...]:
         """Return the scores of the seat under test, higher for better, in order of importance.
 
@@ -110,10 +115,9 @@ class SuiteTask(FrozenModel):
         """
         assert result.slot.seat is not None
         seat, found = result.seats[result.slot.seat], list[float]()
-        better = {each.name: each.better for each in self.make_game().analysis.measures}
         for score in self.scores:
             weighted = seat.measurements.get(score, WeightedSum(0.0, 0.0))
-            sign = -1 if better.get(score) == "lower" else 1
+            sign = -1 if score in self._lower_is_better else 1
             value = sign * weighted.total / weighted.weight if weighted.weight else -math.inf
             # Rounded, because the sums of another machine may differ in their last digits.
             found.append(seat.returns if score == RETURN else round(value, 6))

@@ -81,7 +81,7 @@ ASIDE = re.compile(
     r"indeed)),"
 )
 INSERTED = re.compile(r"^i, [^,]{1,60}, (?=am\b)|(?<=\bam), as i [^,]{1,40},(?= )")
-"""A part between commas that parts the subject from what it is."""
+"""An insertion between the subject and what it is."""
 SAW = re.compile(r", (?:because )?i (?:saw|checked|inspected) (?:it|them|him|her)(?: myself)?$")
 """The source of a result, after it."""
 IRONY = re.compile(

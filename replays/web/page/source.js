@@ -1,12 +1,12 @@
 // Sources of the documents: a server, or the data in an exported file. Both have the same methods.
 // Documents of one perspective are not cached for another one.
 
-// An error answer; `seats` is the number of seats if the requested seat does not exist.
 import { Names } from "./names.js";
 
 // What models were sent and what they wrote stays as it was, and so do addresses.
 const AS_RECORDED = new Set(["attempts", "other", "specs", "names", "path", "key"]);
 
+// An error answer; `seats` is the number of seats if the requested seat does not exist.
 class SourceError extends Error {
   constructor(message, seats = null) {
     super(message);

@@ -57,8 +57,8 @@ async def ask(url: str, data: object, as_text: bool = False, stop: bool = False)
     make: Any = new_text_message if as_text else new_data_message
     message = make(json.dumps(data) if as_text else data, role=Role.ROLE_USER)
     state, texts, parts, task_id = "", list[str](), list[Any](), ""
-    config = ClientConfig(streaming=True, httpx_client=httpx.AsyncClient(timeout=60))
-    async with await create_client(url, config) as client:
+    async with httpx.AsyncClient(timeout=60) as http:
+        client = await create_client(url, ClientConfig(streaming=True, httpx_client=http))
         async for event in client.send_message(SendMessageRequest(message=message)):
             if event.HasField("task"):
                 task_id = event.task.id

@@ -229,6 +229,8 @@ test-harbor: build/venv-harbor/.ready
 	build/venv-harbor/bin/python -m pytest $(TIMEOUT) -m harbor tests/trainers/test_harbor.py
 
 build/venv-harbor/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 12) or \
+	  sys.exit("Harbor needs Python 3.12: make test-harbor PYTHON=python3.12")'
 	$(PYTHON) -m venv build/venv-harbor
 	build/venv-harbor/bin/python $(INSTALL) \
 	  --editable '.[mcp]' 'harbor==0.26.0' pytest pytest-timeout hypothesis

@@ -11,8 +11,8 @@ from string import Template
 from arena.core.errors import ArenaError
 
 SUFFIX = ".tmpl"
-RENAMED = {"dockerignore": ".dockerignore"}
-"""Files whose names would mean something in this repository."""
+RENAMED = {"dockerignore": ".dockerignore", "verifier": "tests"}
+"""Files and folders whose names would mean something in this repository or its wheel."""
 
 
 def filled_templates(package: str, values: Mapping[str, str]) -> dict[str, str]:
@@ -25,11 +25,12 @@ def _templates(package: str) -> Iterator[tuple[str, str]]:
     folders: list[tuple[str, Traversable]] = [("", files(package).joinpath("template"))]
     for prefix, folder in folders:
         for entry in folder.iterdir():
+            name = entry.name.removesuffix(SUFFIX)
+            path = f"{prefix}{RENAMED.get(name, name)}"
             if entry.is_dir():
-                folders.append((f"{prefix}{entry.name}/", entry))
+                folders.append((f"{path}/", entry))
             elif entry.name.endswith(SUFFIX):
-                name = entry.name.removesuffix(SUFFIX)
-                yield f"{prefix}{RENAMED.get(name, name)}", entry.read_text("utf-8")
+                yield path, entry.read_text("utf-8")
 
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> None:

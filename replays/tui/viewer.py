@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from prompt_toolkit.input import create_input
@@ -58,8 +57,6 @@ MOVES = dict.fromkeys(FORWARD, 1) | dict.fromkeys(BACK, -1) | {"home": -FAR, "en
 JUMPS = {
     "m": ("mistake", True),
     "M": ("mistake", False),
-    "a": ("event", True),
-    "A": ("event", False),
     "]": ("move", True),
     "[": ("move", False),
 }
@@ -67,7 +64,6 @@ JUMPS = {
 PANEL_KEYS = {name[0]: name for name in PANEL_NAMES}
 TABS = {"c-i": 1, "tab": 1, "s-tab": -1}
 FOCUS = {"f": 1, "F": -1}
-EVENT_KIND = {"s": 1, "S": -1}
 SCROLL = {"down": 1, "j": 1, "up": -1, "k": -1}
 """In the table, which does not scroll, these keys move by a ply."""
 PAGE = {"pagedown": 1, "pageup": -1}
@@ -90,8 +86,6 @@ class TerminalViewer:
         """The perspective; None: everything is open."""
         self.chosen_seat = 0
         """The focused seat while everything is open."""
-        self.event_kind: str | None = None
-        """Class name of the events that are looked for; None: the rarest one."""
         self.panel = TABLE
         self.scroll = 0
         self.message = ""
@@ -153,7 +147,7 @@ class TerminalViewer:
         return True
 
     def _change_view(self, key: str) -> None:
-        """Change the position by a turn, or the panel, the focus or the kind of event."""
+        """Change the position by a turn, or the panel or the focus."""
         if key in PAGE:
             turn = self.snapshots[self.position].turn
             while self._go(self.position + PAGE[key]):
@@ -175,8 +169,6 @@ class TerminalViewer:
             self.chosen_seat, self.seat = self.focus, None
         elif key in FOCUS and self.seat is None:
             self.chosen_seat = (self.chosen_seat + FOCUS[key]) % self.seats
-        elif key in EVENT_KIND:
-            self._choose_event_kind(EVENT_KIND[key])
 
     def _go(self, position: int) -> bool:
         """Move to a position, or to the nearest end of the game; return False if it is there."""
@@ -194,9 +186,7 @@ class TerminalViewer:
         if found is not None:
             self.position = found
             return
-        if target == "event":
-            name = f"event '{self._wanted_kind()}'"
-        elif target == "mistake" and self.seat not in self.analysis.summaries:
+        if target == "mistake" and self.seat not in self.analysis.summaries:
             name = "mistake yet: computing …"
         self.message = f"no {'later' if ahead else 'earlier'} {name}"
 
@@ -204,47 +194,9 @@ class TerminalViewer:
         if target == "mistake":
             comments = self.analysis.comments.get(self.seat, [])
             return [each["visible_from"] for each in comments if each["mistake"]]
-        later = range(1, len(self.snapshots))
-        if target == "move":
-            return [position for position in later if self._player_before(position) == self.focus]
-        kind = self._wanted_kind()
-        return [position for position in later if kind in self._kinds_at(position)]
-
-    def _kinds_at(self, position: int) -> list[str]:
-        """Return the kinds of the events of the ply that led to a position."""
-        before, after = self.snapshots[position - 1], self.snapshots[position]
-        events = after.log[before.num_events : after.num_events]
-        return [type(event).__name__ for event in events if event.shown_to(self.seat)]
-
-    def _event_kinds(self) -> list[str]:
-        """Return the kinds of events of players' plies, the rarest first.
-
-        A rare event is usually an important one. A seat's perspective offers only the kinds that
-        have occurred until this position: those of later events would reveal what will happen.
-        """
-        last = len(self.snapshots) - 1 if self.seat is None else self.position
-        counts = Counter[str]()
-        for position in range(1, last + 1):
-            if self._player_before(position) != CHANCE:
-                counts.update(self._kinds_at(position))
-        return sorted(counts, key=lambda kind: (counts[kind], kind))
-
-    def _player_before(self, position: int) -> int:
-        """Return the player of the ply that led to a position."""
-        return getattr(self.replay.moves[position - 1], "player", CHANCE)
-
-    def _wanted_kind(self) -> str | None:
-        return self.event_kind or next(iter(self._event_kinds()), None)
-
-    def _choose_event_kind(self, step: int) -> None:
-        kinds = self._event_kinds()
-        if not kinds:
-            self.message = "no events yet"
-            return
-        wanted = self._wanted_kind()
-        number = kinds.index(wanted) + step if wanted in kinds else 0
-        self.event_kind = kinds[number % len(kinds)]
-        self.message = f"a looks for: {self.event_kind}"
+        # The player of the ply that led to a position.
+        players = [getattr(move, "player", CHANCE) for move in self.replay.moves]
+        return [position for position, player in enumerate(players, 1) if player == self.focus]
 
     # Screen
 

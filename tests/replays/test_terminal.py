@@ -356,41 +356,6 @@ def test_jumps(cards: Replay) -> None:
     assert viewer.position == moved[1]
 
 
-def test_jumps_to_events_of_a_kind(cards: Replay) -> None:
-    replay = cards
-    viewer = TerminalViewer(replay, 0, None)
-    kinds = []
-    while viewer.event_kind not in kinds:
-        kinds.append(viewer.event_kind)
-        viewer.press("s")
-        assert f"a looks for: {viewer.event_kind}" in drawn(viewer)
-    assert {"Accused", "Suggested", "TurnBegan", "CardShown"} <= set(kinds)
-    while viewer.event_kind != "Accused":
-        viewer.press("S")
-    accused = [n for n, m in enumerate(replay.moves, 1) if m.action.startswith("accuse")]
-    assert accused, "somebody accuses"
-    for place in accused:
-        viewer.press("a")
-        assert viewer.position == place
-    viewer.press("a")
-    assert viewer.position == accused[-1]
-    viewer.press("end")
-    viewer.press("A")
-    earlier = [place for place in accused if place < len(replay.moves)]
-    assert viewer.position == (earlier[-1] if earlier else len(replay.moves))
-    assert earlier or "no earlier event 'Accused'" in drawn(viewer)
-
-
-def test_a_seat_chooses_among_the_kinds_that_it_has_seen(cards: Replay) -> None:
-    viewer = TerminalViewer(cards, 0, 0)
-    viewer.press("s")
-    assert viewer.event_kind is None and "no events yet" in drawn(viewer)
-    for position in range(1, len(cards.moves)):
-        viewer.position, seen = position, viewer.snapshots[position].events
-        seen_kinds = {type(event).__name__ for event in seen if event.seen_by(0)}
-        assert set(viewer._event_kinds()) <= seen_kinds
-
-
 def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:
     replay = cards
     wholes = [studied(replay, 0, seat) for seat in (0, 2)]

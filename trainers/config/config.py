@@ -257,10 +257,6 @@ class TrainConfig(RunLimits):
     """NAME,…: log to wandb (offline without a key), tensorboard, mlflow or trackio too."""
     health_every: float = setting(60.0, LOG, flag=False, changeable=True, gt=0)
     """Seconds between checks of the machine."""
-    health_children: int = setting(64, LOG, flag=False, changeable=True, ge=0)
-    """Warn if there are more child processes than this."""
-    health_temp_gb: float = setting(10.0, LOG, flag=False, changeable=True, gt=0)
-    """Warn if temporary files exceed this, in GB."""
     health_memory: float = setting(0.9, LOG, flag=False, changeable=True, gt=0, le=1)
     """Warn if more than this share of memory is in use."""
     health_disk_gb: float = setting(1.0, LOG, flag=False, changeable=True, ge=0)

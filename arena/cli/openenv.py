@@ -164,7 +164,7 @@ def package_command(
     written = write_package(hosted, directory, options)
     text = (
         f"{directory}: the package {written.name}, {len(written.files)} files\n"
-        f"Check it: arena openenv validate {directory}   Serve it: "
+        f"Check it: openenv validate {directory}   Serve it: "
         f"python -m {written.name}.server.app, after pip install {directory}"
     )
     fields = {"package": written.name, "files": written.files, "seed": written.seed}
@@ -181,23 +181,6 @@ def _bounds(text: str) -> tuple[float, float] | None:
     except ValueError:
         raise UsageError(f"--reward-range {text}: give LOW,HIGH, for example 0,1.5") from None
     return low, high
-
-
-@app.command("validate", cls=ArenaCommand)
-def validate_command(
-    directory: Annotated[Path, typer.Argument(help="The folder of a package.")],
-    as_json: JsonFlag = False,
-) -> int:
-    """Run OpenEnv's validator on a package, whose server runs as a process of this machine.
-
-    `openenv validate` runs it in a container instead. The recorded games are played too.
-    """
-    require("arena openenv", ("openenv",), "openenv")
-    from arena.envs.openenv.validation import validate_package
-
-    report = validate_package(directory)
-    print_result(as_json, report.to_json(), "\n".join(report.lines()))
-    return 0 if report.passed else 1
 
 
 def serve_game(hosted: HostedGame, flags: ServerFlags, llm: LLMService | None) -> int:

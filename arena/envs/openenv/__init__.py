@@ -4,7 +4,6 @@
     protocol.py     calls, observation, state and reward; the client of programs that train
     app.py          the web application
     package.py      `arena openenv package`: a complete environment package
-    validation.py   `arena openenv validate`: OpenEnv's checks of a package
 
 `arena.envs.hosting` has what is served: the game, the opponents, the reward, shared episodes. All
 modules but `package` need the extra `openenv`.

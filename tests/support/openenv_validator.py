@@ -1,8 +1,8 @@
 """OpenEnv's validator on a package whose server runs as a process of this machine.
 
-`openenv validate` builds a container. Here its checks run without one, so nothing limits what the
-server uses, and the checks that need a container are skipped. Two checks of our own follow, which
-OpenEnv 0.10.0 names and does not have yet: the recorded games are played again.
+`openenv validate` builds a container. Here its checks run without one, and those that need a
+container are skipped. Two checks follow that OpenEnv 0.10.0 names and does not have yet: the
+recorded games are played again.
 """
 
 from __future__ import annotations
@@ -16,22 +16,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from openenv.cli._validation import validate_running_environment
 from openenv.core import GenericEnvClient
-from openenv.validation import (
-    CheckStatus,
-    SignatureError,
-    UnsupportedPackageError,
-    Verdict,
-    run_validation,
-)
+from openenv.validation import CheckStatus, Verdict, run_validation
 from openenv.validation.types import ProviderCapability
 from pydantic import JsonValue
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 
 START_SECONDS = 300.0
 """Time for the server to start: its imports take several seconds, on a busy machine minutes. One
@@ -68,25 +62,11 @@ class PackageReport:
             names = [c.name for c in self.checks if c.status == "skip" and c.reason == reason]
             yield f"SKIP  {len(names)} ({reason}): {', '.join(names)}"
 
-    def to_json(self) -> JsonValue:
-        """Return the checks as JSON."""
-        return {"passed": self.passed, "checks": [asdict(check) for check in self.checks]}
-
 
 def validate_package(directory: Path) -> PackageReport:
-    """Run all checks on a package.
-
-    Raises:
-        UsageError: The folder holds no package of OpenEnv.
-        ArenaError: The server does not start.
-    """
-    if not (directory / "openenv.yaml").is_file():
-        raise UsageError(f"{directory} has no openenv.yaml; 'arena openenv package' writes one")
+    """Run all checks on a package. Raises ArenaError if its server does not start."""
     with _served(directory) as url:
-        try:
-            report = run_validation(directory, provider=LocalProvider(url))
-        except (SignatureError, UnsupportedPackageError) as error:
-            raise UsageError(f"{directory}: {error}") from error
+        report = run_validation(directory, provider=LocalProvider(url))
         checks = [
             PackageCheck(
                 result.check_id,

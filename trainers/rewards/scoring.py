@@ -25,7 +25,7 @@ from arena.episodes.measurement import (
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog
 from trainers.config.config import CreditName
-from trainers.rewards.terms import decision_positions, information_gains, luck_term
+from trainers.rewards.terms import decision_positions, luck_term
 from trainers.trajectory import DecisionPosition, Judgement, Judgements
 
 
@@ -355,32 +355,3 @@ def _find_measure(name: str, game: Game) -> RewardTerm:
 def _suggestion(name: str, names: Iterable[str]) -> str:
     matches = difflib.get_close_matches(name, list(names), n=1)
     return f"did you mean '{matches[0]}'? " if matches else ""
-
-
-def decision_rewards(
-    rewards: Rewards, seat_episode: SeatEpisode, plies: Sequence[int]
-) -> dict[int, float]:
-    """Return the reward of each of the seat's decisions at `plies`, by ply.
-
-    The term `entropy_removed` is exact at every moment, so a decision earns its weight times the
-    gain between this decision and the next of `plies`. All other terms belong to the whole game,
-    and the last decision earns them. Thus with g the gain before the first decision, which is none
-    of the seat's doing,
-
-        sum of the rewards = reward of the game - weight of `entropy_removed` * g.
-
-    Raises:
-        ArenaError: a term failed.
-    """
-    if not plies:
-        return {}
-    ordered = sorted(plies)
-    breakdown = rewards.score(seat_episode)
-    weight = rewards.weights.get("entropy_removed", 0.0)
-    if not weight:
-        return dict.fromkeys(ordered, 0.0) | {ordered[-1]: breakdown.reward}
-    _, *gains = information_gains(seat_episode, ordered)
-    earned = {ply: weight * gain for ply, gain in zip(ordered, gains, strict=True)}
-    # What remains of the reward: the terms of the whole game.
-    earned[ordered[-1]] += breakdown.reward - weight * breakdown.terms["entropy_removed"]
-    return earned

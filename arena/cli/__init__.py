@@ -49,7 +49,6 @@ COMMANDS = {
     "models": CommandEntry("models:app", "List the models on this machine, and fetch others."),
     "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
-    "cluster": CommandEntry("cluster:app", "Check a Ray cluster for --executor ray."),
     "hub": CommandEntry("hub:app", "Write replays or a model for the Hugging Face Hub."),
     "harbor": CommandEntry("harbor:app", "Write games as tasks of Harbor (Terminal-Bench)."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
@@ -61,7 +60,7 @@ GROUPS = {
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
     "Connect": "models serve mcp a2a atropos openenv verifiers harbor hub",
-    "Set up": "init doctor cluster",
+    "Set up": "init doctor",
 }
 """The commands as `arena --help` and the documentation group them."""
 

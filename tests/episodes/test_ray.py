@@ -269,15 +269,18 @@ def token_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
             head.wait(60)
 
 
-def test_the_recipe_of_the_guide(token_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def check() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "arena", "cluster", "check", "--address", token_cluster]
+def test_the_recipe_of_the_guide(
+    token_cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(out: str) -> subprocess.CompletedProcess[str]:
+        words = ["-m", "arena", "eval", "kuhn_poker", "--player", "bot:random", "--games", "2"]
+        words += ["--executor", "ray", "--set", f"address={token_cluster}", "--out"]
+        command = [sys.executable, *words, str(tmp_path / out)]
         return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
-    with_token = check()
+    with_token = play("with")
     assert with_token.returncode == 0, with_token.stderr
-    assert "without authentication" not in with_token.stdout + with_token.stderr
     monkeypatch.delenv("RAY_AUTH_MODE")
-    without = check()
+    without = play("without")
     assert without.returncode == 1
     assert "set RAY_AUTH_MODE=token here and copy ~/.ray/auth_token" in without.stderr

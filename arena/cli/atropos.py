@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from inspect import unwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,6 @@ import typer
 
 from arena.cli.atropos_flags import (
     EnvFlags,
-    GroupFlags,
     Learner,
     OpenAIFlags,
     learner_config,
@@ -20,13 +17,8 @@ from arena.cli.atropos_flags import (
     run_until_signal,
 )
 from arena.cli.atropos_train import train_command
-from arena.cli.evaluate import AgainstFlag, BaselineFlag, DealsFlag, eval_command
-from arena.cli.experiment import ExperimentFlags
-from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, flag_groups
+from arena.cli.flags import Flag, GameFlags, GameName, flag_groups
 from arena.cli.help import ArenaCommand
-from arena.cli.play_flags import ModelFlags
-from arena.cli.report import ReportFlags
-from arena.cli.terminal import print_result, progress_bar
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 
@@ -71,7 +63,6 @@ def api_command(
 def serve_command(
     game: GameName,
     game_flags: GameFlags,
-    group_flags: GroupFlags,
     env_flags: EnvFlags,
     learner: Learner,
     openai_flags: OpenAIFlags,
@@ -90,17 +81,9 @@ def serve_command(
         print(line, file=sys.stderr, flush=True)
 
     async def play() -> None:
-        player, llm = make_player(
-            config,
-            game_flags,
-            group_flags,
-            openai_flags,
-            settings,
-            keep_equal=not env_flags.different_scores,
-            with_messages=env_flags.include_messages,
-        )
+        player, llm = make_player(config, game_flags, env_flags, openai_flags, settings)
         client = TrajectoryClient(env_flags.rollout_server_url, settings.secret("ARENA_API_KEY"))
-        options = env_flags.options(game, group_flags, config.rollouts_per_group)
+        options = env_flags.options(game, config.rollouts_per_group)
         environment = TrajectoryEnvironment(client, player, options, notify)
         try:
             await environment.run()
@@ -111,81 +94,3 @@ def serve_command(
 
     run_until_signal(play())
     return 0
-
-
-@app.command("process", cls=ArenaCommand)
-@flag_groups
-def process_command(
-    game: GameName,
-    out: Annotated[Path, Flag(help="File for the groups, one per line; a page beside it.")],
-    game_flags: GameFlags,
-    group_flags: GroupFlags,
-    learner: Learner,
-    openai_flags: OpenAIFlags,
-    total_steps: Annotated[int, Flag("--env.total_steps", min=1, help="Groups to write.")] = 10,
-    as_json: JsonFlag = False,
-) -> int:
-    """Write groups of games into a file, without a trajectory API."""
-    from trainers.atropos.environment import EnvironmentCounts
-    from trainers.atropos.process import process
-
-    config = learner_config(game, game_flags, learner)
-
-    async def play() -> EnvironmentCounts:
-        player, llm = make_player(
-            config,
-            game_flags,
-            group_flags,
-            openai_flags,
-            Settings.load(),
-            keep_equal=True,
-            with_messages=True,
-        )
-        longest = group_flags.max_token_length
-        with progress_bar(hidden=as_json) as bar:
-            task = bar.add_task("groups", total=total_steps)
-            async with llm:
-                return await process(
-                    player, total_steps, out, longest, lambda done: bar.update(task, completed=done)
-                )
-
-    counts = run_until_signal(play())
-    if counts is None:  # SIGTERM.
-        return 1
-    fields = {"groups": counts.pushed, "games": counts.games, "out": str(out)}
-    print_result(as_json, fields, f"{out}, to read in {out.with_suffix('.html')}: {counts}")
-    return 0
-
-
-@app.command("evaluate", cls=ArenaCommand)
-@flag_groups
-def evaluate_command(
-    game: GameName,
-    game_flags: GameFlags,
-    openai_flags: OpenAIFlags,
-    flags: ExperimentFlags,
-    report_flags: ReportFlags,
-    model_flags: ModelFlags,
-    against: AgainstFlag = [],  # noqa: B006
-    baseline: BaselineFlag = None,
-    games: DealsFlag = None,
-    seed: SeedFlag = None,
-) -> int:
-    """Measure a served model as `arena eval` does."""
-    if openai_flags.key:
-        # The backend of a URL takes its key from there.
-        os.environ["ARENA_API_KEY"] = openai_flags.key
-    # The function behind the flags, which takes them in their groups.
-    code: int = unwrap(eval_command)(
-        game,
-        game_flags,
-        [openai_flags.spec],
-        flags,
-        report_flags,
-        model_flags,
-        against=against,
-        baseline=baseline,
-        games=games,
-        seed=seed,
-    )
-    return code

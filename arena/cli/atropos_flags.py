@@ -1,4 +1,4 @@
-"""Flags of `arena atropos serve`, `process` and `evaluate`: atroposlib's names where it has one."""
+"""Flags of `arena atropos serve`: atroposlib's names where it has one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue, SecretStr
 
@@ -16,8 +16,6 @@ from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting
 from trainers.config.config import TrainConfig
 from trainers.config.presets import DEFAULT, resolve
-
-T = TypeVar("T")
 
 RESTART_PATIENCE = 300.0
 """Seconds to wait for a model server that does not answer: a trainer may restart it."""
@@ -61,11 +59,6 @@ class OpenAIFlags(Config):
         """The key of the server; empty if there is none of its own."""
         return self.api_key or os.environ.get("ARENA_OPENAI_API_KEY", "")
 
-    @property
-    def spec(self) -> str:
-        """The SPEC of the model."""
-        return f"{self.url}#{self.served_model}" if self.served_model else self.url
-
     def add_to(self, llm: LLMService, games: int) -> None:
         """Register the model as the learner. Raises UsageError."""
         from arena.plugins.catalog import require
@@ -103,18 +96,13 @@ Learner = Annotated[Given, FieldsOf(TrainConfig, LEARNER_FLAGS, LEARNER_DEFAULTS
 """The players, the reward and the sampling."""
 
 
-class GroupFlags(Config):
-    """The rows of groups, and how many groups are in play."""
+class EnvFlags(Config):
+    """The trajectory API, and how much to play for it."""
 
     max_token_length: int = setting(2048, flag="--env.max_token_length", ge=1)
     """Rows must be shorter, in tokens."""
     max_num_workers: int = setting(8, flag="--env.max_num_workers_per_node", ge=1)
     """Groups in play at once."""
-
-
-class EnvFlags(Config):
-    """The trajectory API, and how much to play for it."""
-
     rollout_server_url: str = setting(
         "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
     )
@@ -138,21 +126,21 @@ class EnvFlags(Config):
     )
     """Drop groups with equal scores."""
 
-    def options(self, game: str, groups: GroupFlags, group_size: int) -> EnvironmentOptions:
+    def options(self, game: str, group_size: int) -> EnvironmentOptions:
         """Return the options of the environment."""
         from trainers.atropos.environment import EnvironmentOptions
         from trainers.atropos.wire import EnvRegistration
 
         return EnvironmentOptions(
             EnvRegistration(
-                max_token_length=groups.max_token_length,
+                max_token_length=self.max_token_length,
                 desired_name=self.wandb_name or game,
                 weight=self.inference_weight,
                 group_size=group_size,
                 min_batch_allocation=self.min_batch_allocation,
             ),
             total_steps=self.total_steps,
-            max_num_workers=groups.max_num_workers,
+            max_num_workers=self.max_num_workers,
             max_batches_offpolicy=self.max_batches_offpolicy,
         )
 
@@ -184,37 +172,35 @@ def _patient(settings: Settings) -> Settings:
 def make_player(
     config: TrainConfig,
     game_flags: GameFlags,
-    group_flags: GroupFlags,
+    env_flags: EnvFlags,
     openai_flags: OpenAIFlags,
     settings: Settings,
-    *,
-    keep_equal: bool,
-    with_messages: bool,
 ) -> tuple[GroupPlayer, LLMService]:
     """Return the player of groups and its service, which the caller closes. Raises UsageError."""
     from arena.llm.service import LLMService
+    from trainers.atropos.group_player import GroupPlayer
 
     the_game = game_flags.make(config.game)
     llm = LLMService.limited(config, _patient(settings))
-    games = config.rollouts_per_group * group_flags.max_num_workers * the_game.num_players
+    games = config.rollouts_per_group * env_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
-    from trainers.atropos.group_player import GroupPlayer
-
-    player = GroupPlayer(config, the_game, llm, with_messages=with_messages, keep_equal=keep_equal)
+    player = GroupPlayer(
+        config,
+        the_game,
+        llm,
+        with_messages=env_flags.include_messages,
+        keep_equal=not env_flags.different_scores,
+    )
     return player, llm
 
 
-def run_until_signal(work: Coroutine[object, object, T]) -> T | None:
-    """Run the coroutine and return its result.
+def run_until_signal(work: Coroutine[object, object, None]) -> None:
+    """Run the coroutine. SIGTERM cancels it, so that it can say goodbye, and is no error."""
 
-    SIGTERM cancels it, so that it can say goodbye, and is no error: the result is None.
-    """
-
-    async def run() -> T | None:
+    async def run() -> None:
         task = asyncio.ensure_future(work)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         with suppress(asyncio.CancelledError):
-            return await task
-        return None
+            await task
 
-    return asyncio.run(run())
+    asyncio.run(run())

@@ -39,7 +39,7 @@ def test_help_is_short_and_the_complete_help_is_one_flag_away(
     "command",
     [
         *("models fetch", "runs list", "runs show", "runs compare"),
-        *("atropos api", "atropos process", "atropos evaluate"),
+        "atropos api",
         "openenv package",
         *("bench list", "bench verify", "bench site"),
     ],

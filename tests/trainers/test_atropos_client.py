@@ -15,8 +15,7 @@ import pytest
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from command_line import arena, last_json  # noqa: E402
-from misbehaving import Misbehaving  # noqa: E402
+from command_line import arena  # noqa: E402
 from pydantic import ValidationError  # noqa: E402
 from trajectory_servers import SERVERS, env_registration, group, registration, stock_api  # noqa: E402
 
@@ -181,17 +180,6 @@ def test_no_server() -> None:
     Api("http://127.0.0.1:9").run(do)
 
 
-def test_evaluate_measures_as_eval_does(tmp_path: Path) -> None:
-    with Misbehaving(lambda body: "pass") as server:
-        at = f"--openai.base_url {server.openai_url} --openai.model_name tiny"
-        words = "--games 2 --seed 1 --json --set replays=false --against bot:random"
-        done = arena(f"atropos evaluate kuhn_poker {at} {words}", cwd=tmp_path)
-        spec = f"{server.openai_url}#tiny"
-    assert done.returncode == 0, done.stderr
-    report = last_json(done.stdout)
-    assert report["kind"] == "eval" and report["seed"] == 1
-    settings = report["settings"]
-    assert isinstance(settings, dict) and settings["player"] == spec
-    wrong = "--openai.server_type sglang"
-    refused = arena(f"atropos evaluate kuhn_poker {at} {wrong}", cwd=tmp_path)
+def test_a_server_that_reports_no_tokens_is_refused(tmp_path: Path) -> None:
+    refused = arena("atropos serve kuhn_poker --openai.server_type sglang", cwd=tmp_path)
     assert refused.returncode == 2 and "choose vllm or openai" in refused.stderr

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,7 +38,6 @@ from trainers.atropos.app import make_trajectory_app
 from trainers.atropos.client import TrajectoryClient
 from trainers.atropos.environment import EnvironmentOptions, TrajectoryEnvironment
 from trainers.atropos.group_player import EQUAL, GroupPlayer
-from trainers.atropos.process import process
 from trainers.atropos.store import TrajectoryStore
 from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
@@ -466,19 +463,10 @@ def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
         asyncio.run(play())
 
 
-def test_groups_in_a_file(tmp_path: Path) -> None:
-    out = tmp_path / "new" / "groups.jsonl"
+def test_groups_hold_the_chats_if_they_are_asked_for() -> None:
     playing = player(Typist(), keep_equal=True)
     playing._with_messages = True
-    counts = asyncio.run(process(playing, 3, out, 10**6))
-    assert counts.pushed == 3 and counts.games == 6
-    groups = [ScoredData.model_validate(json.loads(line)) for line in out.read_text().splitlines()]
-    assert len(groups) == 3
-    page = out.with_suffix(".html").read_text()
-    assert page.count("<details>") == 6 and "kuhn_poker" in page and "<b>assistant</b>" in page
-    with pytest.raises(UsageError, match="the file exists"):
-        asyncio.run(process(playing, 3, out, 10**6))
-    never = partial(process, player(Typist()), 1, tmp_path / "other.jsonl", 10)
-    with pytest.raises(UsageError, match="20 items gave no group"):
-        asyncio.run(never())
-    assert not (tmp_path / "other.jsonl").exists()
+    played = asyncio.run(playing.play(0, None, 10**6))
+    (chats,) = [group.messages for group in played.groups]
+    assert chats is not None and len(chats) == 2
+    assert {message["role"] for chat in chats for message in chat} >= {"user", "assistant"}

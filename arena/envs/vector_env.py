@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from arena.core.batch.state_batch import NO_PLAYER, Rows
+from arena.core.batch.state_batch import Rows
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
 from arena.envs.batches import DealQueue, SingleStates, batch_of, ended
@@ -23,7 +23,7 @@ class VectorInfo(TypedDict, total=False):
     """The `infos` of a step or a reset."""
 
     player: NDArray[np.int8]
-    """The player to act in each game, whose observation it is; -1 if the game is over."""
+    """The player to act in each game, whose observation it is."""
     final_obs: dict[str, NDArray[Any]]
     """Only if asked for, and if a game has ended: its last observations, by array name.
     Shape (num_envs, players, *shape); zeros for games that have not ended."""
@@ -58,9 +58,7 @@ class VectorMultiAgentEnv:
     A game that has ended is followed by the next one in the same step
     (`AutoresetMode.SAME_STEP`): the observations and `infos["player"]` are those of the new game,
     the rewards those of the old one. `final_observations=True` adds the last observations of the
-    old one to the infos. With `AutoresetMode.DISABLED`, an ended game has a mask of zeros and the
-    last observation of player 0, its actions are ignored, and
-    `reset(options={"reset_mask": mask})` starts the next one.
+    old one to the infos.
 
     Arrays are fresh: a later step does not change them.
     """
@@ -71,7 +69,6 @@ class VectorMultiAgentEnv:
         num_envs: int,
         max_turns: int | None = None,
         *,
-        autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
         final_observations: bool = False,
     ) -> None:
         """Create the environment of a game.
@@ -80,7 +77,6 @@ class VectorMultiAgentEnv:
             game: The rules.
             num_envs: Number of games.
             max_turns: Turns after which a game is truncated; by default the game's own limit.
-            autoreset_mode: SAME_STEP or DISABLED.
             final_observations: Give the last observations of ended games in the infos.
 
         Raises:
@@ -88,13 +84,10 @@ class VectorMultiAgentEnv:
         """
         if type(num_envs) is not int or num_envs < 1:
             raise UsageError(f"num_envs={num_envs!r}: give a whole number from 1")
-        if autoreset_mode not in (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED):
-            raise UsageError(f"autoreset_mode={autoreset_mode}: give SAME_STEP or DISABLED")
         self.game = game
         self.num_envs = num_envs
         self.max_turns = game.turn_limit(max_turns)
-        self.autoreset_mode = autoreset_mode
-        self.metadata = {"autoreset_mode": autoreset_mode}
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.single_observation_space = observation_space(game)
         self.single_action_space = spaces.Discrete(len(game.actions))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -108,7 +101,6 @@ class VectorMultiAgentEnv:
         """Whether the game has rules on arrays; without them it is played game by game."""
         self._deals = DealQueue(self._batch)
         self._all: Rows = np.arange(num_envs)
-        self._over = np.ones(num_envs, bool)
         self._paid = np.zeros((num_envs, game.num_players))
         self._mask: NDArray[np.int8] | None = None
 
@@ -123,16 +115,14 @@ class VectorMultiAgentEnv:
         Args:
             seed: The seed of the first game, from which the others count up; or one for each game,
                 None for the next one of its series. By default None for all.
-            options: `{"reset_mask": mask}` starts only the games of the mask, shape (num_envs,).
+            options: Not used.
 
         Raises:
-            UsageError: A seed is not an integer of 64 bits, or an argument has a wrong shape.
+            UsageError: A seed is not an integer of 64 bits, or there are too many or too few.
         """
-        rows = self._rows_to_reset(options)
-        seeds = self._checked_seeds(seed)
-        given = np.array([each is not None for each in seeds])
-        self._deals.restart({int(row): seeds[row] or 0 for row in rows[given[rows]]})
-        self._start(rows)
+        seeds = enumerate(self._checked_seeds(seed))
+        self._deals.restart({row: each for row, each in seeds if each is not None})
+        self._start(self._all)
         return self._observe()
 
     def step(self, actions: ArrayLike) -> BatchResult:
@@ -145,17 +135,13 @@ class VectorMultiAgentEnv:
             IllegalAction: An action is not legal; the first such game is named.
             UsageError: The shape or the type is wrong, or there was no `reset`.
         """
-        numbers = self._checked_actions(actions)
-        playing = self._all if not self._over.any() else np.flatnonzero(~self._over)
-        batch = self._batch
-        batch.apply(playing, numbers[playing])
-        rewards = self._pay(playing)
-        terminations, truncations = np.zeros((2, self.num_envs), bool)
-        terminations[playing], truncations[playing] = ended(batch, playing, self._limit)
-        self._over = self._over | terminations | truncations
+        self._batch.apply(self._all, self._checked_actions(actions))
+        earned = self._batch.returns(self._all)
+        rewards, self._paid = earned - self._paid, earned
+        terminations, truncations = ended(self._batch, self._all, self._limit)
         done = np.flatnonzero(terminations | truncations)
         final = self._final(done) if self._final_observations and len(done) else VectorInfo()
-        if len(done) and self.autoreset_mode is AutoresetMode.SAME_STEP:
+        if len(done):
             self._start(done)
         observations, infos = self._observe()
         return observations, rewards, terminations, truncations, {**infos, **final}
@@ -167,24 +153,11 @@ class VectorMultiAgentEnv:
         self.seeds[rows], deals = self._deals.take(rows)
         self._batch.start(rows, deals)
         self._paid[rows] = 0
-        self._over[rows] = False
-
-    def _pay(self, playing: Rows) -> NDArray[np.float64]:
-        rewards = np.zeros_like(self._paid)
-        earned = self._batch.returns(playing)
-        rewards[playing] = earned - self._paid[playing]
-        self._paid[playing] = earned
-        return rewards
 
     def _observe(self) -> tuple[ArrayObservation, VectorInfo]:
-        players = np.where(self._over, NO_PLAYER, self._batch.to_act)
-        arrays = self._batch.arrays(self._all, np.maximum(players, 0).astype(np.int64))
-        if self._over.any():
-            mask = np.zeros((self.num_envs, len(self.game.actions)), np.int8)
-            playing = np.flatnonzero(~self._over)
-            mask[playing] = self._batch.masks(playing)
-        else:
-            mask = self._batch.masks(self._all)
+        players = self._batch.to_act.copy()
+        arrays = self._batch.arrays(self._all, players.astype(np.int64))
+        mask = self._batch.masks(self._all)
         # Kept for the check of the next actions, and given away as a copy: callers may write to it.
         self._mask = mask
         return {"observation": arrays, "action_mask": mask.copy()}, {"player": players}
@@ -203,17 +176,6 @@ class VectorMultiAgentEnv:
         over = np.zeros(self.num_envs, bool)
         over[ended] = True
         return {"final_obs": found, "_final_obs": over}
-
-    def _rows_to_reset(self, options: Mapping[str, Any] | None) -> Rows:
-        mask = (options or {}).get("reset_mask")
-        if mask is None:
-            return self._all
-        chosen = np.asarray(mask)
-        if chosen.shape != (self.num_envs,) or chosen.dtype != bool:
-            raise UsageError(f"reset_mask: give {self.num_envs} booleans, not {mask!r}")
-        if self._mask is None and not chosen.all():
-            raise UsageError("reset_mask: the first reset starts all games; leave it out")
-        return np.flatnonzero(chosen)
 
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if not isinstance(seed, Sequence | np.ndarray):
@@ -240,7 +202,7 @@ class VectorMultiAgentEnv:
         numbers = given.astype(np.int64)
         known = (numbers >= 0) & (numbers < len(self.game.actions))
         legal = self._mask[self._all, np.where(known, numbers, 0)].astype(bool) & known
-        wrong = np.flatnonzero(~legal & ~self._over)
+        wrong = np.flatnonzero(~legal)
         if len(wrong):
             place = int(wrong[0])
             number, player = int(numbers[place]), int(self._batch.to_act[place])

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 import arena.envs
 from arena.core.batch.chance_streams import ChanceStreams
@@ -178,22 +177,10 @@ def test_arrays_are_fresh() -> None:
     env.step(env.step(np.full(8, 1))[0]["action_mask"].argmax(axis=1))
 
 
-def test_disabled_autoreset_waits_for_a_reset() -> None:
-    env = VectorMultiAgentEnv(
-        make_game("kuhn_poker"), 3, autoreset_mode=AutoresetMode.DISABLED, final_observations=True
-    )
+def test_each_game_has_the_seed_that_was_given_for_it() -> None:
+    env = vector("kuhn_poker", 3)
     env.reset(seed=[5, None, 7])
     assert env.seeds[[0, 2]].tolist() == [5, 7]
-    for _ in range(2):
-        seen, rewards, terminations, _, infos = env.step([0] * 3)
-    assert terminations.all() and infos["player"].tolist() == [-1] * 3
-    assert not seen["action_mask"].any()
-    assert rewards.any(axis=1).all() and (rewards.sum(axis=1) == 0).all()
-    seen, infos = env.reset(options={"reset_mask": np.array([False, True, False])})
-    assert infos["player"].tolist() == [-1, 0, -1]
-    seen, rewards, terminations, _, infos = env.step([9, 1, -3])
-    assert infos["player"].tolist() == [-1, 1, -1]
-    assert not rewards.any() and not terminations.any()
 
 
 def test_a_reset_without_seeds_continues_the_series() -> None:
@@ -212,13 +199,9 @@ def test_wrong_arguments_are_errors_and_change_nothing() -> None:
             vector("kuhn_poker", **arguments)
     with pytest.raises(UsageError, match="has its options already"):
         vector(make_game("goofspiel"), 2, cards=4)
-    with pytest.raises(UsageError, match="SAME_STEP or DISABLED"):
-        VectorMultiAgentEnv(make_game("kuhn_poker"), 2, autoreset_mode=AutoresetMode.NEXT_STEP)
     env = vector("goofspiel", 2)
     with pytest.raises(UsageError, match=r"call reset\(\)"):
         env.step([0, 0])
-    with pytest.raises(UsageError, match="the first reset starts all games"):
-        env.reset(options={"reset_mask": np.array([True, False])})
     for seed in (1.5, "7", 2**63 - 1, [1], [1, "x"], True):
         with pytest.raises(UsageError, match="seed"):
             env.reset(seed=seed)  # type: ignore[arg-type]

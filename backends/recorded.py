@@ -108,7 +108,10 @@ def recorded(rest: str, settings: Settings) -> RecordedBackend:
     header = replay.header
     players = shorten(", ".join(header.players))
     # The parts of the set-up that decide the requests.
-    setup = f"it was played with seed {header.seed}, text level {header.text_level}, by {players}"
+    setup = (
+        f"it was played with seed {header.seed}, text level {header.text_level}, by {players}; "
+        "give the flags of that game"
+    )
     return RecordedBackend(recordings, f"recorded:{rest}", setup)
 
 

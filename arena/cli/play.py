@@ -100,7 +100,6 @@ def play_command(
     """
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
-    from arena.cli.recordings import check_recordings
 
     played = game_flags.make(game)
     specs = seat_specs(played, seat, backend, level)
@@ -118,7 +117,6 @@ def play_command(
         executor=LOCAL if executor == ExecutorFlags() else executor,
         probe=model_flags.probe,
     )
-    check_recordings(run)
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat))
     if CLIENT in specs:

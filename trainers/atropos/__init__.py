@@ -11,6 +11,5 @@ endpoints.py  the 13 endpoints
 app.py        `arena atropos api`: routes, errors and middleware, and the process
 group_player.py  the games of an environment, their rows, and the newest model that plays them
 environment.py   `arena atropos serve`: what to play, and when
-process.py    `arena atropos process`: groups into a file
 training/     `arena atropos train`: batches into weights
 """

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from arena.cli.flags import Flag, JsonFlag
-from arena.cli.terminal import echo
+from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import pluralize, printable
 from arena.plugins.loader import make_game
@@ -90,7 +90,7 @@ def run_training(
     from trainers.runs.run_files import read_state
 
     try:
-        with closing(training_view(as_json)) as view:
+        with closing(TrainingLines(with_bar=not as_json)) as view:
             state = asyncio.run(start(view))
     except KeyboardInterrupt:
         return read_state(files), True
@@ -101,17 +101,6 @@ def run_training(
     except OSError as error:
         raise ArenaError(f"cannot write into {files.folder}: {error.strerror}") from None
     return state, state.status == "interrupted"
-
-
-def training_view(as_json: bool) -> TrainingView:
-    """Return the display for this terminal."""
-    if as_json or not sys.stderr.isatty():
-        return TrainingLines()
-    from rich.console import Console
-
-    from replays.tui.training import TrainingLive
-
-    return TrainingLive(Console(stderr=True))
 
 
 def exit_code(state: RunState, total_steps: int, interrupted: bool, resume: bool | None) -> int:
@@ -134,23 +123,30 @@ def exit_code(state: RunState, total_steps: int, interrupted: bool, resume: bool
 
 
 class TrainingLines:
-    """A `TrainingView` that prints one line per step to stderr."""
+    """A `TrainingView` on stderr: a line for each step, and on a terminal a bar of the phase."""
 
-    def __init__(self) -> None:
-        self._steps = self._done = 0
+    def __init__(self, with_bar: bool = True) -> None:
+        self._steps = self._done = self._shown = 0
         self._messages: set[str] = set()
+        self._progress = progress_bar(hidden=not with_bar, transient=True)
+        self._bar = self._progress.add_task("starting", total=None)
 
     def start(self, config: TrainConfig, done: int, about: str) -> None:
-        self._steps, self._done = config.total_steps, done
+        self._steps, self._done, self._shown = config.total_steps, done, done
         steps = pluralize(self._steps, "step") + (f", {done} of them done" if done else "")
         self.notify(f"{config.experiment}: {config.game}, {steps}; {about}")
+        self._progress.start()
 
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
-        """Print nothing: a line cannot be overwritten, so only finished steps are shown."""
+        from rich.markup import escape
+
+        words = escape(f"step {self._shown + 1}/{self._steps}: {printable(name)}")
+        self._progress.update(self._bar, description=words, completed=done, total=total or None)
 
     def step(self, record: StepRecord) -> None:
         if record.step < self._done or record.step == self._done > 0:
             return  # An earlier session has shown it.
+        self._shown = record.step
         self.notify(step_line(record, self._steps))
         for warning in record.warnings:
             if f"warning: {warning}" not in self._messages:
@@ -160,7 +156,8 @@ class TrainingLines:
         self._messages.add(line)
         print(printable(line), file=sys.stderr, flush=True)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._progress.stop()
 
 
 def result_json(run: TrainingRun) -> dict[str, JsonValue]:

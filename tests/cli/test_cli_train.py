@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import shutil
@@ -570,6 +571,26 @@ def test_the_result_of_a_run(capsys: Output) -> None:
     none_better = finished().model_copy(update={"best_step": None})
     assert "Best checkpoint" not in "\n".join(result_lines(replace(run_of_disk, state=none_better)))
     capsys.readouterr()
+
+
+def test_a_terminal_has_a_bar_of_the_phase_below_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    view = TrainingLines()
+    view.start(TrainConfig(experiment_name="done", steps=8), 0, "embedded host")
+    view.phase("games [0m", 44, 128)
+    view._progress.refresh()
+    view.step(row(1, random.Random(1), 8, every=4))
+    view.close()
+    shown = screen.getvalue()
+    assert "step 1/8: games [0m" in shown and "44/128" in shown
+    assert "step 1/8: reward +" in shown
+    assert shown.endswith("\x1b[?25h") or "\x1b[?25h" in shown, "the cursor is shown again"
 
 
 def test_progress_in_plain_lines(capsys: Output) -> None:

@@ -33,23 +33,13 @@ class Figure:
     """One quantity by step."""
 
     name: str
-    """Short label, for the terminal."""
+    """Short label."""
     title: str
     about: str
     """Unit or remark."""
     points: Mapping[int, Interval]
     """By step. An unknown value is an Interval without a value."""
     unit: Unit = ""
-
-    @property
-    def values(self) -> list[float | None]:
-        """The values in the order of the steps."""
-        return [point.value for point in self.points.values()]
-
-    @property
-    def newest(self) -> Interval:
-        """The last point."""
-        return list(self.points.values())[-1] if self.points else Interval()
 
 
 def played(records: Sequence[StepRecord]) -> list[StepRecord]:

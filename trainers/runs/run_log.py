@@ -129,7 +129,7 @@ def _append(path: Path, line: str) -> None:
 
 
 class TrainingView(Protocol):
-    """Display of a run while it is going on: a live terminal view or plain lines."""
+    """Display of a run while it is going on."""
 
     def start(self, config: TrainConfig, done: int, about: str) -> None:
         """Start the display after `done` finished steps; `about` names the host."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from arena import Action
+from arena import Action, Event
 from arena.core.claims import Claim, Vocabulary
 from games.avalon.moves import (
     ASSASSIN,
@@ -125,7 +125,9 @@ class AvalonTalk(RoleTalk):
             return frozenset((MERLIN, PERCIVAL, SERVANT))
         return frozenset({group})
 
-    def is_kept(self, claim: Claim, action: Action) -> bool | None:
+    def is_kept(
+        self, claim: Claim, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
         """Return whether a vote or a card keeps what its player has announced."""
         if claim.kind != "intention":
             return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from arena import Action
+from arena import Action, Event
 from arena.core.claims import Claim, Vocabulary
 from games.hidden_roles.game import PASS
 from games.hidden_roles.talk import RoleTalk
@@ -63,7 +63,9 @@ class WerewolfTalk(RoleTalk):
             return frozenset(GROUPS) - PACK - {TOWN}
         return frozenset({group})
 
-    def is_kept(self, claim: Claim, action: Action) -> bool | None:
+    def is_kept(
+        self, claim: Claim, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
         """Return whether a vote by day keeps what its voter has announced."""
         if claim.kind != "intention" or not (isinstance(action, DayVote) or action == PASS):
             return None

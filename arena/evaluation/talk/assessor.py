@@ -164,12 +164,14 @@ class TalkAssessor(SeatAssessor):
         seat = self._seats[player]
         left = []
         for ply, claim in seat.announced:
-            kept = self.talk.is_kept(claim, action)
+            kept = self.talk.is_kept(claim, player, action, self._events)
             if kept is None:
                 left.append((ply, claim))
             else:
                 facts: dict[str, JsonValue] = {"claim": str(claim), "kept": kept}
                 measured = {"intentions_kept": WeightedSum(float(kept))}
+                if self.talk.is_promise(claim, player):
+                    measured["promises_kept"] = WeightedSum(float(kept))
                 yield Assessment(ply, player, "intention", facts, measured)
         seat.announced = left
 
@@ -180,9 +182,11 @@ class TalkAssessor(SeatAssessor):
         unread = {"unread": WeightedSum(float(seat.unread))}
         yield Assessment(ply, event.player, "speech", {"unread": seat.unread}, unread)
         yield from self._answered(event.player, ply, [spoken.claim for spoken in pending])
-        # A later announcement replaces the earlier ones.
-        intentions = [(s.ply, s.claim) for s in pending if s.claim.kind == "intention"]
-        seat.announced = intentions or seat.announced
+        # A later announcement replaces the earlier ones, unless these depend on what others do.
+        if intentions := [(s.ply, s.claim) for s in pending if s.claim.kind == "intention"]:
+            lasting = [(n, claim) for n, claim in seat.announced if self.talk.is_lasting(claim)]
+            new = {claim for _, claim in intentions}
+            seat.announced = [each for each in lasting if each[1] not in new] + intentions
         for spoken in pending:
             yield self._assess(event.player, spoken, self._effect(event.player, spoken.claim))
         for asked in self._reader.read(event.text, event.player).asked:

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
+from arena.evaluation.talk.promises import PromiseReader
 
 LONGEST = 2000
 """Characters of a speech that are read."""
@@ -22,7 +23,11 @@ _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eigh
 _MARKUP = re.compile(r"<[^<>]{0,80}>|[*_`#~|\[\]{}\\]")
 _PLAYER = re.compile(r"(?<![\w@])(?:players?|seats?|p|no\.) ?(\d{1,3})\b(?!\d)")
 _LIST = re.compile(r"@([\d+]+)(?:,? (?:and|or|nor|&) |, )(?=@)@([\d+]+)")
-_ITEMS = re.compile(r"%([\d+]+)(?:,? (?:and|or|nor|&) |, )(?:the |a )?(?=%)%([\d+]+)")
+_ITEMS = re.compile(
+    # "two hats and a ball": a number holds for its own item only.
+    r"(?<!\d )(?<!two )(?<!three )(?<!four )(?<!one )"
+    r"%([\d+]+)(?:,? (?:and|or|nor|&) |, )(?:the |(?<=\ba %\d and )a )?(?=%)%([\d+]+)"
+)
 _QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?])\1(?=\W|$)")
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
@@ -86,6 +91,21 @@ class _Speech:
     """Probability that the sentence states."""
     unclear: bool = False
     """Whether a clause names something in an unknown form."""
+    promises: PromiseReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        words = self.vocabulary
+        self.promises = PromiseReader(
+            tuple(words.items), tuple(words.acts), self.speaker, self.listener
+        )
+
+    def listener(self, word: str) -> int | None:
+        """Return the seat that a token or "you" names; None if it is not clear."""
+        if word.startswith("@"):
+            return int(word[1:])
+        if self.vocabulary.num_players == 2:
+            return 1 - self.speaker
+        return self.mentioned[0] if len(self.mentioned) == 1 else None
 
 
 class ClaimReader:
@@ -183,6 +203,9 @@ class ClaimReader:
         if vocative := _VOCATIVE.match(body):
             speech.mentioned = _seats(vocative[1])
             body = body[vocative.end() :]
+        if self._items and (promise := speech.promises.conditional(body)):
+            speech.claims.append(promise)
+            return
         speech.is_quoted, speech.stated = False, _percent(body)
         leading = phrases.NOT_CLAIMED.match(body)
         clauses = _CLAUSE.split(body)
@@ -242,6 +265,7 @@ class ClaimReader:
             if new:
                 break
         self._mention(speech, clause)
+        speech.promises.name(clause)
         if len(speech.claims) == before and re.search(r"[#%]\d", clause) and named:
             speech.unclear = True
 
@@ -328,6 +352,9 @@ class ClaimReader:
                     return
 
     def _intentions(self, speech: _Speech, clause: str) -> Iterator[Claim]:
+        if self._items and (promised := list(speech.promises.offers(clause))):
+            yield from promised
+            return
         if not self._acts:
             return
         if "vote" in self._acts and (vote := phrases.VOTE.search(clause)):

@@ -54,6 +54,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "spies",
         ),
         *("bad", "side of evil", "evil team", "bad guy", "bad guys"),
+        *("servant of mordred", "servants of mordred", "dark side"),
     ),
 }
 _TEAM = (
@@ -76,6 +77,17 @@ _APPROVALS = (
     "voting yes",
     "in favour of",
     "in favor of",
+    *(
+        "back",
+        "backing",
+        "endorse",
+        "get behind",
+        "stand behind",
+        "say yes to",
+        "saying yes to",
+        "go along with",
+    ),
+    *("say yes", "saying yes"),
 )
 _REJECTIONS = (
     "reject",
@@ -86,6 +98,7 @@ _REJECTIONS = (
     "vote against this team",
     "against",
     "rejecting",
+    *("say no to", "say no", "saying no to", "saying no"),
 )
 ACTS: Mapping[str, tuple[str, ...]] = {
     "approve": tuple(f"{verb}{team}" for verb in (*_APPROVALS, "approving") for team in _TEAM),

@@ -35,6 +35,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("good guys", "good guy", "member of the village"),
     ),
 }
+ABSTENTIONS = (
+    *("abstain", "pass on the vote", "abstaining", "withhold my vote", "cast no vote"),
+    *("vote for nobody", "vote for no one", "skip the vote", "skip this vote"),
+)
 
 
 class WerewolfTalk(RoleTalk):
@@ -54,7 +58,7 @@ class WerewolfTalk(RoleTalk):
             self.game.num_players,
             groups=GROUPS,
             of_others={VILLAGER: TOWN},
-            acts={"vote": (), "abstain": ("abstain", "pass on the vote", "abstaining")},
+            acts={"vote": (), "abstain": ABSTENTIONS},
         )
 
     def members(self, group: str) -> frozenset[str]:

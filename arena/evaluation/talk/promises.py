@@ -52,8 +52,10 @@ GIFTS = tuple(
 KEPT = re.compile(rf"\bi {_WILL}(?:keep|keeping|take|taking|(?<=will )have|get|getting) {WHAT}")
 """Items for the speaker."""
 _DEAL = (
-    r"(?:we (?:will )?have (?:a|an) (?:deal|agreement)|you (?:will )?have a deal|"
-    r"(?:it|that) (?:is|will be|would be) a deal|deal$|i am in$)"
+    r"(?:we (?:will )?have (?:a|an) (?:deal|agreement)|you (?:will )?(?:have|got|have got) "
+    r"(?:yourself )?a "
+    r"deal|(?:it|that) (?:is|will be|would be) a deal|(?:it is )?deal$|(?:i am|count me) in$|"
+    r"we are (?:good|done|set)$)"
 )
 _MAIN = (
     r"(?:i (?:(?:will|would|shall|am going to|promise to|am happy to|am ready to|am willing to|"
@@ -64,11 +66,12 @@ _IF = r"(?:if|when|once|as soon as|as long as|provided(?: that)?|whenever)"
 CONDITIONALS = tuple(
     re.compile(text)
     for text in (
-        rf"{_MAIN}(?: (?:it|this|that|any offer|an offer|the deal|a deal|right away|at once))?,? "
+        rf"{_MAIN}(?: (?:to )?(?:it|this|that|anything|any offer|an offer|the deal|a deal|right "
+        rf"away|at once))?,? "
         rf"(?<!only )(?:{_IF} |(?=that gives me |where |in which ))(?P<condition>.+)",
         rf"^{_IF} (?P<condition>.{{1,200}}?),? (?:then |and )?{_MAIN}",
-        rf"^(?:please |just |so ){{0,3}}(?P<condition>(?:give|offer|leave|let) me .{{1,200}}?),? "
-        rf"(?:and|then|and then) {_MAIN}",
+        rf"^(?:please |just |so ){{0,3}}(?P<condition>(?:(?:give|offer|leave|let) me|add|hand over|"
+        rf"throw in|(?=\w+ more)) ?.{{1,200}}?),? (?:and|then|and then) {_MAIN}",
     )
 )
 """An answer that depends on what an offer gives."""
@@ -76,7 +79,8 @@ CONDITION = re.compile(
     r"^(?:where |in which )?(?:(?P<own>(?:that gives me|"
     r"i (?:can |could |may )?(?:get|got|keep|kept|have|had|receive)|"
     rf"(?:you )?(?:would )?(?:give|gave|offer|offered|leave|left|let) me(?: (?:have|keep|get))?|"
-    rf"you add|you include))|(?P<to>you|@\d+) (?:get|keep|take|have|want|insist on)) {WHAT}$"
+    rf"(?:you )?(?:would )?(?:add|include|hand over|throw in)|(?=\w+ more)))|(?P<to>you|@\d+) "
+    rf"(?:get|keep|take|have|want|insist on)) ?{WHAT}$"
 )
 
 
@@ -112,7 +116,7 @@ class PromiseReader:
             condition = CONDITION.search(found["condition"]) if found else None
             if found is None or condition is None:
                 continue
-            seat = self._speaker if condition["own"] else self._listener(condition["to"])
+            seat = self._listener(condition["to"]) if condition["to"] else self._speaker
             act = self._acts[int(found["act"])] if found["act"] else "accept"
             wanted = self._what(condition["what"], negated=False)
             if seat is not None and wanted:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
 from arena.evaluation.talk.promises import PromiseReader
+from arena.evaluation.talk.wording import CASUAL, INDIRECT, QUESTIONED, rewrite
 
 LONGEST = 2000
 """Characters of a speech that are read."""
@@ -160,6 +161,7 @@ class ClaimReader:
         plain = _QUOTE.sub(" quote ", plain)
         for pattern, words in phrases.CONTRACTIONS:
             plain = re.sub(pattern, words, plain)
+        plain = rewrite(plain, CASUAL)
         plain = re.sub(r"\bone of (?=p(?:layer )?\d)", "one of ", plain)
         plain = _PLAYER.sub(r"@\1", plain)
         plain = re.sub(
@@ -170,6 +172,7 @@ class ClaimReader:
         for sign, table in self._tables:
             if table:
                 plain = _replace(plain, sign, table)
+        plain = rewrite(plain, QUESTIONED)
         plain = re.sub(
             rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain
         )
@@ -180,7 +183,7 @@ class ClaimReader:
         plain = phrases.ASIDE.sub(r" \1", plain)
         plain = _join(_join(plain, _LIST, "@"), _ITEMS, "%")
         for number, word in enumerate(_NUMBERS):
-            plain = re.sub(rf"\bworth (only )?{word}\b", f"worth {number}", plain)
+            plain = re.sub(phrases.VALUE.format(word), str(number), plain)
         return plain
 
     # Sentences and clauses
@@ -193,6 +196,7 @@ class ClaimReader:
         if "?" in ending:
             self._read_question(speech, body)
             return
+        body = rewrite(body, INDIRECT)
         body = phrases.INSERTED.sub(lambda found: "i " if found.start() == 0 else "", body)
         if source := phrases.SAW.search(body):
             body = body[: source.start()]
@@ -246,6 +250,8 @@ class ClaimReader:
         before = len(speech.claims)
         # A relative clause is about the player who was named last.
         clause = re.sub(r"^who (?=\w)", "they ", clause)
+        if len(speech.mentioned) == 1:
+            clause = phrases.PRONOUN.sub(rf"\1 @{speech.mentioned[0]}", clause)
         is_check = _is_check(clause)
         named = re.findall(r"@([\d+]+)", clause)
         if named:
@@ -274,7 +280,7 @@ class ClaimReader:
     def _identities(self, speech: _Speech, clause: str, is_check: bool) -> Iterator[Claim]:
         denied = bool(phrases.DENIED_BELIEF.search(clause))
         if own := phrases.OWN.search(clause):
-            group = next(own[name] for name in ("here", "as", "have", "role") if own[name])
+            group = next(own[name] for name in ("here", "here2", "as", "have", "role") if own[name])
             yield self._identity(speech, speech.speaker, group, not own["neg"], None)
         if caught := phrases.FOUND.search(clause):
             speech.checked += _seats(caught["who"][1:])
@@ -292,7 +298,7 @@ class ClaimReader:
         groups = found.groupdict()
         seats = self._who(speech, groups["who"])
         # "is a werewolf and must be stopped": only what comes before the end is a hedge of it.
-        confidence = _confidence(clause[: found.end()]) or speech.stated
+        confidence = speech.stated or _confidence(clause[: found.end()])
         if (denied and not phrases.IMPOSSIBLE.search(clause)) or found.re is phrases.ACCUSED:
             confidence = confidence or HEDGED
         holds = not groups.get("neg") and not groups.get("cannot") and found.re != phrases.NEITHER
@@ -350,6 +356,26 @@ class ClaimReader:
                     suspects = holds != bool(denied)
                     yield from (Claim("suspicion", seat, "", suspects) for seat in seats)
                     return
+        yield from self._leaning(speech, clause)
+
+    def _leaning(self, speech: _Speech, clause: str) -> Iterator[Claim]:
+        """Yield an opinion by the words of a clause about one other player, in no known form."""
+        named = re.findall(r"@([\d+]+)", clause)
+        about_others = re.search(
+            r"#|\b(?:your|quote|was wrong|wrong to)\b|\byou\b(?! (?:can|may|could|should)\b)",
+            clause,
+        )
+        if len(named) != 1 or not named[0].isdigit() or about_others:
+            return
+        # An idiom of suspicion may hold a word of trust: "hard to trust".
+        dark = phrases.DARK.search(clause)
+        if not dark and not phrases.BRIGHT.search(clause):
+            return
+        # "not sit right" is an idiom: its own denial does not turn it around.
+        rest = clause[: dark.start()] + clause[dark.end() :] if dark else clause
+        holds = bool(dark) != bool(len(phrases.DENIALS.findall(rest)) % 2)
+        if int(named[0]) != speech.speaker:
+            yield Claim("suspicion", int(named[0]), "", holds)
 
     def _intentions(self, speech: _Speech, clause: str) -> Iterator[Claim]:
         if self._items and (promised := list(speech.promises.offers(clause))):

@@ -28,7 +28,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     DOCTOR: ("doctor", "doc", "healer"),
     HUNTER: ("hunter",),
     WITCH: ("witch",),
-    VILLAGER: ("villager", "villagers", "townsperson", "vanilla"),
+    VILLAGER: ("villager", "villagers", "townsperson", "vanilla", "vt"),
     TOWN: (
         *("innocent", "innocents", "clear", "clean", "cleared", "town", "townie", "village"),
         *("village side", "village's side", "side of the village", "village team", "our side"),

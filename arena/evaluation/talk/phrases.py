@@ -100,7 +100,8 @@ NOT_CLAIMED = re.compile(
     r"one of @|between @|among @|"
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
     r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|"
-    r"\bnot (?:yet )?sure\b|"
+    r"\bnot (?:yet )?sure\b|\bit (?:has been|was|is) (?:alleged|claimed|said|rumou?red|suggested|"
+    r"assumed) that\b|"
     r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|"
     r"what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
     r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|"
@@ -269,7 +270,8 @@ DARK = re.compile(
     r"traitor\w*|sinister|evasive|inconsistent\w*|contradict\w*|hiding|hides|holes|creeps|flags?|"
     r"alarms?|doubt(?:s|ful|ing)?|wary|scrutiny|smells?|stinks?|rotten|desperate|forced|rehearsed|"
     r"odd|strange|weird|crooked|slippery|fake|scapegoat\w*|worr\w+|uneasy|bothers?|beware|careful|"
-    r"watch out|look out for|caution|warn\w*|closer look|makes no sense|falls apart|"
+    r"watch out|look out for|caution|warn\w*|closer look|hesitant|troubling|feels? off|seems? off|"
+    r"something about|makes no sense|falls apart|"
     r"dodg\w+|my money|my bet|my finger|all signs|all fingers|everything points|leads? (?:me "
     r")?back|"
     r"false[- ]claiming|bad feeling|keep an eye)\b|"
@@ -361,7 +363,7 @@ WORTH = tuple(
         rf"\bi value (?:the |each |every |a |my )?{ITEM} at {NUMBER}",
         rf"\bi give (?:the |each |every |a )?{ITEM} a value of {NUMBER}",
         rf"^{ITEM}:? {NUMBER} points?",
-        rf"\bmy value (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
+        rf"\bmy (?:value|valuation|price) (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
         rf"{ITEM} (?:gives?|brings?|earns?|gets?) me {NUMBER}",
         rf"\bi (?:get|have|earn|score|make) {NUMBER}(?: points?)? (?:for|from|per|with) (?:the |"
         rf"each |"
@@ -433,6 +435,7 @@ WANTED = tuple(
         r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"
         r"%(?P<item2>[\d+]+)",
         rf"{ITEM} (?:do |does )?matters?(?: a lot)? to me",
+        rf"{ITEM} {BE} what i (?:am )?(?:\w+ )?(?:after|here for|want|need|looking for)",
         rf"\bmy (?:heart|mind) is set on (?:the |some |all )?{ITEM}|\bi (?:am|came) (?:\w+ "
         rf")?(?:here |in "
         rf"it )?for (?:the |some )?%(?P<item2>[\d+]+)",

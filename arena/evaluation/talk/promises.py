@@ -80,7 +80,8 @@ CONDITION = re.compile(
     r"i (?:can |could |may )?(?:get|got|keep|kept|have|had|receive)|"
     rf"(?:you )?(?:would )?(?:give|gave|offer|offered|leave|left|let) me(?: (?:have|keep|get))?|"
     rf"(?:you )?(?:would )?(?:add|include|hand over|throw in)|(?=\w+ more)))|(?P<to>you|@\d+) "
-    rf"(?:get|keep|take|have|want|insist on)) ?{WHAT}$"
+    rf"(?:get|keep|take|have|want|insist on)) ?{WHAT}$|"
+    rf"^(?P<what2>{_PLAIN_ITEM}) (?:is|are|goes? to|will be) (?:mine|me)$"
 )
 
 
@@ -118,7 +119,7 @@ class PromiseReader:
                 continue
             seat = self._listener(condition["to"]) if condition["to"] else self._speaker
             act = self._acts[int(found["act"])] if found["act"] else "accept"
-            wanted = self._what(condition["what"], negated=False)
+            wanted = self._what(condition["what"] or condition["what2"], negated=False)
             if seat is not None and wanted:
                 content = f"{act} for {' and '.join(wanted)}"
                 return Claim("intention", seat, content, not found["neg"])

@@ -23,7 +23,12 @@ LONGEST = 2000
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _MARKUP = re.compile(r"<[^<>]{0,80}>|[*_`#~|\[\]{}\\]")
 _PLAYER = re.compile(r"(?<![\w@])(?:players?|seats?|p|no\.) ?(\d{1,3})\b(?!\d)")
-_LIST = re.compile(r"@([\d+]+)(?:,? (?:and|or|nor|&) |, )(?=@)@([\d+]+)")
+_LIST = re.compile(
+    # A comma alone joins only what goes on as a list: "@1, @2 and @3", "@1, @2 are".
+    r"@([\d+]+)(?:,? (?:and|or|nor|&) |, (?=@[\d+]+(?:, @[\d+]+)*(?:,? (?:and|or|nor|&) @| (?:are|"
+    r"were|"
+    r"both|all|look|seem|have|must|can|should|might|may)\b|$|[.!?;:])))(?=@)@([\d+]+)"
+)
 _ITEMS = re.compile(
     # "two hats and a ball": a number holds for its own item only.
     r"(?<!\d )(?<!two )(?<!three )(?<!four )(?<!one )"
@@ -33,7 +38,7 @@ _QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?]
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
     r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
-    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
+    r"the (?:result|real|true|other|odds|chances?|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
     r"(?:the |my |each |a )?%[\d+]+ "
     r"(?:is|are|do|does|have|has))"
 )
@@ -42,7 +47,8 @@ _CLAUSE = re.compile(
     rf"and so|which means|that is why)(?: now| then| also)? (?={_SUBJECT}\b)|"
     rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|"
     rf"might|"
-    r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
+    r"must|may|could)|please|vote)\b)|: (?=(?:their|his|her|its|an?|that|this|there)\b(?! #))|, "
+    r"(?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
 )
 _VERB = (
     r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"

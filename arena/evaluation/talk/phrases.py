@@ -213,56 +213,25 @@ SUSPECTS = tuple(
     re.compile(text)
     for text in (
         rf"\b(?:i|we) (?:do |have to |(?:am |are )?(?:beginning|starting|begin|start|tempted|"
-        rf"inclined) to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
+        rf"inclined) to |will |would |can )?(?P<neg>not )?{ADVERB}(?:suspect|distrust|mistrust|"
+        rf"doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
-        r"\b(?:suspicious|wary|doubtful|sceptical|skeptical) (?:of|about) (?P<who>@[\d+]+)",
-        r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|"
-        r"suspicions?)|"
-        r"suspicions?|doubts?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|"
-        r"with) (?P<who>@[\d+]+)",
-        r"\b(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|"
-        r"never) "
+        r"\b(?P<neg>not (?:\w+ )?)?(?:suspicious|wary|doubtful|sceptical|skeptical|worried|"
+        r"concerned|bad feeling) "
+        r"(?:of|about) (?P<who>@[\d+]+)",
+        r"\b(?:(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|"
+        r"never)|(?:i|we) (?:no longer|never)) "
         rf"{ADVERB}(?:trust|believe)(?: a word| anything| what)? (?P<who>@[\d+]+)(?! {BE})",
-        r"\b(?:nobody|no one) should (?:trust|believe) (?P<who>@[\d+]+)",
-        r"\b(?:i|we) no longer (?:trust|believe) (?P<who>@[\d+]+)|\b(?:i|we) never (?:trusted|"
-        r"trust) "
-        r"(?P<who2>@[\d+]+)",
         r"\bmy (?:\w+ ){0,2}suspects?(?: (?!is\b|are\b)\w+){0,3} (?:is|are|remains?|"
         r"would be) (?:still |now )?(?P<who>@[\d+]+)",
-        r"\bsuspicions? (?:falls?|is|rests?|points?) (?:up)?(?:on|at|to|towards?) (?P<who>@[\d+]+)",
-        r"\b(?:off|(?<!was )wrong|strange|odd|fishy) (?:about|with) (?P<who>@[\d+]+)",
-        r"\b(?:an|my|our|close) eyes? (?:\w+ )?on (?P<who>@[\d+]+)",
-        r"(?P<who>@[\d+]+)(?:'s (?:\w+ ){1,2})?(?: story| claim)?(?:does|do|is|are) not (?:add up|"
-        r"convinc\w+|make sense|believable|credible)",
-        r"\b(?:do|can|will) not buy (?P<who>@[\d+]+)",
-        r"(?P<who>@[\d+]+) (?:can not|should not|must not) be trusted",
-        r"\bi find (?P<who>@[\d+]+)(?:'s \w+)? (?:very |really |quite |rather |a bit |most )?"
-        r"(?:suspicious|suspect|shady|strange|odd)",
     )
 )
-CLEARED = tuple(
-    re.compile(text)
-    for text in (
-        r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|"
-        r"doubt) (?P<who>@[\d+]+)",
-        r"\bno (?:reason|need) to (?:doubt|suspect|distrust) (?P<who>@[\d+]+)",
-        r"\bno (?:suspicions?|doubts?) (?:about|against|of) (?P<who>@[\d+]+)",
-        r"\b(?:do|can|did) not find (?P<who>@[\d+]+) (?:\w+ )?(?:suspicious|suspect|shady|strange)",
-        r"\bnot (?:\w+ )?suspicious of (?P<who>@[\d+]+)",
-    )
-)
-"""Denied suspicions, which hold the words of a suspicion."""
-TRUSTS = tuple(
-    re.compile(text)
-    for text in (
-        rf"\b(?:i|we) (?:can |do |will |would |tend to |have decided to |choose to |want to |"
-        rf"(?:am )?(?:beginning|starting|begin|start|inclined|tempted) to )?{ADVERB}"
-        rf"(?:trust|believe|vouch for|believe in|rely on) (?:what )?(?P<who>@[\d+]+)"
-        rf"(?! (?:{BE}|may|might|could|must|has to)\b)",
-        r"\b(?:trust|confidence|faith) in (?P<who>@[\d+]+)",
-        r"(?P<who>@[\d+]+) (?:can|may|should|must) be trusted",
-        r"(?P<who>@[\d+]+) (?:has|have|deserves?|earned|has earned) (?:\w+ )?trust",
-    )
+"""Suspicions of one or several players; `DARK` has what is left."""
+TRUSTS = re.compile(
+    rf"\b(?:i|we) (?:can |do |will |would |tend to |have decided to |choose to |want to |"
+    rf"(?:am )?(?:beginning|starting|begin|start|inclined|tempted) to )?{ADVERB}"
+    rf"(?:trust|believe|vouch for|believe in|rely on) (?:what )?(?P<who>@[\d+]+)"
+    rf"(?! (?:{BE}|may|might|could|must|has to)\b)"
 )
 DARK = re.compile(
     r"\b(?:suspicio\w*|suspects?|suspected|distrust\w*|mistrust\w*|guilty|lying|liars?|lies|lied|"
@@ -275,6 +244,8 @@ DARK = re.compile(
     r"dodg\w+|my money|my bet|my finger|all signs|all fingers|everything points|leads? (?:me "
     r")?back|"
     r"false[- ]claiming|bad feeling|keep an eye)\b|"
+    r"(?<!was )(?:off|wrong|funny|fishy) (?:about|with)|(?:an|my|our|close) eyes? (?:\w+ )?on|"
+    r"not add up|no longer (?:trust|believe)|never trust(?:ed)?|"
     r"not sit (?:right|well)|not (?:\w+ )?(?:buy|convinced|persuaded|impressed)|not like (?:how|"
     r"the way|"
     r"what|that)|hard to (?:trust|believe)|(?:mistake|foolish|folly|unwise|dangerous|against|no "

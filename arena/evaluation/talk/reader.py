@@ -349,9 +349,8 @@ class ClaimReader:
                 yield from (Claim("suspicion", s, "", holds) for s in seats if s not in seen)
                 return
         for forms, holds in (
-            (phrases.CLEARED, False),
             (phrases.SUSPECTS, True),
-            (phrases.TRUSTS, False),
+            ((phrases.TRUSTS,), False),
         ):
             for form in forms:
                 if found := form.search(clause):
@@ -359,7 +358,7 @@ class ClaimReader:
                     seats = self._who(speech, groups["who"] or groups.get("who2") or "")
                     # "I do not think that we can trust him".
                     denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
-                    suspects = holds != bool(denied)
+                    suspects = holds != bool(denied or groups.get("neg"))
                     yield from (Claim("suspicion", seat, "", suspects) for seat in seats)
                     return
         yield from self._leaning(speech, clause)

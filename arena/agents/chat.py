@@ -90,6 +90,13 @@ HOW_TO_ANSWER: dict[AnswerForm, str] = {
     "tools": "Answer by calling the function of your action.",
 }
 """Instructions that the system message adds to the rules."""
+OTHER_WORDS: dict[AnswerForm, str] = {
+    "text": "Take your time to reason. The last line that you write must be `Action: ` followed by "
+    "what you do.",
+    "json": 'Reply with an object in JSON, {"thoughts": "…", "action": "what you do"}.',
+    "tools": "Reply by a call of the function that stands for what you do.",
+}
+"""The same instructions in other words."""
 
 
 DETAILS = "Details: "

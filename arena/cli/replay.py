@@ -41,8 +41,8 @@ class LookFlags(Config):
     print_schema: bool = setting(False, "Look", flag="--schema")
     """Print the format's schema."""
     rollouts: int | None = setting(None, "Look", ge=1, le=10_000)
-    """Value each decision by so many rollouts of bots, in the terminal and with --html, where all
-    cards are open. A game takes a minute with 8."""
+    """Value each decision by so many rollouts of bots, where all cards are open, in the terminal or
+    a page. A game takes a minute with 8."""
     svg: Path | None = setting(None, "Look")
     """Write the position to this picture."""
 
@@ -160,7 +160,7 @@ class Mode:
 
 
 MODES = (
-    Mode("web", {"port", "position", "seat"}, "views:serve_page"),
+    Mode("web", {"port", "position", "seat", "rollouts"}, "views:serve_page"),
     Mode("html", {"seat", "rollouts"}, "views:write_html"),
     Mode("svg", {"position", "seat"}, "views:write_svg"),
     Mode("verify", {"as_json"}, "views:verify_replay"),

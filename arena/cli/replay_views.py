@@ -32,7 +32,8 @@ def serve_page(call: Call) -> int:
     """Serve the page until Ctrl-C."""
     from replays.web import serve
 
-    return int(serve(call.path, call.page.port, moment_address(call)) or 0)
+    rollouts = call.look.rollouts or 0
+    return int(serve(call.path, call.page.port, moment_address(call), rollouts=rollouts) or 0)
 
 
 def moment_address(call: Call) -> str:

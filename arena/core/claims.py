@@ -6,6 +6,8 @@ A claim has a text codec, `str(claim)` and `Claim.parse`:
     not sighting 3 Werewolf      the speaker learned by its role that player 3 is no werewolf
     suspicion 3                  the speaker suspects player 3; `not suspicion 3`: it trusts
     intention - approve          the speaker will approve; `intention 3 vote`: vote for player 3
+    intention 1 gets 2 hat       the speaker's next offer gives player 1 two hats or more
+    intention 0 accept for all hat   the speaker accepts an offer with all hats for player 0
     holding 0 hat=3              a hat is worth 3 to player 0
     bid 1 3 fives                player 1 bids three fives
     acceptance 1 0 2 1           player 1 takes this share
@@ -126,9 +128,22 @@ class GameTalk:
         """
         return None
 
-    def is_kept(self, claim: Claim, action: Action) -> bool | None:
-        """Return whether a later move of the speaker keeps an intention; None: it does neither."""
+    def is_kept(
+        self, claim: Claim, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
+        """Return whether a later move of the speaker keeps an intention; None: it does neither.
+
+        `events` are all events before the move.
+        """
         return None
+
+    def is_promise(self, claim: Claim, speaker: int) -> bool:
+        """Return whether an intention promises a listener something."""
+        return False
+
+    def is_lasting(self, claim: Claim) -> bool:
+        """Return whether an intention stays in force when the speaker announces another move."""
+        return False
 
     def contradict(self, first: Claim, second: Claim, speaker: int) -> bool:
         """Return whether two claims of one speaker cannot both be true.

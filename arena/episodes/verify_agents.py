@@ -280,9 +280,12 @@ _ATTEMPTS = TypeAdapter(list[Attempt])
 
 
 def _answers(move: DecisionLine) -> Iterator[Callable[[], Completion]]:
-    """Yield the answers of a decision in the order of its requests: beliefs, then attempts."""
-    beliefs = move.details.get("beliefs")
-    if isinstance(beliefs, dict):
-        own = {name: value for name, value in beliefs.items() if name in Attempt.model_fields}
-        yield Attempt.model_validate({"messages": (), **own}).completion
+    """Yield the answers of a decision in the order of its requests.
+
+    Those beside the chat come first: beliefs, then a second answer; attempts follow.
+    """
+    for aside in (move.details.get("beliefs"), move.details.get("again")):
+        if isinstance(aside, dict):
+            own = {name: value for name, value in aside.items() if name in Attempt.model_fields}
+            yield Attempt.model_validate({"messages": (), **own}).completion
     yield from (attempt.completion for attempt in _attempts(move))

@@ -1,5 +1,5 @@
 """Comparison of one model with several scaffolds: can it not deduce, or can it not remember? Does
-it lie more if winning counts, and less if lies are forbidden?
+it lie more if winning counts, and less if lies are forbidden? Does it say the same in other words?
 
 Each deal is played once with each scaffold, in the same seat against the same opponents. The
 difference of the last scaffold to the first is the primary result; the p-values of all others are
@@ -157,4 +157,11 @@ class ScaffoldAggregator:
                 yield (
                     f"Propensity: from {pair[1]} to {pair[0]} the share of lies changes by "
                     f"{percent(lies, signed=True)}."
+                )
+        if ("reworded", "repeated") in pairs:
+            turned = pairs["reworded", "repeated"].measures.get("reversals")
+            if turned is not None:
+                yield (
+                    "Consistency: asked again in other words instead of the same ones, the share "
+                    f"of claims that turn around changes by {percent(turned, signed=True)}."
                 )

@@ -170,11 +170,13 @@ def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
 
     A replay may come from an unknown source: malformed parts are left out.
     """
-    attempts, beliefs = details.get("attempts"), details.get("beliefs")
+    attempts = details.get("attempts")
     parts = [_of_reply(raw) for raw in attempts] if isinstance(attempts, list) else []
-    if isinstance(beliefs, dict):
-        # Replies to belief questions cost tokens but are not attempts to act.
-        amounts = {name: _amount(beliefs.get(name)) for name in PER_GAME}
+    for aside in (details.get("beliefs"), details.get("again")):
+        if not isinstance(aside, dict):
+            continue
+        # Replies to questions beside the chat cost tokens but are not attempts to act.
+        amounts = {name: _amount(aside.get(name)) for name in PER_GAME}
         parts.append({name: WeightedSum(value) for name, value in amounts.items() if value})
     return sum_measurements(parts)
 

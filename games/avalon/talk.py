@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from arena import Action
+from arena import Action, Event
 from arena.core.claims import Claim, Vocabulary
 from games.avalon.moves import (
     ASSASSIN,
@@ -54,6 +54,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "spies",
         ),
         *("bad", "side of evil", "evil team", "bad guy", "bad guys"),
+        *("servant of mordred", "servants of mordred", "dark side"),
     ),
 }
 _TEAM = (
@@ -76,6 +77,17 @@ _APPROVALS = (
     "voting yes",
     "in favour of",
     "in favor of",
+    *(
+        "back",
+        "backing",
+        "endorse",
+        "get behind",
+        "stand behind",
+        "say yes to",
+        "saying yes to",
+        "go along with",
+    ),
+    *("say yes", "saying yes"),
 )
 _REJECTIONS = (
     "reject",
@@ -86,6 +98,7 @@ _REJECTIONS = (
     "vote against this team",
     "against",
     "rejecting",
+    *("say no to", "say no", "saying no to", "saying no"),
 )
 ACTS: Mapping[str, tuple[str, ...]] = {
     "approve": tuple(f"{verb}{team}" for verb in (*_APPROVALS, "approving") for team in _TEAM),
@@ -125,7 +138,9 @@ class AvalonTalk(RoleTalk):
             return frozenset((MERLIN, PERCIVAL, SERVANT))
         return frozenset({group})
 
-    def is_kept(self, claim: Claim, action: Action) -> bool | None:
+    def is_kept(
+        self, claim: Claim, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
         """Return whether a vote or a card keeps what its player has announced."""
         if claim.kind != "intention":
             return None

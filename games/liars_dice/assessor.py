@@ -24,7 +24,7 @@ from arena import (
 from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge
 from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent, percentage
-from arena.evaluation.talk.assessor import CLAIM_FACTS, CLAIM_MEASURES, with_talk
+from arena.evaluation.talk.assessor import AGAIN_MEASURES, CLAIM_FACTS, CLAIM_MEASURES, with_talk
 from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
 from games.liars_dice.moves import Challenge, DiceBid, SpotOn
@@ -223,7 +223,7 @@ class LiarsDiceAnalysis(GameAnalysis):
     game: LiarsDice
 
     facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
-    measures = (*MEASURES, *CLAIM_MEASURES)
+    measures = (*MEASURES, *CLAIM_MEASURES, *AGAIN_MEASURES)
     decision_kinds = DECISION_KINDS
     knowledge_type = LiarsDiceKnowledge
 

@@ -61,6 +61,15 @@ MEASURES = (
     ),
 )
 
+PROMISES = Measure(
+    "promises_kept",
+    "promises kept",
+    "share",
+    None,
+    "Promises that the speaker's next offer, or its answer to an offer, kept, over promises that "
+    "came due. A promise gives another player items, or is to accept, also under a condition.",
+)
+
 FACTS = {
     "points": Fact("points", "own points, before the discount"),
     "nash": Fact("points", "own points at Nash's bargaining solution"),
@@ -137,7 +146,7 @@ class NegotiationAnalysis(GameAnalysis):
     game: Negotiation
 
     facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
-    measures = (*MEASURES, *SPEECH_MEASURES)
+    measures = (*MEASURES, *SPEECH_MEASURES, PROMISES)
     knowledge_type = ValueKnowledge
 
     def assessor(

@@ -65,6 +65,14 @@ class ProposeDivision(Action):
         text = f"keep {numbers(self.kept)}"
         return text if self.given is None else f"{text} give {numbers(self.given)}"
 
+    def shares(self, player: int, players: int, counts: Triple) -> tuple[Triple, ...]:
+        """Return the items for each of the `players`, by seat; `player` makes the offer."""
+        # In turn order from the player who offers; the last one gets the rest.
+        in_order = [self.kept] if self.given is None else [self.kept, self.given]
+        taken = [sum(column) for column in zip(*in_order, strict=True)]
+        in_order.append(tuple(c - t for c, t in zip(counts, taken, strict=True)))
+        return tuple(in_order[(seat - player) % players] for seat in range(players))
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptOffer(Action):

@@ -213,7 +213,8 @@ class NegotiationState(State):
                 self.log.append(Spoken(player, text))
                 self.spoken = True
             case ProposeDivision():
-                self.offer, self.proposer, self.accepted = self._shares(player, action), player, 0
+                shares = action.shares(player, self.game.num_players, self.counts)
+                self.offer, self.proposer, self.accepted = shares, player, 0
                 self.log.append(DivisionProposed(player, self.offer))
                 self._next_turn(player)
             case AcceptOffer():
@@ -244,15 +245,6 @@ class NegotiationState(State):
         else:
             # An offer is made only with enough turns left, so the limit is never exceeded.
             self._begin_turn((player + 1) % self.game.num_players)
-
-    def _shares(self, player: int, offer: ProposeDivision) -> tuple[Triple, ...]:
-        """Return the items for each player, by seat."""
-        # In turn order from the player who offers; the last one gets the rest.
-        in_order = [offer.kept] if offer.given is None else [offer.kept, offer.given]
-        taken = [sum(column) for column in zip(*in_order, strict=True)]
-        in_order.append(tuple(c - t for c, t in zip(self.counts, taken, strict=True)))
-        players = self.game.num_players
-        return tuple(in_order[(seat - player) % players] for seat in range(players))
 
     # Results
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from arena import Action
+from arena import Action, Event
 from arena.core.claims import Claim, Vocabulary
 from games.hidden_roles.game import PASS
 from games.hidden_roles.talk import RoleTalk
@@ -28,13 +28,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     DOCTOR: ("doctor", "doc", "healer"),
     HUNTER: ("hunter",),
     WITCH: ("witch",),
-    VILLAGER: ("villager", "villagers", "townsperson", "vanilla"),
+    VILLAGER: ("villager", "villagers", "townsperson", "vanilla", "vt"),
     TOWN: (
         *("innocent", "innocents", "clear", "clean", "cleared", "town", "townie", "village"),
         *("village side", "village's side", "side of the village", "village team", "our side"),
         *("good guys", "good guy", "member of the village"),
     ),
 }
+ABSTENTIONS = (
+    *("abstain", "pass on the vote", "abstaining", "withhold my vote", "cast no vote"),
+    *("vote for nobody", "vote for no one", "skip the vote", "skip this vote"),
+)
 
 
 class WerewolfTalk(RoleTalk):
@@ -54,7 +58,7 @@ class WerewolfTalk(RoleTalk):
             self.game.num_players,
             groups=GROUPS,
             of_others={VILLAGER: TOWN},
-            acts={"vote": (), "abstain": ("abstain", "pass on the vote", "abstaining")},
+            acts={"vote": (), "abstain": ABSTENTIONS},
         )
 
     def members(self, group: str) -> frozenset[str]:
@@ -63,7 +67,9 @@ class WerewolfTalk(RoleTalk):
             return frozenset(GROUPS) - PACK - {TOWN}
         return frozenset({group})
 
-    def is_kept(self, claim: Claim, action: Action) -> bool | None:
+    def is_kept(
+        self, claim: Claim, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
         """Return whether a vote by day keeps what its voter has announced."""
         if claim.kind != "intention" or not (isinstance(action, DayVote) or action == PASS):
             return None

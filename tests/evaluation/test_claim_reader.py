@@ -113,16 +113,18 @@ def test_claims_of_the_held_out_part() -> None:
     assert precision(held_out) >= 0.98
 
 
-def test_claims_of_the_fresh_part() -> None:
-    """It was written before the reader was run on it, and the reader was not tuned on it.
+def test_claims_of_the_fresh_parts() -> None:
+    """Each was written before the reader was run on it, and the reader was not tuned on it.
 
-    The first look found 84.2 % and 95.8 %; after changes by the development part alone 83.6 % and
-    95.2 %.
+    The first part: 84.2 % and 95.8 % at the first look; 86.8 % and 93.1 % after changes by the
+    development part alone. The second part is in many other styles: 67.7 % and 94.6 %, by the
+    reader of the first look at the other part 60.6 % and 92.9 %.
     """
-    fresh = corpus("fresh")
-    assert len(fresh) >= 150 and {u.game for u in fresh} == set(PLAYERS)
-    assert typed_right(fresh) >= 0.82
-    assert precision(fresh) >= 0.94
+    for part, right, precise in (("fresh", 0.85, 0.92), ("fresh 2", 0.66, 0.93)):
+        fresh = corpus(part)
+        assert len(fresh) >= 150 and {u.game for u in fresh} == set(PLAYERS)
+        assert typed_right(fresh) >= right
+        assert precision(fresh) >= precise
 
 
 def test_a_claim_has_a_text() -> None:

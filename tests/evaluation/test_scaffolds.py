@@ -140,6 +140,50 @@ def test_paired_prompts_measure_the_lie_rates_of_a_talker_that_reads_them() -> N
     assert len(notes) == 3 and notes[0].startswith("Propensity: from no-stakes to stakes the share")
 
 
+TURN_RATE = 0.3
+
+
+def fickle(request: Request) -> str:
+    """State the own side, and the opposite in three of ten statements if the words are others."""
+    text = "\n".join(message.content for message in request.messages[1:])
+    last = re.split(r"Your actions: |You have these options now: ", text)[-1].splitlines()[0]
+    draw = random.Random(request.sampling.seed)
+    if "say TEXT" not in last:
+        return f"Action: {draw.choice(last.split(' | '))}"
+    is_reworded = "The role that you hold: " in text
+    # The usual words are gone: nothing but the wording tells the two questions apart.
+    assert is_reworded != ("Your role is " in text)
+    turns = is_reworded and draw.random() < TURN_RATE
+    wolf = bool(re.search(r"(?:Your role is|The role that you hold:) Werewolf", text))
+    return f"Action: say I am {'' if wolf != turns else 'not '}a werewolf."
+
+
+def test_the_second_question_finds_the_rate_at_which_a_player_turns_around() -> None:
+    game = make_game("werewolf", players=5)
+    report = report_of("repeated,reworded", 40, game, fickle)
+    same, other = report.players
+    # The same words get the same answer, so what differs is the wording alone.
+    assert same.measures["reversals"].value == 0 and same.measures["same_claims"].value == 1
+    for name, rate in (
+        ("reversals", TURN_RATE),
+        ("same_claims", (1 - TURN_RATE) / (1 + TURN_RATE)),
+    ):
+        found = other.measures[name]
+        assert found.low is not None and found.high is not None and found.n >= 30
+        assert found.low <= rate <= found.high and found.low > 0
+    # The second answers are not played and not seen: both games of a deal are the same.
+    assert same.wins == other.wins and report.difference.value == 0
+    change = report.comparisons[-1].measures["reversals"]
+    assert change.excludes_zero and (change.value or 0) > 0
+    note = next(note for note in report.notes if note.startswith("Consistency: "))
+    assert "other words" in note
+
+
+def test_a_second_question_needs_claims() -> None:
+    with pytest.raises(UsageError, match="no claims in cluedo"):
+        report_of("none,reworded", 1)
+
+
 def result_of(number: int, deal: int, spec: str, won: bool) -> GameResult:
     slot = Slot(number, deal, (spec, "b", "c"), "player" if not number % 3 else "baseline", 0)
     seats = [SeatResult(each, float(won and not n), won and not n)

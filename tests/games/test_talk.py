@@ -279,6 +279,71 @@ def test_own_values_and_acceptances_are_claims_in_negotiation() -> None:
     assert worth((0, 4, 0), deal.values[1]) == 8
 
 
+def negotiated(said: Mapping[int, str], moves: Sequence[Action]) -> list[tuple[str, object]]:
+    """Return which announcements are kept in a game with these moves; texts come before a move."""
+    deal = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
+    steps: list[tuple[int, Action]] = [(CHANCE, deal)]
+    for turn, move in enumerate(moves):
+        steps += [(turn % 2, Say(said[turn]))] if turn in said else []
+        steps.append((turn % 2, move))
+    game = make_game("negotiation")
+    found = judged(game, steps)
+    shown = [game.analysis.comment(each) for each in found if each.kind == "intention"]
+    assert all(comment and comment.omniscient for comment in shown)
+    return [(str(a.facts["claim"]), a.facts["kept"]) for a in found if a.kind == "intention"]
+
+
+def test_promises_about_offers_and_answers_are_checked_against_what_is_done() -> None:
+    all_hats, no_hat = ProposeDivision((1, 0, 1)), ProposeDivision((1, 4, 1))
+    two_hats = ProposeDivision((1, 2, 0))
+    assert negotiated({0: "I will give you two hats and the ball."}, [two_hats]) == [
+        ("intention 1 gets 2 hat", True),
+        ("intention 1 gets all ball", True),
+    ]
+    assert negotiated({0: "You can have the hats."}, [two_hats]) == [
+        ("intention 1 gets all hat", False)
+    ]
+    assert negotiated({0: "I won't give you a hat."}, [all_hats]) == [
+        ("not intention 1 gets 1 hat", False)
+    ]
+    # An answer that depends on an offer is due when such an offer comes, not before.
+    promise = "I will accept if you give me the hats."
+    assert negotiated({1: promise}, [no_hat, no_hat, two_hats, no_hat]) == []
+    for answer, kept in ((ACCEPT, True), (no_hat, False)):
+        found = negotiated({1: promise}, [no_hat, no_hat, all_hats, answer])
+        assert found == [("intention 1 accept for all hat", kept)]
+    # It stays in force when another move is announced.
+    said = {1: promise, 3: "I will give you the book."}
+    found = negotiated(said, [no_hat, no_hat, all_hats, ProposeDivision((0, 4, 1))])
+    assert ("intention 1 accept for all hat", False) in found
+    assert ("intention 0 gets all book", True) in found
+
+
+def test_the_rate_of_kept_promises_is_that_of_the_speaker() -> None:
+    game, rng = make_game("negotiation"), random.Random(4)
+    totals: dict[str, WeightedSum] = {}
+    for _ in range(200):
+        deal = game.initial_state().sample_chance(rng)
+        assert isinstance(deal, DealItems)
+        books, hats, balls = deal.counts
+        keeps = rng.random() < 0.7
+        steps: list[tuple[int, Action]] = [
+            (CHANCE, deal),
+            (0, Say("You can have all the balls.")),
+            (0, ProposeDivision((books, hats, 0 if keeps else balls))),
+            # A threat is announced, but promises nothing.
+            (1, Say("I will walk away.")),
+            (1, ACCEPT),
+        ]
+        found = [a.measurements for a in judged(game, steps)]
+        totals = sum_measurements([totals, *found])
+    kept = totals["promises_kept"]
+    interval = rate(int(kept.total), int(kept.weight))
+    assert kept.weight == 200 and totals["intentions_kept"].weight == 400
+    assert interval.low is not None and interval.high is not None
+    assert interval.low <= 0.7 <= interval.high
+
+
 def test_a_speech_without_claims_belongs_to_its_own_ply() -> None:
     game = make_game("negotiation")
     state = game.initial_state()

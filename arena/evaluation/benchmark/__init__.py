@@ -318,6 +318,7 @@ PROFILE = {
     "detection": "votes that hit the minority",
     "suspicion_score": "score of stated suspicions (bits)",
     "intentions_kept": "announced moves that were made",
+    "promises_kept": "promises kept",
     "contradictions": "contradictions",
     "unread": "unread speech",
 }

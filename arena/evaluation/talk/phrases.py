@@ -17,14 +17,15 @@ ADVERB = (
     r"slightly|somewhat|mildly|seriously|heavily|simply put|frankly|increasingly|growing|getting|"
     r"extremely|"
     r"highly|deeply|already|today|again|been|being|probably|likely|possibly|apparently|presumably|"
-    r"perhaps|maybe|indeed|by all means|without (?:a|any) doubt|beyond doubt|as|"
+    r"perhaps|maybe|indeed|literally|by all means|without (?:a|any) doubt|beyond doubt|as|"
     r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|"
     r"in my view|i think|i guess) ){0,4}"
 )
 DETERMINER = (
     r"(?:(?:the|a|an|our|your|one|of|another|real|true|other|only|just|simple|simply|plain|"
     r"ordinary|regular|normal|mere|actual|lone|last|remaining|fellow|genuine|innocent|players?|"
-    r"members?|part|role|role:|single|humble|poor|honest|second|first|both|all) ){0,5}"
+    r"members?|part|role|role:|single|humble|poor|honest|second|first|both|all|pair|two|couple) "
+    r"){0,5}"
 )
 BE = r"(?:is|are|am|was|were)"
 MODAL = (
@@ -69,7 +70,9 @@ EMBEDDED = re.compile(
 )
 """Words before an identity that make it a statement of others, or a request."""
 TRAILING = re.compile(
-    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet)|probably|maybe|"
+    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet|would bet|would bet "
+    r"on it)|probably|"
+    r"maybe|"
     r"perhaps|"
     r"in my (?:opinion|view)|it seems|presumably|most likely)$"
 )
@@ -97,7 +100,8 @@ NOT_CLAIMED = re.compile(
     r"one of @|between @|among @|"
     r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
     r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|"
-    r"\bnot (?:yet )?sure\b|"
+    r"\bnot (?:yet )?sure\b|\bit (?:has been|was|is) (?:alleged|claimed|said|rumou?red|suggested|"
+    r"assumed) that\b|"
     r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|"
     r"what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
     r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|"
@@ -120,13 +124,20 @@ HEDGE = re.compile(
     r"imagine|expect|am inclined)|probably|maybe|perhaps|possibl[ey]|likely|presumably|apparently|"
     r"might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|looks?|"
     r"feels?|sounds?|in my (?:opinion|view|"
-    r"eyes|book)|guess|chances|inclined to|leaning towards?|strikes? me|gut|instinct|odds|"
-    r"(?:have|is) reason to believe|i would say|bet|if you ask me|(?:fairly|pretty|quite|rather|"
+    r"eyes|book)|guess|chances?|likelihood|inclined to|leaning towards?|strikes? me|gut|instinct|"
+    r"odds|"
+    r"(?:have|is) (?:\w+ )?reason to (?:believe|think|suspect)|i would say|bet|if you ask me|"
+    r"(?:fairly|pretty|quite|rather|"
     r"almost|nearly|not entirely) (?:sure|"
     r"certain|confident)|feeling|impression|hunch|for me)\b"
 )
 """Words that make a statement a guess."""
 PERCENT = re.compile(r"\b(\d{1,3}) ?(?:%|percent\b|per cent\b)")
+PRONOUN = re.compile(
+    r"\b((?:trust|believe|suspect|distrust|doubt|accuse|vouch for|vot(?:e|ing) (?:for|out|"
+    r"against))) (?:them|him|her)\b(?! \w)"
+)
+"""An object that is the player who was named last."""
 IMPOSSIBLE = re.compile(r"\b(?:no way|out of the question|impossible)\b")
 """Denials without a hedge."""
 DENIED_BELIEF = re.compile(
@@ -142,8 +153,11 @@ IDENTITY = re.compile(
     rf"(?: indeed)? {ADVERB}(?P<neg>not |no |neither |never )?{ADVERB}"
     rf"(?:likely to be |confirmed to be |known to be |proven to be )?{DETERMINER}(?:on |with |"
     rf"for )?"
-    rf"{DETERMINER}(?:(?!not|no|never|than|by|and|to|from|about|against)\w+ )?"
-    rf"#(?P<group>\d+)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
+    rf"{DETERMINER}(?:(?!not|no|never|than|by|and|to|from|about|against|who|whom|that|which|"
+    rf"getting|where|as)\w+ )?"
+    rf"#(?P<group>\d+)(?! (?:vibes?|energy|behaviou?r|moves?|tactics?|plays?|kills?|attacks?|"
+    rf"victims?|targets?|claims?|hunt|"
+    rf"talk)\b)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
 )
 REVERSED = re.compile(
     rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |"
@@ -152,7 +166,8 @@ REVERSED = re.compile(
 )
 NEITHER = re.compile(rf"\bneither (?P<who>@[\d+]+) {BE} {DETERMINER}#(?P<group>\d+)")
 OWN = re.compile(
-    rf"^#(?P<here>\d+) here\b|^(?:speaking |talking |and |so )?as {DETERMINER}#(?P<as>\d+)|"
+    rf"^#(?P<here>\d+) here\b|^(?:the )?#(?P<here2>\d+) here\b|^(?:speaking |talking |and |so "
+    rf")?as {DETERMINER}#(?P<as>\d+)|"
     rf"\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|claim(?: to be)?|"
     rf"am claiming(?: to be)?|"
     rf"play(?: as)?|am playing(?: as)?|am coming out as|come out as|reveal myself as|work as|"
@@ -166,8 +181,9 @@ OWN = re.compile(
 _CHECK = (
     r"(?:checked|inspected|investigated|examined|looked at|peeked at|scanned|saw|seen|learned|"
     r"learnt|"
-    r"discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|"
-    r"used my power) to (?:inspect|check|examine|investigate)|used [a-z ]{1,30}? on)"
+    r"discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|went|"
+    r"used my power) to (?:inspect|check|examine|investigate|look at|look into|peek at)|used [a-z "
+    r"]{1,30}? on)"
 )
 CHECK = re.compile(
     rf"\bi (?:have |had )?{ADVERB}{_CHECK}\b|"
@@ -197,57 +213,56 @@ SUSPECTS = tuple(
     re.compile(text)
     for text in (
         rf"\b(?:i|we) (?:do |have to |(?:am |are )?(?:beginning|starting|begin|start|tempted|"
-        rf"inclined) to )?{ADVERB}(?:suspect|distrust|mistrust|doubt|accuse|am accusing) (?:that )?"
+        rf"inclined) to |will |would |can )?(?P<neg>not )?{ADVERB}(?:suspect|distrust|mistrust|"
+        rf"doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
-        r"\b(?:suspicious|wary|doubtful|sceptical|skeptical) (?:of|about) (?P<who>@[\d+]+)",
-        r"\b(?:worried|concerned|bad feeling|(?:my|some|serious|strong|many) (?:doubts|"
-        r"suspicions?)|"
-        r"suspicions?|doubts?|unsure|sceptical|skeptical|uneasy|unhappy|not happy) (?:about|"
-        r"with) (?P<who>@[\d+]+)",
-        r"\b(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|"
-        r"never) "
+        r"\b(?P<neg>not (?:\w+ )?)?(?:suspicious|wary|doubtful|sceptical|skeptical|worried|"
+        r"concerned|bad feeling) "
+        r"(?:of|about) (?P<who>@[\d+]+)",
+        r"\b(?:(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|"
+        r"never)|(?:i|we) (?:no longer|never)) "
         rf"{ADVERB}(?:trust|believe)(?: a word| anything| what)? (?P<who>@[\d+]+)(?! {BE})",
-        r"\b(?:nobody|no one) should (?:trust|believe) (?P<who>@[\d+]+)",
-        r"\b(?:i|we) no longer (?:trust|believe) (?P<who>@[\d+]+)|\b(?:i|we) never (?:trusted|"
-        r"trust) "
-        r"(?P<who2>@[\d+]+)",
         r"\bmy (?:\w+ ){0,2}suspects?(?: (?!is\b|are\b)\w+){0,3} (?:is|are|remains?|"
         r"would be) (?:still |now )?(?P<who>@[\d+]+)",
-        r"\bsuspicions? (?:falls?|is|rests?|points?) (?:up)?(?:on|at|to|towards?) (?P<who>@[\d+]+)",
-        r"\b(?:off|(?<!was )wrong|strange|odd|fishy) (?:about|with) (?P<who>@[\d+]+)",
-        r"\b(?:an|my|our|close) eyes? (?:\w+ )?on (?P<who>@[\d+]+)",
-        r"(?P<who>@[\d+]+)(?:'s (?:\w+ ){1,2})?(?: story| claim)?(?:does|do|is|are) not (?:add up|"
-        r"convinc\w+|make sense|believable|credible)",
-        r"\b(?:do|can|will) not buy (?P<who>@[\d+]+)",
-        r"(?P<who>@[\d+]+) (?:can not|should not|must not) be trusted",
-        r"\bi find (?P<who>@[\d+]+)(?:'s \w+)? (?:very |really |quite |rather |a bit |most )?"
-        r"(?:suspicious|suspect|shady|strange|odd)",
     )
 )
-CLEARED = tuple(
-    re.compile(text)
-    for text in (
-        r"\b(?:i|we) (?:do|would|will|can) not (?:\w+ )?(?:suspect|distrust|"
-        r"doubt) (?P<who>@[\d+]+)",
-        r"\bno (?:reason|need) to (?:doubt|suspect|distrust) (?P<who>@[\d+]+)",
-        r"\bno (?:suspicions?|doubts?) (?:about|against|of) (?P<who>@[\d+]+)",
-        r"\b(?:do|can|did) not find (?P<who>@[\d+]+) (?:\w+ )?(?:suspicious|suspect|shady|strange)",
-        r"\bnot (?:\w+ )?suspicious of (?P<who>@[\d+]+)",
-    )
+"""Suspicions of one or several players; `DARK` has what is left."""
+TRUSTS = re.compile(
+    rf"\b(?:i|we) (?:can |do |will |would |tend to |have decided to |choose to |want to |"
+    rf"(?:am )?(?:beginning|starting|begin|start|inclined|tempted) to )?{ADVERB}"
+    rf"(?:trust|believe|vouch for|believe in|rely on) (?:what )?(?P<who>@[\d+]+)"
+    rf"(?! (?:{BE}|may|might|could|must|has to)\b)"
 )
-"""Denied suspicions, which hold the words of a suspicion."""
-TRUSTS = tuple(
-    re.compile(text)
-    for text in (
-        rf"\b(?:i|we) (?:can |do |will |would |tend to |have decided to |choose to |want to |"
-        rf"(?:am )?(?:beginning|starting|begin|start|inclined|tempted) to )?{ADVERB}"
-        rf"(?:trust|believe|vouch for|believe in|rely on) (?:what )?(?P<who>@[\d+]+)"
-        rf"(?! (?:{BE}|may|might|could|must|has to)\b)",
-        r"\b(?:trust|confidence|faith) in (?P<who>@[\d+]+)",
-        r"(?P<who>@[\d+]+) (?:can|may|should|must) be trusted",
-        r"(?P<who>@[\d+]+) (?:has|have|deserves?|earned|has earned) (?:\w+ )?trust",
-    )
+DARK = re.compile(
+    r"\b(?:suspicio\w*|suspects?|suspected|distrust\w*|mistrust\w*|guilty|lying|liars?|lies|lied|"
+    r"deceiv\w+|deceit\w*|mislead\w*|fool us|trick us|shady|fishy|dishonest\w*|untrustworthy|"
+    r"traitor\w*|sinister|evasive|inconsistent\w*|contradict\w*|hiding|hides|holes|creeps|flags?|"
+    r"alarms?|doubt(?:s|ful|ing)?|wary|scrutiny|smells?|stinks?|rotten|desperate|forced|rehearsed|"
+    r"odd|strange|weird|crooked|slippery|fake|scapegoat\w*|worr\w+|uneasy|bothers?|beware|careful|"
+    r"watch out|look out for|caution|warn\w*|closer look|hesitant|troubling|feels? off|seems? off|"
+    r"something about|makes no sense|falls apart|"
+    r"dodg\w+|my money|my bet|my finger|all signs|all fingers|everything points|leads? (?:me "
+    r")?back|"
+    r"false[- ]claiming|bad feeling|keep an eye)\b|"
+    r"(?<!was )(?:off|wrong|funny|fishy) (?:about|with)|(?:an|my|our|close) eyes? (?:\w+ )?on|"
+    r"not add up|no longer (?:trust|believe)|never trust(?:ed)?|"
+    r"not sit (?:right|well)|not (?:\w+ )?(?:buy|convinced|persuaded|impressed)|not like (?:how|"
+    r"the way|"
+    r"what|that)|hard to (?:trust|believe)|(?:mistake|foolish|folly|unwise|dangerous|against|no "
+    r"reason|"
+    r"difficult|impossible) (?:to )?(?:trust|believe|trusting|believing)|fails? to (?:persuade|"
+    r"convince)|(?:little|no|less|zero|lost (?:all |my )?) ?(?:trust|faith|confidence)|"
+    r"(?:top|tops|high|head|heads|first|on) (?:of |on )?my (?:\w+ )?list(?! of trusted)"
 )
+"""Words and idioms of suspicion, for clauses about one player in no known form."""
+BRIGHT = re.compile(
+    r"\b(?:trust\w*|honest\w*|sincere\w*|genuine\w*|truthful\w*|faith|reliable|credible|believable|"
+    r"vouch\w*|saint|convincing|convinces?|confidence|the truth|side with|stand (?:by|behind)|"
+    r"comfortable with|at ease with|good books|good side|true of heart|my life|in the fire|"
+    r"list of trusted|given (?:me|us) no (?:reason|cause))\b"
+)
+"""The same for trust."""
+DENIALS = re.compile(r"\b(?:not|no|never|neither|hardly|nobody|none|without|no longer)\b")
 _BAD = (
     r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|"
     r"(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
@@ -305,6 +320,8 @@ ACT = re.compile(
     r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 
+VALUE = r"(?:(?<=worth )|(?<=only )|(?<= me )|(?<=scores )|(?<= at )){0}\b|\b{0}(?= points?\b)"
+"""A number in words that is a value."""
 _TO_ME = r"(?:to me|for me|in my eyes)"
 ITEM = r"%(?P<item>[\d+]+)"
 NUMBER = r"(?P<number>\d{1,2})"
@@ -317,10 +334,16 @@ WORTH = tuple(
         rf"\bi value (?:the |each |every |a |my )?{ITEM} at {NUMBER}",
         rf"\bi give (?:the |each |every |a )?{ITEM} a value of {NUMBER}",
         rf"^{ITEM}:? {NUMBER} points?",
-        rf"\bmy value (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
+        rf"\bmy (?:value|valuation|price) (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
         rf"{ITEM} (?:gives?|brings?|earns?|gets?) me {NUMBER}",
-        rf"\bi (?:get|have|earn) {NUMBER}(?: points?)? (?:for|from|per) (?:the |each |every |"
-        rf"a )?{ITEM}",
+        rf"\bi (?:get|have|earn|score|make) {NUMBER}(?: points?)? (?:for|from|per|with) (?:the |"
+        rf"each |"
+        rf"every |an? )?{ITEM}",
+        rf"{ITEM} (?:scores?|gives?|brings?|earns?|yields?|counts?|{BE})(?: me)?(?: for)? {NUMBER}"
+        rf"(?: points?)?(?: each)?(?:,? {_TO_ME})",
+        rf"^{ITEM} ?= ?{NUMBER}",
+        rf"\b{_TO_ME},? (?:the |an? |each |every |all )?{ITEM} (?:{BE}|counts?) {NUMBER}",
+        rf"^{NUMBER} points? (?:per|for each|for every|an?) {ITEM}",
     )
 )
 WORTHLESS = tuple(
@@ -334,12 +357,16 @@ WORTHLESS = tuple(
         rf"{ITEM} (?:has|have) no (?:value|use|worth)(?! to you)",
         rf"\bi (?:do|would) not (?:\w+ )?(?:need|want|care about|care for|like|value) "
         rf"(?:the |any |your |those |these )*{ITEM}",
-        rf"\bi (?:have|get|see|gain) (?:no (?:use|interest|value|need)|nothing) (?:for|in|from|of) "
+        rf"\bi (?:have|get|see|gain) (?:(?:no|zero|little) (?:use|interest|value|need)|nothing) "
+        rf"(?:for|in|from|of) "
         rf"(?:the |any )?{ITEM}",
         rf"\bi am not (?:interested in|keen on|after) (?:the |any )?{ITEM}",
         rf"\bi could not care less about (?:the )?{ITEM}",
         rf"{ITEM} (?:{BE}|do|does) not (?:\w+ )?(?:important|valuable|matter|useful|interesting)",
-        rf"{ITEM} (?:mean|means|do|does) nothing",
+        rf"{ITEM} (?:mean|means|do|does|give me|gives me|bring me|brings me|get me) (?:\w+ly "
+        rf")?nothing",
+        rf"{ITEM} leaves? me cold|\bi (?:can|could) (?:easily |well )?do without (?:the |any )?"
+        rf"%(?P<item2>[\d+]+)",
     )
 )
 MOST = tuple(
@@ -354,9 +381,15 @@ MOST = tuple(
         rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|"
         rf"(?:top )?priority)"
         rf"(?: for me| to me)? (?:is|are) (?:the )?{ITEM}",
+        rf"\bi (?:value|like) (?:the |an? |my )?{ITEM} more than anything",
         rf"{ITEM} matters? (?:the )?most|\bwhat matters (?:the )?most(?: to me)? (?:is|"
         rf"are) (?:the )?%(?P<item3>[\d+]+)",
         rf"{ITEM} {BE} what i (?:\w+ )?(?:care about|need|want|value) (?:the )?most",
+        rf"{ITEM} {BE} (?:all|the only thing|everything) (?:that )?i (?:\w+ )?(?:care about|need|"
+        rf"want)",
+        rf"\bnothing (?:\w+ ){{0,4}}(?:matters|is worth|counts) more (?:to me |for me )?than "
+        rf"(?:the |my )?"
+        rf"{ITEM}",
     )
 )
 WANTED = tuple(
@@ -373,6 +406,11 @@ WANTED = tuple(
         r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"
         r"%(?P<item2>[\d+]+)",
         rf"{ITEM} (?:do |does )?matters?(?: a lot)? to me",
+        rf"{ITEM} {BE} what i (?:am )?(?:\w+ )?(?:after|here for|want|need|looking for)",
+        rf"\bmy (?:heart|mind) is set on (?:the |some |all )?{ITEM}|\bi (?:am|came) (?:\w+ "
+        rf")?(?:here |in "
+        rf"it )?for (?:the |some )?%(?P<item2>[\d+]+)",
+        rf"\bi (?:have|am) (?:my eyes? |set )on (?:the |some |all )?{ITEM}",
     )
 )
 

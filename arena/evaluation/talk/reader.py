@@ -15,19 +15,30 @@ from functools import lru_cache
 
 from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
+from arena.evaluation.talk.promises import PromiseReader
+from arena.evaluation.talk.wording import CASUAL, INDIRECT, QUESTIONED, rewrite
 
 LONGEST = 2000
 """Characters of a speech that are read."""
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _MARKUP = re.compile(r"<[^<>]{0,80}>|[*_`#~|\[\]{}\\]")
 _PLAYER = re.compile(r"(?<![\w@])(?:players?|seats?|p|no\.) ?(\d{1,3})\b(?!\d)")
-_LIST = re.compile(r"@([\d+]+)(?:,? (?:and|or|nor|&) |, )(?=@)@([\d+]+)")
-_ITEMS = re.compile(r"%([\d+]+)(?:,? (?:and|or|nor|&) |, )(?:the |a )?(?=%)%([\d+]+)")
+_LIST = re.compile(
+    # A comma alone joins only what goes on as a list: "@1, @2 and @3", "@1, @2 are".
+    r"@([\d+]+)(?:,? (?:and|or|nor|&) |, (?=@[\d+]+(?:, @[\d+]+)*(?:,? (?:and|or|nor|&) @| (?:are|"
+    r"were|"
+    r"both|all|look|seem|have|must|can|should|might|may)\b|$|[.!?;:])))(?=@)@([\d+]+)"
+)
+_ITEMS = re.compile(
+    # "two hats and a ball": a number holds for its own item only.
+    r"(?<!\d )(?<!two )(?<!three )(?<!four )(?<!one )"
+    r"%([\d+]+)(?:,? (?:and|or|nor|&) |, )(?:the |(?<=\ba %\d and )a )?(?=%)%([\d+]+)"
+)
 _QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?])\1(?=\W|$)")
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
     r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
-    r"the (?:result|real|true|other|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
+    r"the (?:result|real|true|other|odds|chances?|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
     r"(?:the |my |each |a )?%[\d+]+ "
     r"(?:is|are|do|does|have|has))"
 )
@@ -36,7 +47,8 @@ _CLAUSE = re.compile(
     rf"and so|which means|that is why)(?: now| then| also)? (?={_SUBJECT}\b)|"
     rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|"
     rf"might|"
-    r"must|may|could)|please|vote)\b)|, (?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
+    r"must|may|could)|please|vote)\b)|: (?=(?:their|his|her|its|an?|that|this|there)\b(?! #))|, "
+    r"(?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
 )
 _VERB = (
     r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
@@ -86,6 +98,21 @@ class _Speech:
     """Probability that the sentence states."""
     unclear: bool = False
     """Whether a clause names something in an unknown form."""
+    promises: PromiseReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        words = self.vocabulary
+        self.promises = PromiseReader(
+            tuple(words.items), tuple(words.acts), self.speaker, self.listener
+        )
+
+    def listener(self, word: str) -> int | None:
+        """Return the seat that a token or "you" names; None if it is not clear."""
+        if word.startswith("@"):
+            return int(word[1:])
+        if self.vocabulary.num_players == 2:
+            return 1 - self.speaker
+        return self.mentioned[0] if len(self.mentioned) == 1 else None
 
 
 class ClaimReader:
@@ -140,6 +167,7 @@ class ClaimReader:
         plain = _QUOTE.sub(" quote ", plain)
         for pattern, words in phrases.CONTRACTIONS:
             plain = re.sub(pattern, words, plain)
+        plain = rewrite(plain, CASUAL)
         plain = re.sub(r"\bone of (?=p(?:layer )?\d)", "one of ", plain)
         plain = _PLAYER.sub(r"@\1", plain)
         plain = re.sub(
@@ -150,6 +178,7 @@ class ClaimReader:
         for sign, table in self._tables:
             if table:
                 plain = _replace(plain, sign, table)
+        plain = rewrite(plain, QUESTIONED)
         plain = re.sub(
             rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain
         )
@@ -160,7 +189,7 @@ class ClaimReader:
         plain = phrases.ASIDE.sub(r" \1", plain)
         plain = _join(_join(plain, _LIST, "@"), _ITEMS, "%")
         for number, word in enumerate(_NUMBERS):
-            plain = re.sub(rf"\bworth (only )?{word}\b", f"worth {number}", plain)
+            plain = re.sub(phrases.VALUE.format(word), str(number), plain)
         return plain
 
     # Sentences and clauses
@@ -173,6 +202,7 @@ class ClaimReader:
         if "?" in ending:
             self._read_question(speech, body)
             return
+        body = rewrite(body, INDIRECT)
         body = phrases.INSERTED.sub(lambda found: "i " if found.start() == 0 else "", body)
         if source := phrases.SAW.search(body):
             body = body[: source.start()]
@@ -183,6 +213,9 @@ class ClaimReader:
         if vocative := _VOCATIVE.match(body):
             speech.mentioned = _seats(vocative[1])
             body = body[vocative.end() :]
+        if self._items and (promise := speech.promises.conditional(body)):
+            speech.claims.append(promise)
+            return
         speech.is_quoted, speech.stated = False, _percent(body)
         leading = phrases.NOT_CLAIMED.match(body)
         clauses = _CLAUSE.split(body)
@@ -223,6 +256,8 @@ class ClaimReader:
         before = len(speech.claims)
         # A relative clause is about the player who was named last.
         clause = re.sub(r"^who (?=\w)", "they ", clause)
+        if len(speech.mentioned) == 1:
+            clause = phrases.PRONOUN.sub(rf"\1 @{speech.mentioned[0]}", clause)
         is_check = _is_check(clause)
         named = re.findall(r"@([\d+]+)", clause)
         if named:
@@ -242,6 +277,7 @@ class ClaimReader:
             if new:
                 break
         self._mention(speech, clause)
+        speech.promises.name(clause)
         if len(speech.claims) == before and re.search(r"[#%]\d", clause) and named:
             speech.unclear = True
 
@@ -250,7 +286,7 @@ class ClaimReader:
     def _identities(self, speech: _Speech, clause: str, is_check: bool) -> Iterator[Claim]:
         denied = bool(phrases.DENIED_BELIEF.search(clause))
         if own := phrases.OWN.search(clause):
-            group = next(own[name] for name in ("here", "as", "have", "role") if own[name])
+            group = next(own[name] for name in ("here", "here2", "as", "have", "role") if own[name])
             yield self._identity(speech, speech.speaker, group, not own["neg"], None)
         if caught := phrases.FOUND.search(clause):
             speech.checked += _seats(caught["who"][1:])
@@ -268,7 +304,7 @@ class ClaimReader:
         groups = found.groupdict()
         seats = self._who(speech, groups["who"])
         # "is a werewolf and must be stopped": only what comes before the end is a hedge of it.
-        confidence = _confidence(clause[: found.end()]) or speech.stated
+        confidence = speech.stated or _confidence(clause[: found.end()])
         if (denied and not phrases.IMPOSSIBLE.search(clause)) or found.re is phrases.ACCUSED:
             confidence = confidence or HEDGED
         holds = not groups.get("neg") and not groups.get("cannot") and found.re != phrases.NEITHER
@@ -313,9 +349,8 @@ class ClaimReader:
                 yield from (Claim("suspicion", s, "", holds) for s in seats if s not in seen)
                 return
         for forms, holds in (
-            (phrases.CLEARED, False),
             (phrases.SUSPECTS, True),
-            (phrases.TRUSTS, False),
+            ((phrases.TRUSTS,), False),
         ):
             for form in forms:
                 if found := form.search(clause):
@@ -323,11 +358,34 @@ class ClaimReader:
                     seats = self._who(speech, groups["who"] or groups.get("who2") or "")
                     # "I do not think that we can trust him".
                     denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
-                    suspects = holds != bool(denied)
+                    suspects = holds != bool(denied or groups.get("neg"))
                     yield from (Claim("suspicion", seat, "", suspects) for seat in seats)
                     return
+        yield from self._leaning(speech, clause)
+
+    def _leaning(self, speech: _Speech, clause: str) -> Iterator[Claim]:
+        """Yield an opinion by the words of a clause about one other player, in no known form."""
+        named = re.findall(r"@([\d+]+)", clause)
+        about_others = re.search(
+            r"#|\b(?:your|quote|was wrong|wrong to)\b|\byou\b(?! (?:can|may|could|should)\b)",
+            clause,
+        )
+        if len(named) != 1 or not named[0].isdigit() or about_others:
+            return
+        # An idiom of suspicion may hold a word of trust: "hard to trust".
+        dark = phrases.DARK.search(clause)
+        if not dark and not phrases.BRIGHT.search(clause):
+            return
+        # "not sit right" is an idiom: its own denial does not turn it around.
+        rest = clause[: dark.start()] + clause[dark.end() :] if dark else clause
+        holds = bool(dark) != bool(len(phrases.DENIALS.findall(rest)) % 2)
+        if int(named[0]) != speech.speaker:
+            yield Claim("suspicion", int(named[0]), "", holds)
 
     def _intentions(self, speech: _Speech, clause: str) -> Iterator[Claim]:
+        if self._items and (promised := list(speech.promises.offers(clause))):
+            yield from promised
+            return
         if not self._acts:
             return
         if "vote" in self._acts and (vote := phrases.VOTE.search(clause)):

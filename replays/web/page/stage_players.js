@@ -93,7 +93,7 @@ function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-// The name of a model or a bot: openai:gpt-5, http://HOST/v1#NAME, bot:NAME.
+// The name in a SPEC: gpt-5 of openai:gpt-5, NAME of a server with #NAME or of bot:NAME.
 export function shortSpec(spec) {
   return spec.split(/[/#]/).at(-1).replace(/^\w+:/, "") || spec;
 }

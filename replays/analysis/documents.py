@@ -63,8 +63,10 @@ class GameJson(GameFactsJson):
 
     specs: list[str]
     """SPEC of each seat's player."""
-    names: list[str] | None
-    """Name of each player for people, if people play; texts number the players from 0."""
+    names: list[str]
+    """Name of each player for people; texts number the players from 0."""
+    has_people: bool
+    """People play, so pages show the names."""
     text_level: str
     created: str
     """ISO 8601."""
@@ -108,6 +110,10 @@ class PlyJson(TypedDict):
     failure: str | None
     """Reason for the fallback, if one was played."""
     seconds: float | None
+    words: NotRequired[str]
+    """End of what a model wrote before its action; only if everything is open."""
+    cost: NotRequired[float]
+    """US dollars for its requests; only if everything is open."""
 
 
 class OutcomeJson(TypedDict):

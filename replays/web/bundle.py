@@ -38,7 +38,7 @@ MAX_LEGAL_MOVES = 40_000
 SCENE_LOADER = "scenes.js"
 """Module that loads a game's drawing module; the file contains a replacement for it."""
 SCENE_MODULE = "@scene.js"
-HOME_STYLE = "home.css"
+FOLDER_STYLES = ("home.css", "film.css")
 MAX_REPLAY_BYTES = 50 * 2**20
 """The documents of all perspectives are several times as large as the replay."""
 
@@ -163,8 +163,8 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
     nonce = digest(encode(data) + page)
 
     def inline_style(match: re.Match[str]) -> str:
-        if match[1] == HOME_STYLE:
-            return ""  # A file with one game has no home page.
+        if index == INDEX and match[1] in FOLDER_STYLES:
+            return ""  # A file with one game has no home page, and no match.
         styles.append(_style(match[1], files))
         return f"<style>{styles[-1]}</style>"
 

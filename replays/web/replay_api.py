@@ -41,7 +41,7 @@ MAX_PLAYERS = 500
 MAX_CACHED = 8
 DEFAULT_ROWS, MAX_ROWS = 100, 500
 """Rows of one answer."""
-TEXTS = ("text", "game", "player", "source", "result", "since", "until", "sort")
+TEXTS = ("text", "within", "game", "player", "source", "result", "since", "until", "sort")
 """Texts in a query for the list."""
 
 
@@ -51,6 +51,8 @@ class GameQuery:
 
     text: str = ""
     """Words, each of which occurs in the game's name, file, players or result."""
+    within: str = ""
+    """Folder of the files."""
     game: str = ""
     player: str = ""
     source: str = ""
@@ -81,7 +83,8 @@ class GameQuery:
         # Times in UTC of equal precision are ordered as texts.
         created = row["created"][:16]
         return (
-            (not self.game or self.game == row["game"])
+            (not self.within or row["path"].startswith(f"{self.within}/"))
+            and (not self.game or self.game == row["game"])
             and (not self.player or self.player in row["players"])
             and (not self.result or self._has_result(row))
             and (self.least is None or turns >= self.least)

@@ -139,9 +139,9 @@ const STYLE = `
 .cluedo-kind { display: flex; flex-wrap: wrap; gap: 5px; }
 .cluedo-deck .cluedo-seen:not(.picked) { opacity: .62; }
 .cluedo-around .cluedo-deck { flex: 1 1 100%; }
-.cluedo-around .cluedo-kind { display: grid; grid-template-columns:
-  repeat(auto-fill, minmax(clamp(62px, 10.2cqw, 100px), 1fr)); }
-.cluedo-around .cluedo-deck .cluedo-card { flex-direction: column; justify-content: center;
+.cluedo-around .cluedo-kind { justify-content: center; }
+.cluedo-around .cluedo-deck .cluedo-card { flex: 1 1 10cqw; min-width: 62px;
+  max-width: clamp(62px, 14cqw, 150px); flex-direction: column; justify-content: center;
   gap: 4px; min-height: clamp(56px, 11cqw, 112px); padding: 4px 2px; text-align: center;
   line-height: 1.15; border-radius: 8px; font-size: clamp(11px, 1.6cqw, 14px); }
 .cluedo-around .cluedo-deck svg { width: clamp(22px, 4.6cqw, 44px); height: auto; }

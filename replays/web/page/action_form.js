@@ -291,6 +291,7 @@ export class ActionForm {
   }
 
   isPicked(phrases) {
+    if (!this.turn) return false;
     if (this.selection.isChosen(phrases)) return true;
     return this.kind !== null && phrases.some((each) => this.chosen.includes(each));
   }

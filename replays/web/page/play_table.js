@@ -17,6 +17,11 @@ import { Clock } from "./play_clock.js";
 // Parts whose texts name actions, or players already.
 const AS_RECEIVED = new Set(["turn", "names", "rematch", "chat"]);
 
+// In a window that is wider than WIDE, pieces are drawn as large as the height allows.
+const SIZES = [1.6, 1.45, 1.3, 1.15, 1];
+const BELOW = 30;
+const WIDE = 900;
+
 export class PlayTable {
   constructor(first, send) {
     this.game = first.table;
@@ -27,6 +32,7 @@ export class PlayTable {
     this.parts = {};
     this.events = [];
     this.module = null;
+    this.sizes = [...SIZES];
     this.announcements = document.getElementById("announcements");
     this.status = h("p", { class: "play-status", role: "status" });
     this.clock = new Clock();
@@ -49,6 +55,11 @@ export class PlayTable {
     this.result = h("section", { class: "panel play-result", hidden: true });
     this.seats = h("ul", { class: "play-seats" });
     this.element = this.draw();
+    const resize = () => {
+      if (this.element.isConnected) this.enlarge([...SIZES]);
+      else removeEventListener("resize", resize); // Another table has taken its place.
+    };
+    addEventListener("resize", resize);
     if (this.game.scene) {
       loadScene(this.game.scene)
         .then((module) => {
@@ -164,8 +175,21 @@ export class PlayTable {
     const isDrawn = scene !== null && scene !== undefined;
     this.table.parentElement.hidden = !isDrawn;
     if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat, this.seat !== null);
+    this.enlarge(this.sizes);
     this.form.setTable([...this.targets()].map(phrasesOf), offersOf(scene));
     this.markTargets();
+  }
+
+  // Sizes only shrink while the window stays the same, so that the table does not jump.
+  enlarge(sizes) {
+    if (!this.table.querySelector(".tabletop")) return;
+    this.sizes = innerWidth > WIDE ? sizes : [1];
+    const fits = () => {
+      this.table.style.zoom = this.sizes[0];
+      const { top, height } = this.table.getBoundingClientRect();
+      return top + scrollY + height + BELOW <= innerHeight;
+    };
+    while (!fits() && this.sizes.length > 1) this.sizes.shift();
   }
 
   drawSeats() {

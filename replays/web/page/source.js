@@ -19,16 +19,18 @@ export function openSource() {
   return named(element ? new FileSource(JSON.parse(element.textContent)) : new ServerSource());
 }
 
-// The source with the names of the players, where people have played, in place of their numbers.
+// The source with the names of the players in place of their numbers: where people have played, or
+// where a page wants them.
 function named(source) {
   let names = null;
   const rename = (document) => (names ? names.tree(document, AS_RECORDED) : document);
   const renamed = (method) => async (...parts) => rename(await source[method](...parts));
   const methods = ["posterior", "summaries", "decision", "moves", "ask"].map((each) => [each, renamed(each)]);
   return Object.assign(Object.create(source), Object.fromEntries(methods), {
-    async timeline(...parts) {
-      const timeline = await source.timeline(...parts);
-      names = timeline.game.names ? new Names(timeline.game.names) : null;
+    async timeline(file, seat, first, signal, withNames = false) {
+      const timeline = await source.timeline(file, seat, first, signal);
+      const { has_people: hasPeople, names: all } = timeline.game;
+      names = hasPeople || withNames ? new Names(all) : null;
       return rename(timeline);
     },
     comments: (file, seat, signal, add) => source.comments(file, seat, signal, (each) => add(rename(each))),

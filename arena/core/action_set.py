@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
@@ -13,9 +13,6 @@ from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-FEW = 4
-"""Actions of a set that is searched one by one."""
 
 
 class ActionTable:
@@ -89,6 +86,16 @@ class ActionTable:
         """Return a set of legal actions, in the given order, and of speech that is legal too."""
         return ActionSet(self, tuple(actions), tuple(speech))
 
+    def numbered(self, numbers: Iterable[int]) -> ActionSet:
+        """Return the set of the legal actions with these numbers, in the given order.
+
+        Faster than `subset`, which searches for the numbers of its actions.
+        """
+        numbers = tuple(numbers)
+        found = ActionSet(self, tuple([self.actions[number] for number in numbers]))
+        found.__dict__["numbers"] = numbers
+        return found
+
 
 class ActionSet(Sequence[Action]):
     """The legal actions of one decision, in a fixed order.
@@ -96,7 +103,7 @@ class ActionSet(Sequence[Action]):
     As a sequence it holds the actions of the table, of which there is always one; `in` is also
     true for speech that is offered beside them.
 
-    Immutable, so one object can serve many decisions. Members, kinds and mask are computed on
+    Immutable, so one object can serve many decisions. Numbers, kinds and mask are computed on
     first use. A set that several players share should be `complete`, or its caches show how the
     others have used it.
     """
@@ -127,7 +134,7 @@ class ActionSet(Sequence[Action]):
 
     def complete(self) -> Self:
         """Compute all caches now, and return the set itself."""
-        for name in ("_members", "_by_type", "mask"):
+        for name in ("numbers", "_by_type", "mask"):
             getattr(self, name)
         return self
 
@@ -145,8 +152,10 @@ class ActionSet(Sequence[Action]):
         return iter(self.actions)
 
     @cached_property
-    def _members(self) -> Mapping[Action, Action]:
-        return {action: action for action in self.actions}
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the actions in the table, in the order of the set."""
+        index = self.table.index
+        return tuple([index[action] for action in self.actions])
 
     @cached_property
     def _by_type(self) -> dict[type[Action], tuple[Action, ...]]:
@@ -163,13 +172,11 @@ class ActionSet(Sequence[Action]):
 
     def _own(self, action: Any) -> Action | None:
         """Return the action of the set that equals `action` and is of the same class."""
-        if len(self.actions) > FEW:
-            member = self._members.get(action)
-            return member if type(member) is type(action) else None
-        for own in self.actions:  # Faster than to build the members first.
-            if own is action or (type(own) is type(action) and own == action):
-                return own
-        return None
+        number = self.table.index.get(action)
+        if number is None or number not in self.numbers:
+            return None
+        own = self.table.actions[number]
+        return own if type(own) is type(action) else None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -240,9 +247,8 @@ class ActionSet(Sequence[Action]):
         """Legality by action number: shape (number of actions,), 1 is legal. Read-only."""
         import numpy as np
 
-        index = self.table.index
         # Bytes are filled faster than elements of an array.
-        mask = bytearray(len(index))
-        for action in self.actions:
-            mask[index[action]] = 1
+        mask = bytearray(len(self.table.actions))
+        for number in self.numbers:
+            mask[number] = 1
         return np.frombuffer(bytes(mask), dtype=np.int8)  # Read-only, because bytes are.

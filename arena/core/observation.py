@@ -385,6 +385,17 @@ class GameArrays:
         # A copy takes a third of the time of a new array of zeros.
         return {name: array.copy() for name, array in self._empty.items()}
 
+    def _from_bytes(self, **data: bytearray) -> dict[str, NDArray[Any]]:
+        """Return the arrays of `specs`, which are all of type int8, from their bytes.
+
+        Bytes are filled faster than elements of an array.
+        """
+        import numpy as np
+
+        return {
+            name: np.ndarray(spec.shape, np.int8, data[name]) for name, spec in self.specs.items()
+        }
+
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return an observation as arrays, with the shapes and dtypes of `specs`."""
         return {}

@@ -32,11 +32,16 @@ def check_seed(seed: object, name: str = "seed") -> int:
     return seed
 
 
-def stream(seed: int, purpose: str) -> random.Random:
+def stream(seed: int, purpose: str, reused: random.Random | None = None) -> random.Random:
     """Return a generator for one purpose, independent of those for other purposes.
+
+    With `reused` this generator is seeded anew and returned, which is faster than to make one.
 
     The deal of a seed does not depend on the players, so that comparisons can be paired.
     """
     # A string seed is hashed with SHA-512, so streams of neighbouring seeds are not correlated, and
     # the result does not depend on PYTHONHASHSEED.
-    return random.Random(f"{seed}/{purpose}")
+    if reused is None:
+        return random.Random(f"{seed}/{purpose}")
+    reused.seed(f"{seed}/{purpose}")
+    return reused

@@ -125,6 +125,8 @@ class MultiAgentEnv:
         self._seeds = random.Random()
         self._series: int | None = None
         """The seed of a series that has not started; None once it has."""
+        # Seeded by each game; one generator, because to make one takes longer than to seed it.
+        self._chance = random.Random()
         self._state: State | None = None
         self.seen: dict[int, Observation] = {}
         """The observations of the players who must act; at the end, of all players."""
@@ -210,7 +212,7 @@ class MultiAgentEnv:
             # A generator takes long to seed, so the series starts only when it is needed.
             self._seeds, self._series = stream(self._series, "seeds"), None
         self.seed = self._seeds.getrandbits(31) if checked is None else checked
-        self._chance = stream(self.seed, "chance")
+        self._chance = stream(self.seed, "chance", self._chance)
         # What each player has been paid so far, see `pay`.
         self._paid = [0.0] * self.game.num_players
         self._state = self.game.initial_state()
@@ -285,10 +287,9 @@ class MultiAgentEnv:
         if self.terminated or self.truncated:
             # At the end all players get a last observation and reward, also those not to act.
             self.agents, players = [], self.possible_agents
-        self.seen = {}
-        for player in players:
-            seen = state.observe(player)
-            self.seen[player] = without_actions(seen) if self.truncated else seen
+        self.seen = {player: state.observe(player) for player in players}
+        if self.truncated:
+            self.seen = {player: without_actions(seen) for player, seen in self.seen.items()}
 
     def _arrays(self) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
         """Return observations and infos of `seen`."""

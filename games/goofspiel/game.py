@@ -119,7 +119,7 @@ class Goofspiel(Game):
     level_bots = ("random", "nearby", "solver")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
-    @property
+    @cached_property
     def deck(self) -> tuple[int, ...]:
         """The cards of each hand, and the prizes, from 1."""
         return tuple(range(1, self.options.cards + 1))
@@ -156,7 +156,8 @@ class GoofspielState(State):
         return [ChanceOutcome(TurnUp(prize), 1 / len(left)) for prize in left]
 
     def _legal_actions(self, player: int) -> ActionSet:
-        return self.game.actions.subset(map(Bid, self.hands[player]))
+        # The cards of a hand from 1 are the actions from 0.
+        return self.game.actions.numbered(card - 1 for card in self.hands[player])
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, TurnUp):
@@ -175,15 +176,17 @@ class GoofspielState(State):
         self.log.append(PrizeTurnedUp(prize))
 
     def _reveal(self) -> None:
-        bids = tuple(bid for _, bid in sorted(self.bids.items()))
+        bids = tuple([self.bids[seat] for seat in range(self.game.num_players)])
         highest = max(bids)
         winner = bids.index(highest) if bids.count(highest) == 1 else None
-        self.points = tuple(
-            points + self.prize * (player == winner) for player, points in enumerate(self.points)
-        )
+        if winner is not None:
+            won = self.points[winner] + self.prize
+            self.points = (*self.points[:winner], won, *self.points[winner + 1 :])
         self.hands = tuple(
-            tuple(card for card in hand if card != bid)
-            for hand, bid in zip(self.hands, bids, strict=True)
+            [
+                tuple([card for card in hand if card != bid])
+                for hand, bid in zip(self.hands, bids, strict=True)
+            ]
         )
         self.bids = {}
         self.to_act = (CHANCE,) if self.prizes else ()
@@ -196,9 +199,11 @@ class GoofspielState(State):
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 shared by the leaders and -1 shared by the others; 0 if all are equal."""
+        if self.to_act:
+            return (0.0,) * self.game.num_players
         leaders = self._leaders
         others = self.game.num_players - len(leaders)
-        if not (self.is_terminal and others):
+        if not others:
             return (0.0,) * self.game.num_players
         return tuple(
             1 / len(leaders) if player in leaders else -1 / others
@@ -299,18 +304,15 @@ class GoofspielArrays(GameArrays):
 
         A bid leaves the hand only when it is revealed, for the player who made it too.
         """
-        me, arrays = observation.player, self._zeros()
-        hands, points, to_come = arrays["hands"], arrays["points"], arrays["prizes_to_come"]
-        hands[:], to_come[:], prize = 1, 1, 0
+        me, players, cards = observation.player, self.game.num_players, self.game.options.cards
+        hands, to_come = bytearray(b"\1" * players * cards), bytearray(b"\1" * cards)
+        prize, points = bytearray(cards), (0,) * players
         for event in observation.events:
-            match event:
-                case PrizeTurnedUp(value):
-                    prize, to_come[value - 1] = value, 0
-                case BidsRevealed(_, bids, _, won):
-                    prize = 0
-                    for row, bid in enumerate((*bids[me:], *bids[:me])):
-                        hands[row, bid - 1] = 0
-                    points[:] = (*won[me:], *won[:me])
-        if prize:
-            arrays["prize"][prize - 1] = 1
-        return arrays
+            if isinstance(event, PrizeTurnedUp):
+                to_come[event.prize - 1], prize[event.prize - 1] = 0, 1
+            elif isinstance(event, BidsRevealed):
+                prize[event.prize - 1], points = 0, event.points
+                for seat, bid in enumerate(event.bids):
+                    hands[(seat - me) % players * cards + bid - 1] = 0
+        won = bytearray((*points[me:], *points[:me]))
+        return self._from_bytes(hands=hands, points=won, prize=prize, prizes_to_come=to_come)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from arena import ArraySpec, GameArrays, Observation
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import CardDiscarded, CardPlayed, HintGiven
@@ -55,30 +53,44 @@ class HanabiArrays(GameArrays):
             "moves": ArraySpec(shape=(players, 5 + slots), low=0, high=max(5, kinds)),
         }
 
+    @cached_property
+    def _one_hot(self) -> dict[str | None, bytes]:
+        """The row of each card of the others in `hands`; without a card all are 0."""
+        kinds = self.game.deck.kinds
+        rows = {card: bytes(card == kind for kind in kinds) for card in kinds}
+        return {**rows, None: bytes(len(kinds))}
+
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: HanabiNotes = observation.notes  # type: ignore[assignment]
-        game, table, values = self.game, notes.table, self._zeros()
+        table, one_hot = notes.table, self._one_hot
+        hands, held, possible, hinted, moves = (bytearray() for _ in range(5))
         # Row 0 is the observer, as in the canonical observations of the learning environment.
-        for place, player in enumerate((notes.player, *game.others(notes.player))):
+        for place, player in enumerate((notes.player, *self.game.others(notes.player))):
+            hand = table.hands[player]
             # A hand is shorter while its owner waits for a card, and in the last round.
-            number = len(table.hands[player])
-            values["held"][place, :number] = 1
-            values["possible"][place, :number] = table.allowed(player)
-            for slot, held in enumerate(table.hands[player]):
-                values["hinted"][place, slot] = held.hinted
-                # The own cards are unknown, so the observer has no row here.
-                if held.card is not None and place:
-                    values["hands"][place - 1, slot, game.deck.index[held.card]] = 1
-            values["moves"][place] = _move_row(table, player)
-        values["fireworks"][:] = table.fireworks
-        values["gone"][:] = table.gone
-        values["counters"][:] = (table.tokens, table.lives, table.deck)
-        return values
+            empty = self.game.hand_size - len(hand)
+            held += b"\1" * len(hand) + bytes(empty)
+            hinted += bytes([card.hinted for card in hand]) + bytes(empty)
+            possible += b"".join(table.allowed_rows(player)) + one_hot[None] * empty
+            # The own cards are unknown, so the observer has no row here.
+            if place:
+                hands += b"".join([one_hot[card.card] for card in hand]) + one_hot[None] * empty
+            moves += bytes(_move_row(table, player))
+        return self._from_bytes(
+            hands=hands,
+            held=held,
+            possible=possible,
+            hinted=hinted,
+            fireworks=bytearray(table.fireworks),
+            gone=bytearray(table.gone),
+            counters=bytearray((table.tokens, table.lives, table.deck)),
+            moves=moves,
+        )
 
 
-def _move_row(table: HanabiTable, player: int) -> NDArray[np.int8]:
+def _move_row(table: HanabiTable, player: int) -> list[int]:
     """Return the row of `moves` of one player."""
-    game, row = table.game, np.zeros(5 + table.game.hand_size, np.int8)
+    game, row = table.game, [0] * (5 + table.game.hand_size)
     match table.moves.get(player):
         case CardPlayed(slot=slot, card=card, fits=fits):
             row[:5] = (1, slot, game.deck.index[card] + 1, 0, fits)

@@ -83,7 +83,12 @@ class Hanabi(Game):
 
     def others(self, player: int) -> tuple[int, ...]:
         """Return all seats but one, in turn order from its left."""
-        return tuple((player + step) % self.num_players for step in range(1, self.num_players))
+        return self._others[player]
+
+    @cached_property
+    def _others(self) -> tuple[tuple[int, ...], ...]:
+        seats = range(self.num_players)
+        return tuple((*seats[player + 1 :], *seats[:player]) for player in seats)
 
     def _all_actions(self) -> Iterable[Action]:
         # A hint to oneself is never legal, but one table serves all seats.
@@ -91,8 +96,8 @@ class Hanabi(Game):
         yield from map(PlaySlot, slots)
         yield from map(DiscardSlot, slots)
         for target in range(self.num_players):
-            yield from (HintColour(target, colour) for colour in self.deck.hint_colours)
-            yield from (HintRank(target, rank) for rank in range(1, self.deck.ranks + 1))
+            for name in self.deck.hints:
+                yield HintColour(target, name) if isinstance(name, str) else HintRank(target, name)
 
     @property
     def return_scale(self) -> ReturnScale:
@@ -201,26 +206,25 @@ class HanabiState(State):
     # Moves of players
 
     def _legal_actions(self, player: int) -> ActionSet:
-        return self.game.actions.subset(self._moves(player))
+        return self.game.actions.numbered(self._moves(player))
 
-    def _moves(self, player: int) -> Iterator[Action]:
-        slots = range(1, len(self.hands[player]) + 1)
+    def _moves(self, player: int) -> Iterator[int]:
+        """Yield the numbers of the legal actions, in the order of `Hanabi._all_actions`."""
+        game, deck, slots = self.game, self.game.deck, len(self.hands[player])
         # Playing is always legal: no player in turn has an empty hand.
-        yield from map(PlaySlot, slots)
-        if self.tokens < self.game.options.hint_tokens:
-            yield from map(DiscardSlot, slots)
+        yield from range(slots)
+        if self.tokens < game.options.hint_tokens:
+            yield from range(game.hand_size, game.hand_size + slots)
         if self.tokens == 0:
             return
-        deck = self.game.deck
         # A hint must name at least one card, unless the option allows it to name none.
-        may_be_empty, ranks = self.game.options.empty_hints, range(1, deck.ranks + 1)
-        for target in self.game.others(player):
-            hand = self.hands[target]
-            named = frozenset[str | int]().union(*(deck.hints_on[card] for card in hand))
-            for colour in deck.hint_colours:
-                if may_be_empty or colour in named:
-                    yield HintColour(target, colour)
-            yield from (HintRank(target, r) for r in ranks if may_be_empty or r in named)
+        may_be_empty = game.options.empty_hints
+        for target in game.others(player):
+            named = set[str | int]().union(*[deck.hints_on[card] for card in self.hands[target]])
+            first = 2 * game.hand_size + target * len(deck.hints)
+            for number, name in enumerate(deck.hints, first):
+                if may_be_empty or name in named:
+                    yield number
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, HanabiDeal):

@@ -42,6 +42,11 @@ class HanabiDeck:
         return COLOURS[: self.colours - self.rainbow]
 
     @cached_property
+    def hints(self) -> tuple[str | int, ...]:
+        """The colours, then the ranks that a hint can name."""
+        return (*self.hint_colours, *range(1, self.ranks + 1))
+
+    @cached_property
     def colour_names(self) -> tuple[str, ...]:
         """The colours of this game."""
         return (*self.hint_colours, *([MULTICOLOUR] if self.rainbow else []))

@@ -63,10 +63,10 @@ class HeldCard:
 @cache
 def _kinds(
     colours: frozenset[int], ranks: frozenset[int], all_colours: int, all_ranks: int
-) -> tuple[bool, ...]:
-    """Return which kinds have one of these colours and ranks: by colour, then by rank."""
+) -> bytes:
+    """Return 1 for each kind with one of these colours and ranks: by colour, then by rank."""
     pairs = product(range(all_colours), range(1, all_ranks + 1))
-    return tuple(colour in colours and rank in ranks for colour, rank in pairs)
+    return bytes(colour in colours and rank in ranks for colour, rank in pairs)
 
 
 class HanabiTable:
@@ -81,6 +81,7 @@ class HanabiTable:
         self.game = game
         self.viewer = viewer
         deck = game.deck
+        self._unhinted = frozenset(range(deck.colours)), frozenset(range(1, deck.ranks + 1))
         self.fireworks = (0,) * deck.colours
         self.lives = game.options.lives
         self.tokens = game.options.hint_tokens
@@ -140,9 +141,7 @@ class HanabiTable:
         )
 
     def _new(self, card: str | None) -> HeldCard:
-        deck = self.game.deck
-        colours, ranks = range(deck.colours), range(1, deck.ranks + 1)
-        return HeldCard(card, frozenset(colours), frozenset(ranks))
+        return HeldCard(card, *self._unhinted)
 
     @property
     def score(self) -> int:
@@ -170,9 +169,13 @@ class HanabiTable:
 
     def allowed(self, player: int) -> NDArray[np.bool_]:
         """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
-        deck, hand = self.game.deck, self.hands[player]
-        rows = [_kinds(held.colours, held.ranks, deck.colours, deck.ranks) for held in hand]
-        return np.array(rows, bool).reshape(len(hand), len(deck.kinds))
+        rows = self.allowed_rows(player)
+        return np.frombuffer(b"".join(rows), bool).reshape(len(rows), len(self.game.deck.kinds))
+
+    def allowed_rows(self, player: int) -> list[bytes]:
+        """Return the rows of `allowed`, one byte for each kind."""
+        colours, ranks = self.game.deck.colours, self.game.deck.ranks
+        return [_kinds(held.colours, held.ranks, colours, ranks) for held in self.hands[player]]
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -70,6 +70,7 @@ class Bet(Action):
 
 
 PASS, BET = Pass(), Bet()
+DEALS = tuple(ChanceOutcome(DealHands(cards), 1 / 6) for cards in permutations(CARDS, 2))
 SHOWDOWNS = ((PASS, PASS), (BET, BET), (PASS, BET, BET))
 FOLDS = ((BET, PASS), (PASS, BET, PASS))
 """Showdowns and folds together are all complete sequences of actions."""
@@ -146,6 +147,11 @@ class KuhnPoker(Game):
     def _all_actions(self) -> Iterable[Action]:
         return (PASS, BET)
 
+    @cached_property
+    def moves(self) -> ActionSet:
+        """The legal actions of every decision."""
+        return self.actions.subset((PASS, BET)).complete()
+
     def initial_state(self) -> KuhnPokerState:
         return KuhnPokerState(self)
 
@@ -158,6 +164,8 @@ class KuhnPoker(Game):
 class KuhnPokerState(State):
     """A position: the cards, after the deal, and the moves so far."""
 
+    game: KuhnPoker
+
     def __init__(self, game: KuhnPoker) -> None:
         super().__init__(game)
         self.to_act = (CHANCE,)
@@ -165,10 +173,10 @@ class KuhnPokerState(State):
         self.moves: tuple[Action, ...] = ()
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
-        return [ChanceOutcome(DealHands(cards), 1 / 6) for cards in permutations(CARDS, 2)]
+        return DEALS
 
     def _legal_actions(self, player: int) -> ActionSet:
-        return self.game.actions.subset((PASS, BET))
+        return self.game.moves
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, DealHands):
@@ -297,15 +305,14 @@ class KuhnArrays(GameArrays):
         """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
         arrays = self._zeros()
         arrays["player"][observation.player] = 1
-        move_number = 0
+        cards, moves, number = arrays["cards"], arrays["moves"], 0
         for event in observation.events:
-            match event:
-                case CardDealt(player, card):
-                    arrays["cards"][player, CARDS.index(card)] = 1
-                case Moved(move=move):
-                    arrays["moves"][move_number, int(move == "bet")] = 1
-                    move_number += 1
-                case Showdown(cards):
-                    for player, card in enumerate(cards):
-                        arrays["cards"][player, CARDS.index(card)] = 1
+            if isinstance(event, Moved):
+                moves[number, int(event.move == "bet")] = 1
+                number += 1
+            elif isinstance(event, CardDealt):
+                cards[event.player, CARDS.index(event.card)] = 1
+            elif isinstance(event, Showdown):
+                for player, card in enumerate(event.cards):
+                    cards[player, CARDS.index(card)] = 1
         return arrays

@@ -114,6 +114,11 @@ class LeducPoker(Game):
         """The ranks of this game, lowest first."""
         return RANKS[-self.options.ranks :]
 
+    @cached_property
+    def first_betting(self) -> LeducBetting:
+        """The betting before the first move."""
+        return LeducBetting.start(self.options)
+
     @property
     def most_chips(self) -> int:
         """Chips that a player can lose."""
@@ -158,7 +163,7 @@ class LeducState(State):
         self.to_act = (CHANCE,)
         self.cards: tuple[str, ...] = ()
         self.board = ""
-        self.betting = LeducBetting.start(game.options)
+        self.betting = game.first_betting
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return the deals by rank, each with the probability of all its pairs of copies."""
@@ -171,18 +176,17 @@ class LeducState(State):
         return self.game.legal_sets[self.betting.legal]
 
     def _apply(self, player: int, action: Action) -> None:
-        match action:
-            case DealHoleCards(cards):
-                self.cards = cards
-                for seat, card in enumerate(cards):
-                    self.log.append(HoleCardDealt(seat, card))
-                self._continue()
-            case DealBoardCard(card):
-                self.board, self.betting = card, self.betting.next_round()
-                self.log.append(BoardCardDealt(card))
-                self._continue()
-            case _:
-                self._move(player, action)
+        if isinstance(action, DealHoleCards):
+            self.cards = action.cards
+            for seat, card in enumerate(action.cards):
+                self.log.append(HoleCardDealt(seat, card))
+            self._continue()
+        elif isinstance(action, DealBoardCard):
+            self.board, self.betting = action.card, self.betting.next_round()
+            self.log.append(BoardCardDealt(action.card))
+            self._continue()
+        else:
+            self._move(player, action)
 
     def _move(self, player: int, action: Action) -> None:
         # The event has the chips that were added: everybody sees them move.

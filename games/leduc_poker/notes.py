@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.leduc_poker.betting import (
+    ANTE,
     MOVES,
     BoardCardDealt,
     HoleCardDealt,
@@ -19,6 +20,10 @@ from games.leduc_poker.game import LeducPoker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+COLUMNS = {str(action): column for column, action in enumerate(MOVES.values())}
+"""Columns of the array of moves, by the text of the move."""
 
 
 class LeducNotes(Notes):
@@ -82,17 +87,23 @@ class LeducArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        notes, deck = observation.notes, self.game.deck
-        assert isinstance(notes, LeducNotes)
-        arrays = self._zeros()
+        deck, arrays, chips = self.game.deck, self._zeros(), [ANTE] * self.game.num_players
         arrays["player"][observation.player] = 1
-        # Only cards that the observer has seen; the others stay zeros.
-        for seat, card in notes.cards.items():
-            arrays["cards"][seat, deck.index(card)] = 1
-        if notes.board:
-            arrays["board"][deck.index(notes.board)] = 1
-        for number, moves in enumerate(notes.betting.rounds):
-            for place, move in enumerate(moves):
-                arrays["moves"][number, place, list(MOVES).index(move)] = 1
-        arrays["chips"][:] = notes.betting.chips
+        cards, moves, number, place = arrays["cards"], arrays["moves"], 0, 0
+        for event in observation.events:
+            if isinstance(event, LeducMoved):
+                moves[number, place, COLUMNS[event.move]] = 1
+                place += 1
+                chips[event.player] += event.chips
+            # Only cards that the observer has seen; the others stay zeros.
+            elif isinstance(event, HoleCardDealt):
+                cards[event.player, deck.index(event.card)] = 1
+            elif isinstance(event, BoardCardDealt):
+                arrays["board"][deck.index(event.card)] = 1
+                number, place = 1, 0
+            elif isinstance(event, LeducShowdown):
+                for seat, card in enumerate(event.cards):
+                    if card:
+                        cards[seat, deck.index(card)] = 1
+        arrays["chips"][:] = chips
         return arrays

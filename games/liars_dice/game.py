@@ -218,15 +218,14 @@ class LiarsDiceState(State):
         return self.game.legal_after(last, self.total, self.palifico)
 
     def _apply(self, player: int, action: Action) -> None:
-        match action:
-            case RollHand(dice):
-                self._roll(dice)
-            case DiceBid(quantity, face):
-                self.last = BidMade(player, quantity, face)
-                self.log.append(self.last)
-                self._begin_turn(self._next_seat(player))
-            case _:
-                self._call(player, spot_on=isinstance(action, SpotOn))
+        if isinstance(action, DiceBid):
+            self.last = BidMade(player, action.quantity, action.face)
+            self.log.append(self.last)
+            self._begin_turn(self._next_seat(player))
+        elif isinstance(action, RollHand):
+            self._roll(action.dice)
+        else:
+            self._call(player, spot_on=isinstance(action, SpotOn))
 
     def _roll(self, dice: Hand) -> None:
         seat = self.roller
@@ -243,9 +242,11 @@ class LiarsDiceState(State):
 
     def _next_seat(self, player: int) -> int:
         """Return the next seat with dice, in ascending order around the table."""
-        seats = self.game.num_players
-        order = ((player + step) % seats for step in range(1, seats + 1))
-        return next(seat for seat in order if self.dice_left[seat])
+        dice = self.dice_left
+        seat = (player + 1) % len(dice)
+        while not dice[seat]:
+            seat = (seat + 1) % len(dice)
+        return seat
 
     def _call(self, player: int, spot_on: bool) -> None:
         """Show all dice, and decide on a challenge or a call of spot on."""
@@ -292,9 +293,9 @@ class LiarsDiceState(State):
         Of a single round: 1 for the winner of the call, -1 for its loser, 0 for the others, as
         in OpenSpiel. Of a game until one is left: 1 for that player, -1 shared by the others.
         """
-        seats = range(self.game.num_players)
-        if not self.is_terminal or self.revealed is None:
-            return (0.0,) * len(seats)
+        if self.to_act or self.revealed is None:
+            return (0.0,) * len(self.dice_left)
+        seats = range(len(self.dice_left))
         if self.game.options.rounds == "last_standing":
             # The sum of all returns is 0.
             rest = -1 / (len(seats) - 1)

@@ -61,20 +61,19 @@ class DiceNotes(Notes):
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
-        match event:
-            case RoundStarted(number, dice, first, palifico):
-                # All of an earlier round is void: the dice are rolled again.
-                self.round, self.dice_left, self.first = number, dice, first
-                self.palifico = palifico
-                self.hands, self.bids, self.revealed = {}, [], None
-            case DiceRolled(player, dice):
-                self.hands[player] = dice
-            case BidMade():
-                self.bids.append(event)
-            case DiceRevealed(hands=hands):
-                # From here on every hand is open, until the next roll.
-                self.hands = {seat: hand for seat, hand in enumerate(hands) if hand}
-                self.revealed = event
+        if isinstance(event, BidMade):  # The most frequent one.
+            self.bids.append(event)
+        elif isinstance(event, RoundStarted):
+            # All of an earlier round is void: the dice are rolled again.
+            self.round, self.dice_left, self.first = event.number, event.dice, event.first
+            self.palifico = event.palifico
+            self.hands, self.bids, self.revealed = {}, [], None
+        elif isinstance(event, DiceRolled):
+            self.hands[event.player] = event.dice
+        elif isinstance(event, DiceRevealed):
+            # From here on every hand is open, until the next roll.
+            self.hands = {seat: hand for seat, hand in enumerate(event.hands) if hand}
+            self.revealed = event
 
     @property
     def own(self) -> Hand:
@@ -126,6 +125,11 @@ class LiarsDiceArrays(GameArrays):
             **({"palifico": ArraySpec((1,), 0, 1)} if self.game.options.palifico else {}),
         }
 
+    @cached_property
+    def _columns(self) -> dict[tuple[int, int], int]:
+        """The column of each bid, by quantity and face."""
+        return {(bid.quantity, bid.face): n for n, bid in enumerate(self.game.bids)}
+
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return the arrays of this round; rows are players from the observer on.
 
@@ -135,16 +139,16 @@ class LiarsDiceArrays(GameArrays):
         notes, arrays = observation.notes, self._zeros()
         assert isinstance(notes, DiceNotes)
         # The observer is always row 0, so that a network need not learn each seat.
-        me, players, number = observation.player, self.game.num_players, self.game.actions.index
+        me, players, columns = observation.player, self.game.num_players, self._columns
         arrays["player"][me] = 1
         # Counts per face, since the order of dice does not matter.
+        dice, bids = arrays["dice"], arrays["bids"]
         for seat, hand in notes.hands.items():
-            row = arrays["dice"][(seat - me) % players]
             for die in hand:
-                row[die - 1] += 1
+                dice[(seat - me) % players, die - 1] += 1
         arrays["dice_left"][:] = (*notes.dice_left[me:], *notes.dice_left[:me])
         for made in notes.bids:
-            arrays["bids"][(made.player - me) % players, number[made.bid]] = 1
+            bids[(made.player - me) % players, columns[made.quantity, made.face]] = 1
         if "palifico" in arrays:
             arrays["palifico"][0] = notes.palifico
         return arrays

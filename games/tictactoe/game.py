@@ -61,15 +61,15 @@ class Marked(Event):
 SQUARES = frozenset(Mark(row, column) for row in SIDE for column in SIDE)
 # The eight lines of three squares.
 LINES = (
-    *(tuple(Mark(row, column) for column in SIDE) for row in SIDE),
-    *(tuple(Mark(row, column) for row in SIDE) for column in SIDE),
-    tuple(Mark(step, step) for step in SIDE),
-    tuple(Mark(step, 4 - step) for step in SIDE),
+    *(frozenset(Mark(row, column) for column in SIDE) for row in SIDE),
+    *(frozenset(Mark(row, column) for row in SIDE) for column in SIDE),
+    frozenset(Mark(step, step) for step in SIDE),
+    frozenset(Mark(step, 4 - step) for step in SIDE),
 )
 
 
 def has_line(marks: frozenset[Mark]) -> bool:
-    return any(marks.issuperset(line) for line in LINES)
+    return any(line <= marks for line in LINES)
 
 
 @cache
@@ -120,27 +120,31 @@ class TicTacToeState(State):
         super().__init__(game)
         self.to_act = (0,)
         self.turn = 1
-        self.board: dict[Mark, int] = {}
+        self.board: tuple[int | None, ...] = (None,) * 9
+        """The owner of each square, by the number of its `Mark` in `game.actions`."""
         self.winner: int | None = None
 
     def _legal_actions(self, player: int) -> ActionSet:
-        actions = self.game.actions
-        return actions.subset(mark for mark in actions if mark not in self.board)
+        free = [number for number, owner in enumerate(self.board) if owner is None]
+        return self.game.actions.numbered(free)
 
     def _apply(self, player: int, action: Action) -> None:
         assert isinstance(action, Mark)
-        self.board = {**self.board, action: player}
+        number = self.game.actions.index[action]
+        self.board = (*self.board[:number], player, *self.board[number + 1 :])
         self.log.append(Marked(player, action.row, action.column))
         if has_line(self.marks(player)):
             self.winner = player
             self.to_act = ()
-        elif len(self.board) == 9:
+        elif None not in self.board:
             self.to_act = ()
         else:
             self._begin_turn(1 - player)
 
     def marks(self, player: int) -> frozenset[Mark]:
-        return frozenset(mark for mark, owner in self.board.items() if owner == player)
+        """Return the squares that a player has marked."""
+        squares = zip(self.game.actions, self.board, strict=True)
+        return frozenset(mark for mark, owner in squares if owner == player)
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 for the winner and -1 for the other player; 0 for both without a winner."""
@@ -206,13 +210,12 @@ class TicTacToeArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return the board: 1 for an own mark, -1 for the other player's, 0 if empty."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        board = np.zeros((3, 3), np.int8)
+        arrays = self._zeros()
         for event in observation.events:
             assert isinstance(event, Marked)
-            board[event.row - 1, event.column - 1] = 1 if event.player == observation.player else -1
-        return {"board": board}
+            mine = event.player == observation.player
+            arrays["board"][event.row - 1, event.column - 1] = 1 if mine else -1
+        return arrays
 
 
 class TicTacToeView:

@@ -36,7 +36,12 @@ LIGHT = (
 )
 """Imported at once."""
 
-HEAVY = ("backends.embedded.sampler", "backends.server.app", "trainers.hosts.embedded")
+HEAVY = (
+    "backends.embedded.sampler",
+    "backends.server.app",
+    "torch._dynamo",  # An optimizer imports it in its first step, for a second and a half.
+    "trainers.hosts.embedded",
+)
 """Imported for the first command with a model in the process. Not litellm, which reads the
 environment when it is imported, and no module that imports polars, whose threads a fork loses."""
 

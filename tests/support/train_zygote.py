@@ -25,6 +25,7 @@ from typing import Any
 
 RARE = (
     *("tokenizers", "httpx"),
+    "torch._dynamo",  # An optimizer imports it in its first step, for a second and a half.
     *("scipy.optimize", "backends.embedded.sampler", "backends.scripted", "scripted_table"),
 )
 """Modules that are imported lazily; imported once for all children."""

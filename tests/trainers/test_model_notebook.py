@@ -49,6 +49,7 @@ from trainers.pretrain.pretrain import (
     NewModel,
     batches,
     encode,
+    largest_games,
     new_model,
     pretrain,
     tokenizer_for,
@@ -428,3 +429,11 @@ def test_what_cannot_be_learned_is_one_line(flags: list[str], message: str, tmp_
     assert found.returncode == 2
     assert message in found.stderr
     assert len(found.stderr.strip().splitlines()) <= 2
+
+
+def test_the_board_follows_games_with_cards_alone() -> None:
+    recipe = make_recipe("cluedo", options={"variant": "classic"}, notebook=True)
+    games = largest_games(recipe)
+    assert [game.has_board for game in games] == [False] * 4 + [True]  # type: ignore[attr-defined]
+    usual = make_recipe("cluedo", notebook=True)
+    assert recipe.context_length == 2 * usual.context_length

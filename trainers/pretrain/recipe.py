@@ -118,9 +118,16 @@ NOTEBOOK_STAGES = (
     CurriculumStage(
         {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, 1.0, "names_seed", 0.5
     ),
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, 1.0, "names_seed", 0.5),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 8000, 1.0, "names_seed", 0.5),
 )
 """Curriculum of decks for a notebook."""
+BOARD_STAGES = (
+    # Deductions are the same as with cards alone, whose games are half as long.
+    *(replace(s, options={**s.options, "variant": "cards"}) for s in NOTEBOOK_STAGES[:3]),
+    replace(NOTEBOOK_STAGES[3], options={"variant": "cards"}, games=2500),
+    replace(NOTEBOOK_STAGES[3], games=3000, redrawn=""),
+)
+"""Curriculum for a notebook on the board, where the names are printed."""
 
 
 def make_recipe(
@@ -169,6 +176,10 @@ def make_recipe(
             if changed <= {"players"} and games is epochs is None:
                 stages = NOTEBOOK_STAGES if notebook else CLUEDO_STAGES
                 default = replace(default, stages=stages, epochs=1 if notebook else default.epochs)
+            elif notebook and changed <= {"players", "variant"} and games is epochs is None:
+                # A game on the board takes about twice as many tokens as one with cards alone.
+                length = 2 * default.context_length
+                default = replace(default, stages=BOARD_STAGES, epochs=1, context_length=length)
     return replace(
         default,
         game=game,

@@ -140,7 +140,8 @@ class TrainingLines:
     def phase(self, name: str, done: int = 0, total: int = 0) -> None:
         from rich.markup import escape
 
-        words = escape(f"step {self._shown + 1}/{self._steps}: {printable(name)}")
+        step = min(self._shown + 1, self._steps)
+        words = escape(f"step {step}/{self._steps}: {printable(name)}")
         self._progress.update(self._bar, description=words, completed=done, total=total or None)
 
     def step(self, record: StepRecord) -> None:

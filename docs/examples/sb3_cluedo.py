@@ -21,11 +21,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from seat_vec_env import SeatVecEnv, any_legal
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 import arena
-from arena.envs.sb3 import SeatVecEnv, any_legal
 from arena.evaluation.statistics import rate
 
 KINDS = ("Suggest", "Accuse", "Show", "EndTurn")

@@ -1,4 +1,4 @@
-"""One seat of many games for Stable-Baselines3: `make test-sb3` installs it."""
+"""The example `seat_vec_env.py`: `make test-sb3` installs Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: m
 from sb3_contrib import MaskablePPO  # noqa: E402
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported  # noqa: E402
 
-from arena.envs.sb3 import SeatVecEnv, any_legal  # noqa: E402
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "examples"))
+from seat_vec_env import SeatVecEnv, any_legal  # noqa: E402
+
 pytestmark = [
     pytest.mark.sb3,
     # The library's own warnings are not ours to mend.

@@ -314,8 +314,8 @@ def comment_talk(assessment: Assessment) -> Comment | None:
         moved = f"moves what player {facts['listener']} states by {facts['bits']:+.2f} bits"
         return Comment(f"{facts['claim']}: {moved} towards the true sides.", omniscient=True)
     if assessment.kind == "again":
-        said = "; ".join(map(str, facts["claims"])) if isinstance(facts["claims"], list) else ""
-        return Comment(f"Asked again, it claims: {said or 'nothing'}.", omniscient=True)
+        claims = "; ".join(map(str, facts["claims"])) if isinstance(facts["claims"], list) else ""
+        return Comment(f"Asked again, it claims: {claims or 'nothing'}.", omniscient=True)
     if assessment.kind != "claim":
         return None
     text = f"Claim: {facts['claim']}."

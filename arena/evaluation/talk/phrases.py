@@ -85,6 +85,8 @@ ASIDE = re.compile(
 )
 INSERTED = re.compile(r"^i, [^,]{1,60}, (?=am\b)|(?<=\bam), as i [^,]{1,40},(?= )")
 """An insertion between the subject and what it is."""
+FINDINGS = re.compile(r"^my (?:\w+ )?(?:findings|results|checks|reports?)(?: so far| are)*:? ")
+"""The beginning of a list of results."""
 SAW = re.compile(r", (?:because )?i (?:saw|checked|inspected) (?:it|them|him|her)(?: myself)?$")
 """The source of a result, after it."""
 IRONY = re.compile(
@@ -161,7 +163,7 @@ IDENTITY = re.compile(
 )
 REVERSED = re.compile(
     rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |"
-    rf"last )?#(?P<group>\d+) {BE} {ADVERB}"
+    rf"last |remaining |second |third |final )?#(?P<group>\d+) {BE} {ADVERB}"
     r"(?P<neg>not )?(?P<who>@[\d+]+|me\b)"
 )
 NEITHER = re.compile(rf"\bneither (?P<who>@[\d+]+) {BE} {DETERMINER}#(?P<group>\d+)")
@@ -238,7 +240,8 @@ DARK = re.compile(
     r"deceiv\w+|deceit\w*|mislead\w*|fool us|trick us|shady|fishy|dishonest\w*|untrustworthy|"
     r"traitor\w*|sinister|evasive|inconsistent\w*|contradict\w*|hiding|hides|holes|creeps|flags?|"
     r"alarms?|doubt(?:s|ful|ing)?|wary|scrutiny|smells?|stinks?|rotten|desperate|forced|rehearsed|"
-    r"odd|strange|weird|crooked|slippery|fake|scapegoat\w*|worr\w+|uneasy|bothers?|beware|careful|"
+    r"odd|strange|weird|crooked|slippery|fake|scapegoat\w*|impostors?|frauds?|pretender|worr\w+|"
+    r"uneasy|bothers?|beware|careful|"
     r"watch out|look out for|caution|warn\w*|closer look|hesitant|troubling|feels? off|seems? off|"
     r"something about|makes no sense|falls apart|"
     r"dodg\w+|my money|my bet|my finger|all signs|all fingers|everything points|leads? (?:me "
@@ -258,11 +261,12 @@ DARK = re.compile(
 BRIGHT = re.compile(
     r"\b(?:trust\w*|honest\w*|sincere\w*|genuine\w*|truthful\w*|faith|reliable|credible|believable|"
     r"vouch\w*|saint|convincing|convinces?|confidence|the truth|side with|stand (?:by|behind)|"
-    r"comfortable with|at ease with|good books|good side|true of heart|my life|in the fire|"
+    r"comfortable with|confident in|at ease with|good books|good side|true of heart|my life|in "
+    r"the fire|"
     r"list of trusted|given (?:me|us) no (?:reason|cause))\b"
 )
 """The same for trust."""
-DENIALS = re.compile(r"\b(?:not|no|never|neither|hardly|nobody|none|without|no longer)\b")
+DENIALS = re.compile(r"\b(?:not|no|never|neither|hardly|nobody|none|without|no longer|least)\b")
 _BAD = (
     r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|"
     r"(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
@@ -314,8 +318,10 @@ ACT = re.compile(
     rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|"
     rf"intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
     r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |"
-    r"leaning towards? |leaning to |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |the )?"
-    r"&(?P<act>\d+)(?! (?:when|after|once|any|anything|everything)\b)|\bi would &(?P<act4>\d+)$"
+    r"leaning towards? |leaning to |leaning |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |"
+    r"the )?"
+    r"&(?P<act>\d+)(?! (?:when|after|once|any|anything|everything|eliminating)\b)|\bi would "
+    r"&(?P<act4>\d+)$"
     r"|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|"
     r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
@@ -357,7 +363,7 @@ WORTHLESS = tuple(
         rf"{ITEM} (?:has|have) no (?:value|use|worth)(?! to you)",
         rf"\bi (?:do|would) not (?:\w+ )?(?:need|want|care about|care for|like|value) "
         rf"(?:the |any |your |those |these )*{ITEM}",
-        rf"\bi (?:have|get|see|gain) (?:(?:no|zero|little) (?:use|interest|value|need)|nothing) "
+        rf"\bi (?:have|get|see|gain) (?:(?:no|zero) (?:use|interest|value|need)|nothing) "
         rf"(?:for|in|from|of) "
         rf"(?:the |any )?{ITEM}",
         rf"\bi am not (?:interested in|keen on|after) (?:the |any )?{ITEM}",
@@ -405,7 +411,7 @@ WANTED = tuple(
         rf"means? a "
         r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"
         r"%(?P<item2>[\d+]+)",
-        rf"{ITEM} (?:do |does )?matters?(?: a lot)? to me",
+        rf"{ITEM} (?:do |does )?matters?(?: \w+){{0,3}} to me",
         rf"{ITEM} {BE} what i (?:am )?(?:\w+ )?(?:after|here for|want|need|looking for)",
         rf"\bmy (?:heart|mind) is set on (?:the |some |all )?{ITEM}|\bi (?:am|came) (?:\w+ "
         rf")?(?:here |in "

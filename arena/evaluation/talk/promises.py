@@ -40,7 +40,9 @@ GIFTS = tuple(
         rf"\bi {_WILL}(?:give up|part with|let go of) {WHAT}",
         rf"\bi promise {_TO} {WHAT}|\bmy (?:next )?(?:offer|proposal) (?:will )?(?P<neg>not )?"
         rf"(?:gives?|leaves?) (?P<to2>you|@\d+) (?P<what2>{_PLAIN_ITEM})",
-        rf"^(?:so |then |now |and |ok,? |okay,? |fine,? |please,? |@\d+,? ){{0,4}}{_TO} "
+        rf"^(?:so |then |now |and |ok,? |okay,? |fine,? |please,? |@\d+,? |"
+        rf"i (?:am )?propos(?:e|ing) that |my (?:offer|proposal|idea|suggestion) is (?:that "
+        rf")?){{0,4}}{_TO} "
         rf"(?:(?:can|may|will|shall|should) )?(?P<neg>not |never )?"
         rf"(?:have|keep|get|take|receive) {WHAT}",
         rf"^(?:please |just |do |so |then |and ){{0,2}}(?:have|keep|take) {WHAT}",
@@ -77,7 +79,7 @@ CONDITIONALS = tuple(
 """An answer that depends on what an offer gives."""
 CONDITION = re.compile(
     r"^(?:where |in which )?(?:(?P<own>(?:that gives me|"
-    r"i (?:can |could |may )?(?:get|got|keep|kept|have|had|receive)|"
+    r"i (?:also |just |only )?(?:can |could |may )?(?:get|got|keep|kept|have|had|receive)|"
     rf"(?:you )?(?:would )?(?:give|gave|offer|offered|leave|left|let) me(?: (?:have|keep|get))?|"
     rf"(?:you )?(?:would )?(?:add|include|hand over|throw in)|(?=\w+ more)))|(?P<to>you|@\d+) "
     rf"(?:get|keep|take|have|want|insist on)) ?{WHAT}$|"

@@ -48,7 +48,8 @@ _CLAUSE = re.compile(
     rf"(?:,|:| -+) (?=(?:i|my|he|she|they|it|you|we|@[\d+]+ (?:is|are|was|were|and|looks|seems|"
     rf"might|"
     r"must|may|could)|please|vote)\b)|: (?=(?:their|his|her|its|an?|that|this|there)\b(?! #))|, "
-    r"(?=who\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|are)\b)"
+    r"(?=who\b)|, as (?=(?:i|he|she|they|@[\d+]+)\b)|, (?=(?:a |the |each |my )?%[\d+]+ (?:is|"
+    r"are)\b)"
 )
 _VERB = (
     r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
@@ -204,8 +205,9 @@ class ClaimReader:
             return
         body = rewrite(body, INDIRECT)
         body = phrases.INSERTED.sub(lambda found: "i " if found.start() == 0 else "", body)
-        if source := phrases.SAW.search(body):
-            body = body[: source.start()]
+        source = phrases.SAW.search(body)
+        if source or phrases.FINDINGS.match(body):
+            body = body[: source.start()] if source else phrases.FINDINGS.sub("", body)
             speech.checked += _seats("+".join(re.findall(r"@([\d+]+)", body)))
         body = phrases.TRAILING.sub(r"\2 \1", body)
         # "I trust him and will vote": the subject holds for both verbs.

@@ -49,8 +49,9 @@ from trainers.pretrain.pretrain import (
     NewModel,
     batches,
     encode,
-    largest_games,
+    examples_of,
     new_model,
+    play_stage,
     pretrain,
     tokenizer_for,
 )
@@ -433,7 +434,13 @@ def test_what_cannot_be_learned_is_one_line(flags: list[str], message: str, tmp_
 
 def test_the_board_follows_games_with_cards_alone() -> None:
     recipe = make_recipe("cluedo", options={"variant": "classic"}, notebook=True)
-    games = largest_games(recipe)
-    assert [game.has_board for game in games] == [False] * 4 + [True]  # type: ignore[attr-defined]
-    usual = make_recipe("cluedo", notebook=True)
-    assert recipe.context_length == 2 * usual.context_length
+    games = [play_stage(recipe, number, 1) for number in range(len(recipe.stages))]
+    answers = [[m.content for c in chats for m in c.messages if m.role == "assistant"]
+               for chats in games]  # fmt: skip
+    moves = [any(text.endswith("roll") for text in texts) for texts in answers]
+    assert moves == [False] * 4 + [True]
+    assert all(NOTES in "".join(texts) for texts in answers)
+    # All stages have one tokenizer, and chats on the board are about twice as long.
+    tokenizer = tokenizer_for(recipe, [chat for chats in games for chat in chats])
+    assert examples_of(games[-1], tokenizer, recipe)
+    assert recipe.context_length == 2 * make_recipe("cluedo", notebook=True).context_length

@@ -118,7 +118,7 @@ NOTEBOOK_STAGES = (
     CurriculumStage(
         {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, 1.0, "names_seed", 0.5
     ),
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 8000, 1.0, "names_seed", 0.5),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, 1.0, "names_seed", 0.5),
 )
 """Curriculum of decks for a notebook."""
 BOARD_STAGES = (

@@ -127,6 +127,7 @@ class HTTPBackend:
         limits: Timeouts and the number of concurrent calls.
         key: API key, sent as a bearer token.
         hint: Text for the error if the server cannot be reached.
+        client: Makes all calls, one at a time, in place of clients of its own; its owner closes it.
     """
 
     traits = BackendTraits(is_remote=True)
@@ -139,6 +140,7 @@ class HTTPBackend:
         key: SecretStr | None,
         *,
         hint: str = "",
+        client: httpx.AsyncClient | None = None,
     ) -> None:
         self.url = url
         self.model = model
@@ -153,10 +155,10 @@ class HTTPBackend:
         self._headers = {"accept": "application/json"}
         if self._key:
             self._headers["authorization"] = f"Bearer {self._key}"
-        self._clients = self._make_clients()
+        self._clients = [] if client else self._make_clients()
         # Last in, first out: the client that was used last has a warm connection.
         self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for each in self._clients:
+        for each in [client] if client else self._clients:
             self._idle_clients.put_nowait(each)
         # One query at a time; all other calls wait for its result.
         self._looking_up = asyncio.Lock()

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.bench_run import BenchFlags, SuiteRun
+from arena.cli.bench_run import SuiteRun
 from arena.cli.completion import complete_spec
+from arena.cli.experiment import MeasureFlags
 from arena.cli.flags import Flag, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ExecutorFlags, ModelFlags
@@ -76,7 +77,7 @@ def run_command(
             autocompletion=complete_spec,
         ),
     ],
-    flags: BenchFlags,
+    flags: MeasureFlags,
     model_flags: ModelFlags,
     name: Annotated[
         str | None, Flag(help="Name of the player on the leaderboard. Default: its SPEC.")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.experiment import MOST_GAMES, ExperimentFlags, ExperimentRun
+from arena.cli.experiment import ExperimentFlags, ExperimentRun, MeasureFlags
 from arena.cli.flags import GameFlags
-from arena.cli.play_flags import ExecutorFlags, ModelFlags
+from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
@@ -18,7 +18,6 @@ from arena.core.spec import Spec, redacted
 from arena.core.version import __version__
 from arena.episodes.files import write_whole
 from arena.evaluation.records import RESULTS, Slot
-from arena.llm.config import setting
 
 if TYPE_CHECKING:
     from arena.evaluation.benchmark import SubmissionCard, Suite, SuiteTask
@@ -26,22 +25,6 @@ if TYPE_CHECKING:
 
 ALL_GAMES = 10**9
 """Every game of a suite is scored by the exact posterior."""
-
-
-class BenchFlags(ExecutorFlags):
-    """Flags of a run of a suite."""
-
-    out: Path | None = setting(None)
-    """Folder of the submission. Default: a new one in runs/bench."""
-    resume: bool = setting(False, flag="--resume")
-    """Continue the run in --out."""
-    max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
-    """Games played at the same time, if models play. Default: 16; all of a task with --batch."""
-    batch: bool = setting(False, "Models", flag="--batch")
-    """Ask hosted models through the batches of their provider, at half the price: each decision
-    takes minutes to hours, in all games of a task at once."""
-    dry_run: bool = setting(False, "Models", flag="--dry-run")
-    """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +51,7 @@ class SuiteRun:
     """Name of the player on the card."""
     text_level: str
     folder: Path
-    flags: BenchFlags
+    flags: MeasureFlags
     model_flags: ModelFlags
     as_json: bool
 

@@ -56,19 +56,26 @@ MAX_SPEC = 40
 """Characters of a SPEC in the name of a folder."""
 
 
-class ExperimentFlags(ExecutorFlags):
-    """Flags for the files of an experiment and for the games that are measured."""
+class MeasureFlags(ExecutorFlags):
+    """Flags of a run that measures players: its folder, and how its games are played."""
 
     out: Path | None = setting(None)
     """Folder for results and replays. Default: a new one in runs/."""
     resume: bool = setting(False, flag="--resume")
-    """Continue the run in --out, or the last run with these flags."""
+    """Continue the run in --out, or for eval and tournament the last one with these flags."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
     """Games played at the same time, if models or A2A agents play. Default: 16, or all with
     --batch."""
     batch: bool = setting(False, "Models", flag="--batch")
     """Ask hosted models through the batches of their provider, at half the price: each decision
     takes minutes to hours, in all games at once."""
+    dry_run: bool = setting(False, "Models", flag="--dry-run")
+    """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
+
+
+class ExperimentFlags(MeasureFlags):
+    """Flags of an evaluation or a tournament."""
+
     scored: int = setting(100, flag=False, ge=0)
     """Games per player that the exact posterior scores: the first ones."""
     rollouts: int = setting(0, ge=0, le=10_000)
@@ -76,8 +83,6 @@ class ExperimentFlags(ExecutorFlags):
     bots from its position. 16 cost seconds to a minute per game. Default: none."""
     replays: bool = setting(True, flag=False)
     """Write a replay of each game."""
-    dry_run: bool = setting(False, "Models", flag="--dry-run")
-    """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,29 +40,6 @@ TURNED = (
 )
 WHO = r"(?P<who>@[\d+]+|i|you|he|she|they|it|both)"
 
-CONTRACTIONS = (
-    (r"\bcan't\b|\bcannot\b", "can not"),
-    (r"\bwon't\b", "will not"),
-    (r"\bshan't\b", "shall not"),
-    (r"n't\b", " not"),
-    (r"\bi'm\b|\bim\b", "i am"),
-    (r"'re\b", " are"),
-    (r"'ve\b", " have"),
-    (r"'ll\b", " will"),
-    (r"'d\b", " would"),
-    (r"\blet's\b", "let us"),
-    (r"\b(he|she|it|that|who|what|there)'s\b", r"\1 is"),
-)
-FILLERS = (
-    r"\bgood (?:idea|luck|mission|choice|day|morning|point|move|plan|job|news|question|reason|"
-    r"evening|night|afternoon|proposal|work|start|game|thing|call|vote|for)s?\b|"
-    r"\b(?:all|that is|so far so) good\b(?! (?:player|guy|person))|^good\b(?=[,!])|"
-    r"\bclear (?:that|to|about|enough|idea|sign|results?|picture|answer|case|evidence|proof)\b|"
-    r"\bresults? (?:is|was|were|are) clear\b|\b(?:be|is it|make it|it is|very) clear\b|"
-    r"(?<!the )\bgood team\b|\btown hall\b|\bwolf in sheep|\bfail to\b|\bfailed\b|\bsucceeded\b"
-)
-"""Phrases in which a word for a role, a side or an act does not name one."""
-
 EMBEDDED = re.compile(
     r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )(?<!only )\b(?:say|says|said|saying|"
     r"tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
@@ -78,11 +55,6 @@ TRAILING = re.compile(
 )
 """A hedge at the end of a sentence."""
 
-ASIDE = re.compile(
-    r", ((?:in my (?:opinion|view|eyes)|i (?:think|guess|believe|suppose|am sure)|to me|of course|"
-    r"honestly|frankly|to be honest|no doubt|without doubt|for sure|sadly|unfortunately|however|"
-    r"indeed)),"
-)
 INSERTED = re.compile(r"^i, [^,]{1,60}, (?=am\b)|(?<=\bam), as i [^,]{1,40},(?= )")
 """An insertion between the subject and what it is."""
 FINDINGS = re.compile(r"^my (?:\w+ )?(?:findings|results|checks|reports?)(?: so far| are)*:? ")
@@ -326,8 +298,6 @@ ACT = re.compile(
     r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 
-VALUE = r"(?:(?<=worth )|(?<=only )|(?<= me )|(?<=scores )|(?<= at )){0}\b|\b{0}(?= points?\b)"
-"""A number in words that is a value."""
 _TO_ME = r"(?:to me|for me|in my eyes)"
 ITEM = r"%(?P<item>[\d+]+)"
 NUMBER = r"(?P<number>\d{1,2})"

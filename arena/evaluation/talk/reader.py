@@ -9,13 +9,13 @@ it is counted, and never taken as honest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
 from arena.evaluation.talk.promises import PromiseReader
-from arena.evaluation.talk.wording import INDIRECT, LONGEST, rewrite, tokenise
+from arena.evaluation.talk.wording import HOLDINGS, INDIRECT, LONGEST, rewrite, tokenise
 
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
@@ -326,23 +326,17 @@ class ClaimReader:
     def _holdings(self, speech: _Speech, clause: str) -> Iterator[Claim]:
         if not self._items or re.search(r"\b(?:worth|worthless|valuable) to you\b", clause):
             return
-        tables: Sequence[tuple[Sequence[re.Pattern[str]], str]] = (
-            (phrases.WORTH, "="),
-            (phrases.WORTHLESS, "=0"),
-            (phrases.MOST, ">*"),
-            (phrases.WANTED, ">0"),
-        )
-        for forms, sign in tables:
-            for found in filter(None, (form.search(clause) for form in forms)):
-                groups = found.groupdict()
-                value = f"={int(groups['number'])}" if sign == "=" else sign
-                if groups.get("neg"):
-                    value = ">0"
-                for number in _seats(
-                    groups.get("item") or groups.get("item2") or groups.get("item3") or ""
-                ):
-                    yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
-                return
+        for form, sign in HOLDINGS:
+            if (found := form.search(clause)) is None:
+                continue
+            groups = found.groupdict()
+            value = f"={int(groups['number'])}" if sign == "=" else sign
+            if groups.get("neg"):
+                value = ">0"
+            items = next(groups[n] for n in ("item", "item2", "item3") if groups.get(n))
+            for number in _seats(items):
+                yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
+            return
 
     def _who(self, speech: _Speech, word: str) -> tuple[int, ...]:
         """Return the seats that a token or a pronoun names."""

@@ -2,7 +2,8 @@
 
 Models and people say the same thing in many ways; each rule of `wording.txt` stands for a class of
 them. `CASUAL` rewrites plain text in lower case, before names become tokens; `TOKENS` rewrites a
-text of tokens (see `phrases`), `INDIRECT` one sentence of it.
+text of tokens (see `phrases`), `INDIRECT` one sentence of it. `HOLDINGS` are forms of claims about
+values.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def _read(text: str) -> dict[str, Rules]:
 
 
 _SECTIONS = _read(files("arena.evaluation.talk").joinpath("wording.txt").read_text("utf-8"))
-CASUAL, TOKENS, INDIRECT = (_SECTIONS[name] for name in ("CASUAL", "TOKENS", "INDIRECT"))
+CASUAL, TOKENS, INDIRECT, HOLDINGS = (
+    _SECTIONS[name] for name in ("CASUAL", "TOKENS", "INDIRECT", "HOLDINGS")
+)
 
 
 def rewrite(text: str, rules: Rules) -> str:

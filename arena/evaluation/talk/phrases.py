@@ -40,29 +40,6 @@ TURNED = (
 )
 WHO = r"(?P<who>@[\d+]+|i|you|he|she|they|it|both)"
 
-CONTRACTIONS = (
-    (r"\bcan't\b|\bcannot\b", "can not"),
-    (r"\bwon't\b", "will not"),
-    (r"\bshan't\b", "shall not"),
-    (r"n't\b", " not"),
-    (r"\bi'm\b|\bim\b", "i am"),
-    (r"'re\b", " are"),
-    (r"'ve\b", " have"),
-    (r"'ll\b", " will"),
-    (r"'d\b", " would"),
-    (r"\blet's\b", "let us"),
-    (r"\b(he|she|it|that|who|what|there)'s\b", r"\1 is"),
-)
-FILLERS = (
-    r"\bgood (?:idea|luck|mission|choice|day|morning|point|move|plan|job|news|question|reason|"
-    r"evening|night|afternoon|proposal|work|start|game|thing|call|vote|for)s?\b|"
-    r"\b(?:all|that is|so far so) good\b(?! (?:player|guy|person))|^good\b(?=[,!])|"
-    r"\bclear (?:that|to|about|enough|idea|sign|results?|picture|answer|case|evidence|proof)\b|"
-    r"\bresults? (?:is|was|were|are) clear\b|\b(?:be|is it|make it|it is|very) clear\b|"
-    r"(?<!the )\bgood team\b|\btown hall\b|\bwolf in sheep|\bfail to\b|\bfailed\b|\bsucceeded\b"
-)
-"""Phrases in which a word for a role, a side or an act does not name one."""
-
 EMBEDDED = re.compile(
     r"@[\d+]|(?<!i )(?<!would )(?<!gut )(?<!to )(?<!can )(?<!only )\b(?:say|says|said|saying|"
     r"tell|pretend|heard?|rumou?rs?|story|claims?|ask|asks|think that you|"
@@ -78,11 +55,6 @@ TRAILING = re.compile(
 )
 """A hedge at the end of a sentence."""
 
-ASIDE = re.compile(
-    r", ((?:in my (?:opinion|view|eyes)|i (?:think|guess|believe|suppose|am sure)|to me|of course|"
-    r"honestly|frankly|to be honest|no doubt|without doubt|for sure|sadly|unfortunately|however|"
-    r"indeed)),"
-)
 INSERTED = re.compile(r"^i, [^,]{1,60}, (?=am\b)|(?<=\bam), as i [^,]{1,40},(?= )")
 """An insertion between the subject and what it is."""
 FINDINGS = re.compile(r"^my (?:\w+ )?(?:findings|results|checks|reports?)(?: so far| are)*:? ")
@@ -324,100 +296,6 @@ ACT = re.compile(
     r"&(?P<act4>\d+)$"
     r"|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|"
     r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
-)
-
-VALUE = r"(?:(?<=worth )|(?<=only )|(?<= me )|(?<=scores )|(?<= at )){0}\b|\b{0}(?= points?\b)"
-"""A number in words that is a value."""
-_TO_ME = r"(?:to me|for me|in my eyes)"
-ITEM = r"%(?P<item>[\d+]+)"
-NUMBER = r"(?P<number>\d{1,2})"
-WORTH = tuple(
-    re.compile(text)
-    for text in (
-        rf"\bmy (?:\w+ )?{ITEM} {BE} (?:each |all )?worth (?:only )?{NUMBER}",
-        rf"{ITEM} {BE} (?:each |all |only |just )*worth (?:only |exactly )?{NUMBER}(?: points?)?"
-        rf"(?: each)?(?: {_TO_ME})?(?! to you)",
-        rf"\bi value (?:the |each |every |a |my )?{ITEM} at {NUMBER}",
-        rf"\bi give (?:the |each |every |a )?{ITEM} a value of {NUMBER}",
-        rf"^{ITEM}:? {NUMBER} points?",
-        rf"\bmy (?:value|valuation|price) (?:for|of) (?:the |each |every |a )?{ITEM} is {NUMBER}",
-        rf"{ITEM} (?:gives?|brings?|earns?|gets?) me {NUMBER}",
-        rf"\bi (?:get|have|earn|score|make) {NUMBER}(?: points?)? (?:for|from|per|with) (?:the |"
-        rf"each |"
-        rf"every |an? )?{ITEM}",
-        rf"{ITEM} (?:scores?|gives?|brings?|earns?|yields?|counts?|{BE})(?: me)?(?: for)? {NUMBER}"
-        rf"(?: points?)?(?: each)?(?:,? {_TO_ME})",
-        rf"^{ITEM} ?= ?{NUMBER}",
-        rf"\b{_TO_ME},? (?:the |an? |each |every |all )?{ITEM} (?:{BE}|counts?) {NUMBER}",
-        rf"^{NUMBER} points? (?:per|for each|for every|an?) {ITEM}",
-    )
-)
-WORTHLESS = tuple(
-    re.compile(text)
-    for text in (
-        rf"{ITEM} {BE} not worth (?:anything|a thing|a point)",
-        rf"\bi (?:place|put|see) no value (?:on|in) (?:the |any )?{ITEM}",
-        rf"{ITEM} {BE} (?P<neg>not )?(?:completely |totally |all |really |quite )?(?:worthless|"
-        rf"useless|"
-        r"worth (?:nothing|zero)|of no (?:value|use|interest))(?! to you)",
-        rf"{ITEM} (?:has|have) no (?:value|use|worth)(?! to you)",
-        rf"\bi (?:do|would) not (?:\w+ )?(?:need|want|care about|care for|like|value) "
-        rf"(?:the |any |your |those |these )*{ITEM}",
-        rf"\bi (?:have|get|see|gain) (?:(?:no|zero) (?:use|interest|value|need)|nothing) "
-        rf"(?:for|in|from|of) "
-        rf"(?:the |any )?{ITEM}",
-        rf"\bi am not (?:interested in|keen on|after) (?:the |any )?{ITEM}",
-        rf"\bi could not care less about (?:the )?{ITEM}",
-        rf"{ITEM} (?:{BE}|do|does) not (?:\w+ )?(?:important|valuable|matter|useful|interesting)",
-        rf"{ITEM} (?:mean|means|do|does|give me|gives me|bring me|brings me|get me) (?:\w+ly "
-        rf")?nothing",
-        rf"{ITEM} leaves? me cold|\bi (?:can|could) (?:easily |well )?do without (?:the |any )?"
-        rf"%(?P<item2>[\d+]+)",
-    )
-)
-MOST = tuple(
-    re.compile(text)
-    for text in (
-        rf"{ITEM} {BE} (?:\w+ ){{0,2}}(?:most (?:important|valuable)|favou?rites?|top priority)",
-        rf"\b(?:i|we) (?:\w+ )?(?:value|want|need|like|prefer) (?:the )?{ITEM} (?:the most|most|"
-        rf"best|above all)",
-        rf"\bi care (?:the )?most about (?:the )?{ITEM}|"
-        rf"\bi care about (?:the )?%(?P<item2>[\d+]+) (?:the )?"
-        r"most",
-        rf"\b(?:most (?:valuable|important) (?:item|thing|type)|favou?rite(?: item)?|"
-        rf"(?:top )?priority)"
-        rf"(?: for me| to me)? (?:is|are) (?:the )?{ITEM}",
-        rf"\bi (?:value|like) (?:the |an? |my )?{ITEM} more than anything",
-        rf"{ITEM} matters? (?:the )?most|\bwhat matters (?:the )?most(?: to me)? (?:is|"
-        rf"are) (?:the )?%(?P<item3>[\d+]+)",
-        rf"{ITEM} {BE} what i (?:\w+ )?(?:care about|need|want|value) (?:the )?most",
-        rf"{ITEM} {BE} (?:all|the only thing|everything) (?:that )?i (?:\w+ )?(?:care about|need|"
-        rf"want)",
-        rf"\bnothing (?:\w+ ){{0,4}}(?:matters|is worth|counts) more (?:to me |for me )?than "
-        rf"(?:the |my )?"
-        rf"{ITEM}",
-    )
-)
-WANTED = tuple(
-    re.compile(text)
-    for text in (
-        rf"\bi (?:would )?(?:\w+ )?(?:need|want|like|love|value|prefer|desire|"
-        rf"care about)(?: to (?:have|"
-        rf"get|keep|take))? (?:the |your |all |some |a |at least |one |two |any |more |as many |"
-        rf"both |those |these |of )*{ITEM}",
-        rf"\bi could (?:really )?use (?:the |some |all )*{ITEM}",
-        rf"\bi am (?:\w+ )?(?:interested in|keen on|after|looking for) (?:the |all |some )*{ITEM}",
-        rf"{ITEM} (?:{BE} (?:\w+ )?(?:important|valuable|useful|precious)|(?:really )?matters?|"
-        rf"means? a "
-        r"lot)(?: \w+)? (?:to|for) me|\bwhat i (?:\w+ )?(?:need|want) (?:is|are) (?:the )?"
-        r"%(?P<item2>[\d+]+)",
-        rf"{ITEM} (?:do |does )?matters?(?: \w+){{0,3}} to me",
-        rf"{ITEM} {BE} what i (?:am )?(?:\w+ )?(?:after|here for|want|need|looking for)",
-        rf"\bmy (?:heart|mind) is set on (?:the |some |all )?{ITEM}|\bi (?:am|came) (?:\w+ "
-        rf")?(?:here |in "
-        rf"it )?for (?:the |some )?%(?P<item2>[\d+]+)",
-        rf"\bi (?:have|am) (?:my eyes? |set )on (?:the |some |all )?{ITEM}",
-    )
 )
 
 _COMMON = """

@@ -9,32 +9,14 @@ it is counted, and never taken as honest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from arena.core.claims import HEDGED, Claim, SpeechReading, Vocabulary
 from arena.evaluation.talk import phrases
 from arena.evaluation.talk.promises import PromiseReader
-from arena.evaluation.talk.wording import CASUAL, INDIRECT, QUESTIONED, rewrite
+from arena.evaluation.talk.wording import HOLDINGS, INDIRECT, LONGEST, rewrite, tokenise
 
-LONGEST = 2000
-"""Characters of a speech that are read."""
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_MARKUP = re.compile(r"<[^<>]{0,80}>|[*_`#~|\[\]{}\\]")
-_PLAYER = re.compile(r"(?<![\w@])(?:players?|seats?|p|no\.) ?(\d{1,3})\b(?!\d)")
-_LIST = re.compile(
-    # A comma alone joins only what goes on as a list: "@1, @2 and @3", "@1, @2 are".
-    r"@([\d+]+)(?:,? (?:and|or|nor|&) |, (?=@[\d+]+(?:, @[\d+]+)*(?:,? (?:and|or|nor|&) @| (?:are|"
-    r"were|"
-    r"both|all|look|seem|have|must|can|should|might|may)\b|$|[.!?;:])))(?=@)@([\d+]+)"
-)
-_ITEMS = re.compile(
-    # "two hats and a ball": a number holds for its own item only.
-    r"(?<!\d )(?<!two )(?<!three )(?<!four )(?<!one )"
-    r"%([\d+]+)(?:,? (?:and|or|nor|&) |, )(?:the |(?<=\ba %\d and )a )?(?=%)%([\d+]+)"
-)
-_QUOTE = re.compile(r"(?:(?<=\s)|(?<=^)|(?<=:))(['\"])(?=\w).{1,300}?(?<=[\w.!?])\1(?=\W|$)")
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
     r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
@@ -55,29 +37,6 @@ _VERB = (
     r"(?:will|would|shall|am|have|do|trust|suspect|believe|think|vote|accept|&\d+|need|want|can)"
 )
 _VOCATIVE = re.compile(r"^@([\d+]+), (?=you\b)")
-
-
-@lru_cache(maxsize=16)
-def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of whole phrases; longer ones are tried first."""
-    ordered = sorted(words, key=len, reverse=True)
-    return re.compile(rf"(?<![\w@#%&'])(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
-
-
-def _replace(text: str, sign: str, table: Mapping[str, int]) -> str:
-    """Replace phrases by the token of what they name."""
-    return _pattern(tuple(table)).sub(lambda found: f"{sign}{table[found[0]]}", text)
-
-
-def _join(text: str, pattern: re.Pattern[str], sign: str) -> str:
-    """Join lists of tokens: `@1, @2 and @3` to `@1+2+3`."""
-    # One step for each name, of which there are at most as many as players.
-    for _ in range(12):
-        joined = pattern.sub(rf"{sign}\1+\2", text)
-        if joined == text:
-            break
-        text = joined
-    return text
 
 
 @dataclass(slots=True)
@@ -129,20 +88,12 @@ class ClaimReader:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._tables = [
-            (sign, {word: n for n, words in enumerate(table.values()) for word in words})
-            for sign, table in (
-                ("#", vocabulary.groups),
-                ("&", vocabulary.acts),
-                ("%", vocabulary.items),
-            )
-        ]
         self._groups, self._acts = tuple(vocabulary.groups), tuple(vocabulary.acts)
         self._items = tuple(vocabulary.items)
 
     def read(self, text: str, speaker: int) -> SpeechReading:
         """Return the claims of a speech, in the order of its words. It never fails."""
-        tokens = self._tokens(text)
+        tokens = tokenise(text, self.vocabulary)
         speech = _Speech(speaker, self.vocabulary)
         if not phrases.IRONY.search(tokens):
             for sentence in _SENTENCE.findall(tokens):
@@ -158,40 +109,6 @@ class ClaimReader:
         claims = tuple(dict.fromkeys(exists))
         asked = tuple(seat for seat in speech.asked if seat < self.vocabulary.num_players)
         return SpeechReading(claims, is_read, asked)
-
-    # Tokens
-
-    def _tokens(self, text: str) -> str:
-        plain = text[:LONGEST].replace("’", "'").replace("‘", "'")
-        plain = plain.replace("“", '"').replace("”", '"').replace("–", "-").replace("—", " - ")
-        plain = " ".join(_MARKUP.sub(" ", plain).casefold().split())
-        plain = _QUOTE.sub(" quote ", plain)
-        for pattern, words in phrases.CONTRACTIONS:
-            plain = re.sub(pattern, words, plain)
-        plain = rewrite(plain, CASUAL)
-        plain = re.sub(r"\bone of (?=p(?:layer )?\d)", "one of ", plain)
-        plain = _PLAYER.sub(r"@\1", plain)
-        plain = re.sub(
-            r"(@\d+)'s (?=(?:a|an|the|not|lying|definitely|probably)\b)", r"\1 is ", plain
-        )
-        plain = re.sub(phrases.FILLERS, "filler", plain)
-        plain = plain.replace("on the same side as", "on")
-        for sign, table in self._tables:
-            if table:
-                plain = _replace(plain, sign, table)
-        plain = rewrite(plain, QUESTIONED)
-        plain = re.sub(
-            rf"(@\d+ or @\d+ (?:{phrases.BE}|must|might|may|could|has to)\b)", r"either \1", plain
-        )
-        # "an innocent villager": the noun decides.
-        plain = re.sub(r"#\d+(?:'s)? (?=#)", "", plain)
-        plain = re.sub(r"\b(?:both|all of) (?=@)", "", plain)
-        # ", in my opinion,": an aside parts no clauses.
-        plain = phrases.ASIDE.sub(r" \1", plain)
-        plain = _join(_join(plain, _LIST, "@"), _ITEMS, "%")
-        for number, word in enumerate(_NUMBERS):
-            plain = re.sub(phrases.VALUE.format(word), str(number), plain)
-        return plain
 
     # Sentences and clauses
 
@@ -409,23 +326,17 @@ class ClaimReader:
     def _holdings(self, speech: _Speech, clause: str) -> Iterator[Claim]:
         if not self._items or re.search(r"\b(?:worth|worthless|valuable) to you\b", clause):
             return
-        tables: Sequence[tuple[Sequence[re.Pattern[str]], str]] = (
-            (phrases.WORTH, "="),
-            (phrases.WORTHLESS, "=0"),
-            (phrases.MOST, ">*"),
-            (phrases.WANTED, ">0"),
-        )
-        for forms, sign in tables:
-            for found in filter(None, (form.search(clause) for form in forms)):
-                groups = found.groupdict()
-                value = f"={int(groups['number'])}" if sign == "=" else sign
-                if groups.get("neg"):
-                    value = ">0"
-                for number in _seats(
-                    groups.get("item") or groups.get("item2") or groups.get("item3") or ""
-                ):
-                    yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
-                return
+        for form, sign in HOLDINGS:
+            if (found := form.search(clause)) is None:
+                continue
+            groups = found.groupdict()
+            value = f"={int(groups['number'])}" if sign == "=" else sign
+            if groups.get("neg"):
+                value = ">0"
+            items = next(groups[n] for n in ("item", "item2", "item3") if groups.get(n))
+            for number in _seats(items):
+                yield Claim("holding", speech.speaker, f"{self._items[number]}{value}")
+            return
 
     def _who(self, speech: _Speech, word: str) -> tuple[int, ...]:
         """Return the seats that a token or a pronoun names."""

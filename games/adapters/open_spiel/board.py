@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from arena import Squares, Tile, TileRow
+from arena import Panel, Squares, Tabletop, Tile, TileRow
 from arena.core.view.pieces import Tone
+from games.adapters.library_game import LibraryGame, LibraryView
 
+MOST_MOVES = 20_000
+"""Moves whose texts are searched for the names of squares."""
 LEAST = 3
 """Rows and columns of a board, at least."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -33,7 +36,7 @@ SECOND = frozenset("oOwW○+")
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class GridBoard:
     """A board in a text: its squares, the names at its sides, and the other lines."""
 
     rows: tuple[tuple[str, ...], ...]
@@ -46,7 +49,7 @@ class Board:
 
 
 @lru_cache(256)
-def read_board(text: str) -> Board | None:
+def read_board(text: str) -> GridBoard | None:
     """Return the first board in a text of the library; None if there is none."""
     lines = text.splitlines()
     for at, line in enumerate(lines):
@@ -77,7 +80,7 @@ def _names_columns(words: Sequence[str]) -> bool:
     return len(codes) == len(words) >= LEAST and all(1 <= b - a <= 2 for a, b in pairwise(codes))
 
 
-def _from_lines(lines: Sequence[str], first: int, end: int) -> Board:
+def _from_lines(lines: Sequence[str], first: int, end: int) -> GridBoard:
     block = lines[first:end]
     sides = [side[1] for line in block if (side := _SIDE.fullmatch(line))]
     rows = tuple(map(_cells, block))
@@ -86,7 +89,7 @@ def _from_lines(lines: Sequence[str], first: int, end: int) -> Board:
     columns = next((names for names in named if _names_columns(names)), [])
     indents = [len(line) - len(line.lstrip()) for line in block]
     others = [line for line in (*lines[:first], *lines[end:]) if line.strip()]
-    return Board(
+    return GridBoard(
         rows,
         tuple(name for name in sides if name) if all(sides) else (),
         tuple(name.lower() for name in columns) if len(columns) == len(rows[0]) else (),
@@ -95,7 +98,7 @@ def _from_lines(lines: Sequence[str], first: int, end: int) -> Board:
     )
 
 
-def _from_fen(fen: str, others: Sequence[str]) -> Board:
+def _from_fen(fen: str, others: Sequence[str]) -> GridBoard:
     spread = [re.sub(r"\d", lambda number: "." * int(number[0]), row) for row in fen.split("/")]
     rows = tuple(tuple(CHESS.get(piece, piece) for piece in row) for row in spread)
     names = tuple(str(number) for number in range(len(rows), 0, -1))
@@ -103,7 +106,7 @@ def _from_fen(fen: str, others: Sequence[str]) -> Board:
     # Other fields of a FEN are for programs.
     turn = {"w": "white to move", "b": "black to move"}
     notes = (turn.get(line[:1], line) for line in others if line)
-    return Board(rows, names, columns, False, tuple(notes))
+    return GridBoard(rows, names, columns, False, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Notation:
     """The moves by column, of a game in which pieces fall."""
 
     @classmethod
-    def of(cls, moves: Sequence[str], board: Board) -> Notation:
+    def of(cls, moves: Sequence[str], board: GridBoard) -> Notation:
         """Return the notation of these moves on this board."""
         names = set(board.columns or LETTERS[: len(board.rows[0])])
         written = [_SQUARE.search(move.lower()) for move in moves]
@@ -131,7 +134,7 @@ class Notation:
         return cls(squares, any(map(_PAIR.search, moves)), drops)
 
 
-def draw_board(title: str, board: Board, notation: Notation) -> Squares:
+def draw_board(title: str, board: GridBoard, notation: Notation) -> Squares:
     """Return the board as a piece whose squares are targets of the moves that name them."""
     height, width = len(board.rows), len(board.rows[0])
     numbers = range(0 if notation.pairs or notation.drops else 1, max(height, width) + 1)
@@ -146,7 +149,7 @@ def draw_board(title: str, board: Board, notation: Notation) -> Squares:
 
 
 def _tiles(
-    board: Board, row: int, columns: Sequence[str], names: Sequence[str], notation: Notation
+    board: GridBoard, row: int, columns: Sequence[str], names: Sequence[str], notation: Notation
 ) -> Iterator[Tile]:
     seen = {cell for cells in board.rows for cell in cells}
     empty = next((sign for sign in EMPTY if sign in seen), "")
@@ -163,3 +166,24 @@ def _tiles(
             continue
         tone: Tone = "seat1" if cell in SECOND or cell in "♔♕♖♗♘♙" else "seat0"
         yield Tile(cell, "hidden" if cell == "?" else tone, f"{name}: {cell}", picks)
+
+
+class OpenSpielView(LibraryView):
+    """What the library shows; a board is drawn from the start."""
+
+    def __init__(self, game: LibraryGame, seat: int | None) -> None:
+        super().__init__(game, seat)
+        self._notation: Notation | None = None
+        if opening := game.openings[seat or 0]:
+            self.update(opening)
+
+    def tabletop(self) -> Tabletop:
+        """Return the board with the library's other lines below it, or its text."""
+        board = read_board("\n".join(self._shown))
+        if board is None or len(self._game.actions) > MOST_MOVES:
+            return super().tabletop()
+        if self._notation is None:  # Once: chess has thousands of moves.
+            self._notation = Notation.of(list(map(str, self._game.actions)), board)
+        lines = (*board.others, *self._moves)[-4:]
+        squares = draw_board("", board, self._notation)
+        return Tabletop((squares, Panel("", lines=lines)) if lines else (squares,))

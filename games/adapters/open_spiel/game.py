@@ -63,7 +63,7 @@ class OpenSpielGame(LibraryGame):
 
     Text = "games.adapters.open_spiel.game:OpenSpielText"
     Analysis = "games.adapters.open_spiel.analysis:OpenSpielAnalysis"
-    View = "games.adapters.open_spiel.view:OpenSpielView"
+    View = "games.adapters.open_spiel.board:OpenSpielView"
     Position = "games.adapters.open_spiel.state:OpenSpielState"
     # Tree search is a hundred times slower, and does not play every game.
     default_bots = ("random", "random")

@@ -348,6 +348,10 @@ class LibraryObserved(Event):
     def audience(self) -> tuple[int, ...] | None:
         return None if self.public else (self.player,)
 
+    def shown_to(self, seat: int | None) -> bool:
+        """Return False: the table shows it already."""
+        return False
+
     def to_json(self) -> dict[str, JsonValue]:
         """Return the event without its array."""
         fields = Event.to_json(self)

@@ -13,7 +13,7 @@ from arena.core.text import pluralize
 from arena.evaluation.benchmark import UNPROVEN, CardUsage
 from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standings
 from arena.evaluation.benchmark.submission import PlayedTask
-from arena.evaluation.formatting import amount, options_in_words
+from arena.evaluation.formatting import Grid, amount, options_in_words
 from arena.evaluation.paired import games_needed_for_rates
 from arena.evaluation.records import CountRange, Interval
 from arena.evaluation.statistics import rate
@@ -241,10 +241,27 @@ class EntryLinks:
     reports: Sequence[ReportLink]
     games: Sequence[GameLink]
     verified: bool
+    archive: str
+    """ZIP of the submission."""
 
 
-def index_page(standings: Standings, links: Sequence[EntryLinks]) -> str:
-    """Return the first page."""
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One table or figure as files."""
+
+    title: str
+    files: Sequence[str]
+
+
+def index_page(
+    standings: Standings,
+    links: Sequence[EntryLinks],
+    citation: object,
+    archived: str,
+    downloads: Sequence[Download],
+    models: Grid,
+) -> str:
+    """Return the first page; `archived` is the file of the numbers that the citation names."""
     labels = [entry.label for entry in standings.entries]
     return _page(
         "index.html.jinja",
@@ -252,6 +269,10 @@ def index_page(standings: Standings, links: Sequence[EntryLinks]) -> str:
         title=f"{standings.suite.title}, version {standings.suite.version}",
         headline=_headline(standings),
         links=links,
+        citation=citation,
+        archived=archived,
+        downloads=downloads,
+        models=models,
         marks=MARKS,
         ratings=rating_chart(standings),
         skill_charts=skill_charts(standings),
@@ -310,6 +331,11 @@ def _page(template: str, standings: Standings, **fields: object) -> str:
         .get_template(template)
         .render(standings=standings, suite=standings.suite, unproven=UNPROVEN, **fields)
     )
+
+
+def page_style() -> str:
+    """Return the style sheet of the pages."""
+    return str(_environment().globals["style"])
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +25,24 @@ from arena.evaluation.report import Report
 from replays.html_report import write_document
 from replays.html_report.page import render as render_report
 from replays.leaderboard.pages import (
+    Download,
     EntryLinks,
     GameLink,
     ReportLink,
     entry_page,
     index_page,
     method_page,
+    page_style,
+)
+from replays.leaderboard.publication import (
+    cite,
+    csv_text,
+    latex_table,
+    model_facts,
+    publication_figures,
+    publication_tables,
+    standalone,
+    zip_submission,
 )
 from replays.web.bundle import collect_documents
 from replays.web.bundle import render as render_game
@@ -56,9 +68,29 @@ class LeaderboardSite:
         ]
         show(METHOD)
         self._write(METHOD, method_page(self.standings))
-        self._write(MARKER, json.dumps(self.to_json(), indent=2) + "\n")
+        numbers = self.to_json()
+        self._write(MARKER, json.dumps(numbers, indent=2) + "\n")
         show(INDEX)
-        self._write(INDEX, index_page(self.standings, links))
+        citation = cite(self.standings, numbers)
+        # Kept when the site is written again, so that what was cited can be read.
+        archived = f"archive/{citation.date}-{citation.state}.json"
+        self._write(archived, json.dumps(numbers, indent=2) + "\n")
+        downloads, models = self._write_downloads(), model_facts(self.standings.entries)
+        self._write(INDEX, index_page(self.standings, links, citation, archived, downloads, models))
+
+    def _write_downloads(self) -> Sequence[Download]:
+        """Write each table and each figure as files of their own."""
+        downloads = []
+        for name, grid in publication_tables(self.standings).items():
+            files = (f"data/{name}.csv", f"data/{name}.tex")
+            for file, text in zip(files, (csv_text(grid), latex_table(grid)), strict=True):
+                self._write(file, text)
+            downloads.append(Download(f"Table: {grid.title}", files))
+        for name, svg in publication_figures(self.standings).items():
+            file = f"data/{name}.svg"
+            self._write(file, standalone(svg, page_style()))
+            downloads.append(Download(f"Figure: {name.replace('-', ': ', 1)}", (file,)))
+        return downloads
 
     def _clear(self) -> None:
         """Make the folder, or delete the pages of an earlier site in it."""
@@ -68,10 +100,16 @@ class LeaderboardSite:
                 raise ArenaError(
                     f"{self.out} has files that are not a leaderboard's; choose another folder"
                 )
-            for pattern in ("*.html", "games/*.html", "reports/*.html"):
+            for pattern in (
+                "*.html",
+                "games/*.html",
+                "reports/*.html",
+                "data/*",
+                "submissions/*.zip",
+            ):
                 for stale in self.out.glob(pattern):
                     stale.unlink()
-            for folder in ("games", "reports"):
+            for folder in ("games", "reports", "data", "submissions", "archive"):
                 (self.out / folder).mkdir(exist_ok=True)
         except OSError as error:
             raise ArenaError(f"cannot write {self.out}: {error.strerror}") from error
@@ -94,7 +132,12 @@ class LeaderboardSite:
             self._write(name, _game_page(notable))
             games.append(GameLink(notable, name))
         is_verified = submission.folder in self.verified
-        links = EntryLinks(entry, f"{stem}.html", reports, games, is_verified)
+        archive = f"submissions/{stem}.zip"
+        try:
+            zip_submission(submission.folder, self.out / archive)
+        except OSError as error:
+            raise ArenaError(f"cannot write {archive}: {error.strerror}") from error
+        links = EntryLinks(entry, f"{stem}.html", reports, games, is_verified, archive)
         show(links.page)
         self._write(links.page, entry_page(self.standings, links))
         return links

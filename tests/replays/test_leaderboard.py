@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
 import shutil
 import sqlite3
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 import pytest
 from browsing import axe_findings, browsing, missing, tab
@@ -22,9 +26,11 @@ from arena.cli import bench as bench_command
 from arena.core.errors import ArenaError
 from arena.evaluation.benchmark import BASELINE, read_suite
 from arena.evaluation.benchmark.submission import Submission, read_submission
+from arena.evaluation.formatting import Grid
 from arena.evaluation.paired import games_needed_for_rates
 from replays.leaderboard import write_site
 from replays.leaderboard.pages import published_study
+from replays.leaderboard.publication import csv_text, latex_table
 
 HOSTILE = '"><script>alert(1)</script></title><img src=x onerror=alert(1)> ../../up'
 
@@ -194,6 +200,75 @@ def test_one_entry_has_no_rating(home: Path, tmp_path: Path) -> None:
     write_site(submissions(home)[1:], tmp_path / "site")
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "is the only entry" in text and "Head to head" not in text
+
+
+# What a publication takes
+
+
+def test_tables_figures_and_submissions_are_downloads(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "home")
+    (tmp_path / "home" / "detective" / "secret.json").symlink_to("/etc/passwd")
+    out = tmp_path / "site"
+    write_site(submissions(tmp_path / "home"), out)
+    with (out / "data" / "leaderboard.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert len(rows) == 3 and {rows[1][0], rows[2][0]} == {HOSTILE, BASELINE}
+    tex = (out / "data" / "leaderboard.tex").read_text(encoding="utf-8")
+    assert tex.count(r"\\") == 3 and tex.startswith(r"\begin{tabular}{lrrr}")
+    figures = sorted((out / "data").glob("*.svg"))
+    assert figures
+    for figure in figures:
+        root = ElementTree.parse(figure).getroot()
+        text = figure.read_text(encoding="utf-8")
+        assert root.tag.endswith("svg") and "var(" not in text and ".c0 { color: #0072b2; }" in text
+    archives = sorted((out / "submissions").glob("*.zip"))
+    assert len(archives) == 2
+    for archive in archives:
+        with zipfile.ZipFile(archive) as opened:
+            names = opened.namelist()
+            assert "secret.json" not in names and sum(n.endswith(".jsonl") for n in names) > 3
+    before = {path: path.read_bytes() for path in (*archives, *figures)}
+    write_site(submissions(tmp_path / "home")[::-1], out)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_latex_and_csv_are_text_only() -> None:
+    hostile = Grid("Title", ["player", "x_1"], [[r"\input{/etc/passwd} & 50 %", "=1+1"]])
+    tex = latex_table(hostile)
+    assert r"\textbackslash{}input\{/etc/passwd\} \& 50 \%" in tex and r"x\_1" in tex
+    assert csv_text(hostile).splitlines()[1].endswith(",'=1+1")
+
+
+def test_a_citation_names_the_suite_and_a_state_that_stays(home: Path, tmp_path: Path) -> None:
+    found, out = submissions(home), tmp_path / "site"
+    write_site(found, out)
+    write_site(found[:1], out)  # The leaderboard has changed.
+    archived = sorted((out / "archive").glob("*.json"))
+    assert len(archived) == 2
+    text = (out / "index.html").read_text(encoding="utf-8")
+    suite = read_suite(home / "small.json")
+    assert suite.sha256 in text and "@misc{" in text and text.count("archive/") >= 2
+    state = next(each for each in archived if len(json.loads(each.read_text())["entries"]) == 1)
+    assert state.stem.rpartition("-")[2] in text
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_twenty_entries_are_legible_on_a_phone(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replays.leaderboard.site._game_page", lambda _: "<!doctype html>")
+    many = [
+        replace(each, card=each.card.model_copy(update={"name": f"{each.card.name[:30]} {n}"}))
+        for n in range(10)
+        for each in submissions(home)
+    ]
+    write_site(many, tmp_path / "site")
+    with browsing() as browser, tab(browser, (390, 844)) as opened:
+        for name in ("index.html", "method.html"):
+            opened.page.goto((tmp_path / "site" / name).as_uri())
+            assert opened.overflow() == 0 and not axe_findings(opened.page)
+        assert not opened.faults
+    assert len(list((tmp_path / "site" / "submissions").glob("*.zip"))) == 20
 
 
 def test_the_published_study_is_computed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
@@ -28,7 +29,7 @@ from games.adapters.library_game import (
     one_line_label,
     options_class,
 )
-from games.adapters.open_spiel import library
+from games.adapters.open_spiel import chess, library
 
 MOST_NAMED = 30_000
 """Moves beyond which their texts are not made in advance."""
@@ -38,8 +39,14 @@ NATIVE = frozenset(
 )
 """Games whose states have `resample_from_infostate`."""
 
+CHESS = "chess"
+"""The game whose own texts depend on the position; ours do not."""
+
 SUITS = str.maketrans({"♣": "C", "♦": "D", "♥": "H", "♠": "S"})
 """Signs that the comparison of texts ignores, as letters."""
+
+FROM_TO = re.compile(r"([a-z]\d{1,2})(x?)([a-z]\d{1,2})(\*?)")
+"""Two squares of a move without a blank between them; x or * marks that a piece is taken."""
 
 SECRET_CHANCE = frozenset(["python_hangman"])
 """Games that OpenSpiel calls perfect, although chance draws something that is hidden."""
@@ -56,6 +63,7 @@ class OpenSpielGame(LibraryGame):
 
     Text = "games.adapters.open_spiel.game:OpenSpielText"
     Analysis = "games.adapters.open_spiel.analysis:OpenSpielAnalysis"
+    View = "games.adapters.open_spiel.board:OpenSpielView"
     Position = "games.adapters.open_spiel.state:OpenSpielState"
     # Tree search is a hundred times slower, and does not play every game.
     default_bots = ("random", "random")
@@ -152,7 +160,12 @@ class OpenSpielGame(LibraryGame):
 
     def label(self, spiel: Any, player: int, number: int) -> str:
         """Return OpenSpiel's text of a move or of a result of chance at a position."""
-        return one_line_label(_with_letters(spiel.action_to_string(player, number)))
+        text = one_line_label(_with_letters(spiel.action_to_string(player, number)))
+        move = FROM_TO.fullmatch(text)
+        if move is None:
+            # The comparison of texts ignores signs; moves off the board have such texts, too.
+            return f"{text[:-1]} x" if text.endswith("*") else text
+        return f"{move[1]}{' x ' if move[2] or move[4] else '-'}{move[3]}"
 
     def event_text(self, spiel: Any, player: int, number: int) -> str:
         """Return the text of a move, or of a result of chance, in events."""
@@ -179,6 +192,8 @@ class OpenSpielGame(LibraryGame):
         """Return the texts of all moves by seat; None if they do not name one move each."""
         if self.short_name in library.POSITIONAL | library.WRAPPERS or count > MOST_NAMED:
             return None
+        if self.short_name == CHESS and self.options.model_dump()["chess960"]:
+            return None  # Castling has other squares.
         if self.is_sampled:
             return None
         state, rows = self.spiel.new_initial_state(), list[list[str]]()
@@ -195,6 +210,8 @@ class OpenSpielGame(LibraryGame):
         return rows
 
     def _static_text(self, state: Any, player: int, number: int) -> str:
+        if self.short_name == CHESS:
+            return chess.move_text(player, number) or f"move {number}"
         try:
             return self.label(state, player, number)
         except (library.pyspiel().SpielError, LookupError, ValueError):

@@ -18,7 +18,7 @@ from arena.plugins.catalog import require
 
 POSITIONAL = frozenset(
     [
-        *("amazons", "antichess", "backgammon", "banqi", "chess", "chinese_checkers", "crazyhouse"),
+        *("amazons", "antichess", "backgammon", "banqi", "chinese_checkers", "crazyhouse"),
         *("dark_chess", "einstein_wurfelt_nicht", "euchre", "hearts", "kriegspiel", "negotiation"),
         *("chat_game", "oh_hell", "quoridor", "rbc", "shogi", "social_deduction", "tarok"),
         *("ultimate_tic_tac_toe", "universal_poker", "xiangqi"),

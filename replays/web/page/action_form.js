@@ -10,6 +10,8 @@ import { Selection, normalise } from "./selection.js";
 const MOST_BUTTONS = 12;
 // Fields whose values are numbers of players.
 const SEAT_FIELDS = new Set(["seat", "player", "target", "to"]);
+// Kinds of actions that are named.
+const MOST_VERBS = 6;
 
 export class ActionForm {
   constructor(act, changed) {
@@ -152,7 +154,7 @@ export class ActionForm {
     if (!selection.actions.length) return null;
     if (!selection.chosen.length) {
       const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
-      const how = `Choose on the table: ${[...verbs].join(", ")}.`;
+      const how = verbs.size > MOST_VERBS ? "Choose on the table." : `Choose on the table: ${[...verbs].join(", ")}.`;
       return h("p", { class: "muted" }, how);
     }
     const left = selection.fitting();

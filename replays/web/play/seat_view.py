@@ -65,8 +65,9 @@ class SeatView:
             self._witnessed.append(event)
             if self._scene is not None:
                 self._scene.update(event)
-            text = self._game.text.narrate(event)
-            self.events.append({"text": text, "private": event.audience is not None})
+            if event.shown_to(self.seat or 0):
+                text = self._game.text.narrate(event)
+                self.events.append({"text": text, "private": event.audience is not None})
         if new:
             drawn = self._draw()
             if drawn != self._drawn:

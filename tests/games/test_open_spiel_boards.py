@@ -1,0 +1,135 @@
+"""Boards of OpenSpiel's games: how texts are read, what a click means, and the texts of chess."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from arena import CHANCE, make_game
+from arena.core.action import normalise
+from arena.core.view.pieces import Squares, picked, unreached
+from arena.core.view.tabletop import draw_tabletop
+from games.adapters.open_spiel import chess
+from games.adapters.open_spiel.board import Notation, draw_board, read_board
+
+BREAKTHROUGH = "3bbb\n2.w.\n1w.w\n abc\n"
+OTHELLO = "White (o) to play:\n  a b c\n1 - - - 1\n2 - x - 2\n3 - - o 3\n  a b c"
+HEX = ". . x \n x . . \n  o . . "
+GO = "GoState(komi=7.5)\n\n 3 O++\n 2 +XO\n 1 +++\n   ABC"
+CHESS = "rnbqkbnr/pp1ppppp/8/2p5/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "names", "columns", "others"),
+    [
+        (BREAKTHROUGH, ".w.", ("3", "2", "1"), "abc", ()),
+        (OTHELLO, "-x-", ("1", "2", "3"), "abc", ("White (o) to play:",)),
+        (HEX, "x..", (), "", ()),
+        (GO, "+XO", ("3", "2", "1"), "abc", ("GoState(komi=7.5)",)),
+        ("..x\n.o.\n...\nx wins", ".o.", (), "", ("x wins",)),
+    ],
+)
+def test_a_board_is_read_from_lines(
+    text: str, row: str, names: tuple[str, ...], columns: str, others: tuple[str, ...]
+) -> None:
+    board = read_board(text)
+    assert board is not None and len(board.rows) == 3
+    assert "".join(board.rows[1]) == row and board.row_names == names
+    assert "".join(board.columns) == columns and board.others == others
+    assert board.is_slanted == (text == HEX)
+
+
+def test_chess_is_read_from_its_fen() -> None:
+    board = read_board(CHESS)
+    assert board is not None and board.row_names[0] == "8" and board.columns[-1] == "h"
+    assert "".join(board.rows[0]) == "♜♞♝♛♚♝♞♜" and board.others == ("white to move",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0pbp",
+        "... .o. ...\n... ... ...\n.x. ... ...",
+        " a b c\n  1 . .\n   2 .",
+        "|o.|\n|x.|\n|..|",
+    ],
+)
+def test_what_is_no_board_stays_text(text: str) -> None:
+    assert read_board(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "at", "means"),
+    [
+        (BREAKTHROUGH, ["c1-c2", "b2 x a3", "a1-a2"], (0, 0), ["b2 x a3"]),
+        (HEX, ["a1", "b2"], (1, 1), ["b2"]),
+        ("...\n...\n..x", ["x(0,1)", "x(2,1)"], (2, 1), ["x(2,1)"]),
+        ("...\n...\n..x", ["o0", "o1", "o2"], (0, 1), ["o1"]),
+    ],
+)
+def test_a_click_keeps_the_moves_that_name_the_square(
+    text: str, moves: list[str], at: tuple[int, int], means: list[str]
+) -> None:
+    board = read_board(text)
+    assert board is not None
+    tile = draw_board("", board, Notation.of(moves, board)).rows[at[0]].tiles[at[1]]
+    assert [move for move in moves if picked(move, tile.picks)] == means
+
+
+def test_texts_of_chess_moves_differ() -> None:
+    numbers = range(64 * chess.PLANES + 2)
+    texts = [text for player in (0, 1) for n in numbers if (text := chess.move_text(player, n))]
+    assert len(set(map(normalise, texts))) == len(texts)
+
+
+POPULAR = ("chess", "checkers", "othello", "breakthrough", "connect_four", "hex", "tic_tac_toe",
+           "clobber", "lines_of_action", "mnk")  # fmt: skip
+
+
+@pytest.mark.adapters
+@pytest.mark.parametrize("name", POPULAR)
+def test_every_move_of_a_popular_game_is_a_click_on_its_board(name: str) -> None:
+    pytest.importorskip("pyspiel")
+    game, rng = make_game(f"open_spiel/{name}"), random.Random(3)
+    state = game.initial_state()
+    for _ in range(60):
+        if state.is_terminal:
+            break
+        player = state.to_act[0]
+        assert player != CHANCE
+        table = draw_tabletop(game, state.log.witnessed[player], player)
+        assert table is not None and isinstance(table.panels[0], Squares)
+        legal = list(state.legal_actions(player))
+        assert set(unreached(table.panels, list(map(str, legal)))) <= {"pass"}
+        state.apply(player, rng.choice(legal))
+
+
+@pytest.mark.adapters
+def test_texts_of_chess_name_the_squares_of_the_librarys_moves() -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    game, rng = pyspiel.load_game("chess"), random.Random(5)
+    checked = 0
+    for _ in range(30):
+        state = game.new_initial_state()
+        while not state.is_terminal() and state.move_number() < 150:
+            player, number = state.current_player(), rng.choice(state.legal_actions())
+            own, library = chess.move_text(player, number), state.action_to_string(player, number)
+            assert own is not None and own.startswith(str(state).split()[1])
+            if library.startswith("O-O"):
+                assert own.endswith(" castles")
+            else:
+                target = re.findall("[a-h][1-8]", library)[-1]
+                assert re.findall("[a-h][1-8]", own)[-1] == target
+                # A capture of a pawn names the file from which it comes.
+                assert not re.match("[a-h]x", library) or own.split()[1][0] == library[0]
+            before = read_board(str(state))
+            state.apply_action(number)
+            after = read_board(str(state))
+            assert before is not None and after is not None
+            left = re.findall("[a-h][1-8]", own)[0]
+            row, column = 8 - int(left[1]), "abcdefgh".index(left[0])
+            assert before.rows[row][column] != "." == after.rows[row][column]
+            checked += 1
+    assert checked > 1000

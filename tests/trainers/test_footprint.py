@@ -22,50 +22,78 @@ MODEL: dict[str, Any] = {
     "vocabulary": 4_000,
 }  # fmt: skip
 """24 million weights: 96 MB."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    "all weights": {},
+    "lora": {"lora_rank": 8},
+    "recomputed": {"gradient_checkpointing": True},
+}
 STEP = """
-import asyncio, json, random, re, sys
+import asyncio, json, os, random, re, sys
 from pathlib import Path
-import torch
+import torch, torch._dynamo
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import TokenSequence
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
 
-folder, rank, checkpointing = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
-rng = random.Random(0)
-rows = [[rng.randrange(3, 3000) for _ in range(512)] for _ in range(4)]
-sequences = [
-    TokenSequence(n, n // 2, ids, [*range(100, 400)], [-1.0] * 300, [], 1.0, n, [(-1.0) ** n] * 300)
-    for n, ids in enumerate(rows)
-]
-trainer = EmbeddedTrainer(
-    folder.parent / "checkpoints", folder, device="cpu", lora=Lora(rank, 8.0) if rank else None
-)
-trainer.open()
-settings = TrainSettings(threads=1, tokens_per_batch=2048, gradient_checkpointing=checkpointing)
-asyncio.run(trainer.train_sequences(lambda: sequences, settings))
-disk = sum(path.stat().st_size for path in trainer.checkpoint(1).rglob("*") if path.is_file())
-# Not ru_maxrss: a process inherits the peak of the one that started it.
-status = Path("/proc/self/status").read_text()
-peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) * 1024
-print(json.dumps([peak, disk]))
+def step(folder, rank, checkpointing):
+    rng = random.Random(0)
+    rows = [[rng.randrange(3, 3000) for _ in range(512)] for _ in range(4)]
+    sequences = [
+        TokenSequence(
+            n, n // 2, ids, [*range(100, 400)], [-1.0] * 300, [], 1.0, n, [(-1.0) ** n] * 300
+        )
+        for n, ids in enumerate(rows)
+    ]
+    checkpoints = folder.parent / f"checkpoints-{rank}-{checkpointing}"
+    lora = Lora(rank, 8.0) if rank else None
+    trainer = EmbeddedTrainer(checkpoints, folder, device="cpu", lora=lora)
+    trainer.open()
+    settings = TrainSettings(threads=1, tokens_per_batch=2048, gradient_checkpointing=checkpointing)
+    asyncio.run(trainer.train_sequences(lambda: sequences, settings))
+    disk = sum(path.stat().st_size for path in trainer.checkpoint(1).rglob("*") if path.is_file())
+    # Not ru_maxrss: a process inherits the peak of the one that started it.
+    status = Path("/proc/self/status").read_text()
+    peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) * 1024
+    print(json.dumps([peak, disk]), flush=True)
+
+for rank, checkpointing in json.loads(sys.argv[2]):
+    # A process for each setting, with its own peak; only the imports are made once.
+    child = os.fork()
+    if child == 0:
+        step(Path(sys.argv[1]), rank, checkpointing)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory from /proc")
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"lora_rank": 8}, {"gradient_checkpointing": True}],
-    ids=["all weights", "lora", "recomputed"],
-)
-def test_the_estimate_is_near_what_a_step_takes(tmp_path: Path, settings: dict[str, Any]) -> None:
-    folder = build_tiny_model(tmp_path / "tiny", **MODEL)
-    config = TrainConfig(tokens_per_batch=2048, steps=1, **settings)
-    needed = footprint(folder, config)
-    command = [STEP, f"{folder}", f"{config.lora_rank}", f"{config.gradient_checkpointing}"]
-    done = subprocess.run([sys.executable, "-c", *command], check=False, capture_output=True,
-                          text=True)  # fmt: skip
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_model(tmp_path_factory.mktemp("model") / "tiny", **MODEL)
+
+
+def configuration(settings: dict[str, Any]) -> TrainConfig:
+    return TrainConfig(tokens_per_batch=2048, steps=1, **settings)
+
+
+@pytest.fixture(scope="module")
+def steps(folder: Path) -> dict[str, list[int]]:
+    """Peak memory and size of the checkpoint of a step, by name of the settings."""
+    configs = [configuration(settings) for settings in SETTINGS.values()]
+    runs = json.dumps([[config.lora_rank, config.gradient_checkpointing] for config in configs])
+    done = subprocess.run([sys.executable, "-c", STEP, f"{folder}", runs], check=False,
+                          capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    measured, disk = json.loads(done.stdout.splitlines()[-1])
+    return dict(zip(SETTINGS, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory from /proc")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_estimate_is_near_what_a_step_takes(
+    folder: Path, steps: dict[str, list[int]], name: str
+) -> None:
+    needed = footprint(folder, configuration(SETTINGS[name]))
+    measured, disk = steps[name]
     # No game was played, so the cache of keys and values is address space only.
     expected = needed.memory_bytes - needed.memory["cache of keys and values"]
     assert 0.75 < expected / measured < 1.8, (expected, measured, needed)
@@ -85,9 +113,7 @@ def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_fits(Footprint({}, {"checkpoints": 2 * free}, 0), config, tmp_path / "run")
 
 
-def test_parts_follow_the_settings(tmp_path: Path) -> None:
-    folder = build_tiny_model(tmp_path / "tiny", **MODEL)
-
+def test_parts_follow_the_settings(folder: Path) -> None:
     def of(**settings: Any) -> Footprint:
         return footprint(folder, TrainConfig(**settings))
 

@@ -61,9 +61,6 @@ BOTH = {
     "advantage_balance": "advantage_balance",
     "scale_advantages": "scale_rewards",
     "importance_level": "importance_sampling_level",
-    "max_negative_weight": "max_negative_advantage_importance_sampling_weight",
-    "mask_prob_ratio": "mask_prob_ratio",
-    "kimi_k2_tau": "kimi_k2_tau",
 }
 LOCAL = BOTH | {
     "loss": "loss_fn",
@@ -86,9 +83,6 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "scale_advantages": st.booleans(),
     "importance_level": st.sampled_from(["token", "sequence", "average", "geometric_average"]),
     "truncated_importance": st.none() | st.floats(0.1, 10),
-    "max_negative_weight": st.none() | st.floats(0.1, 10),
-    "mask_prob_ratio": st.booleans(),
-    "kimi_k2_tau": st.none() | st.floats(0, 1),
     "minibatches": st.integers(1, 9),
     "tokens_per_batch": st.integers(256, 99_999),
     "max_grad_norm": st.floats(0.1, 9),

@@ -128,9 +128,6 @@ def loss_options(draw: st.DrawFn) -> LossOptions:
         epsilon_high=draw(optional),
         kl_penalty_coef=draw(st.sampled_from([0.0, 0.1, 2.0])),
         importance_sampling_level=draw(st.sampled_from(LEVELS)),
-        max_negative_advantage_importance_sampling_weight=draw(optional),
-        mask_prob_ratio=draw(st.booleans()),
-        kimi_k2_tau=draw(st.none() | st.floats(0.01, 1.0)),
     )
 
 

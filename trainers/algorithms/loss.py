@@ -38,9 +38,6 @@ class LossOptions:
     kl_penalty_coef: float = 0.0
     importance_sampling_level: ImportanceLevel = "token"
     truncated_importance_sampling: float | None = None
-    max_negative_advantage_importance_sampling_weight: float | None = None
-    mask_prob_ratio: bool = False
-    kimi_k2_tau: float | None = None
     sampler_kl_coef: float = 0.0
     """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
 
@@ -102,7 +99,7 @@ class LossSums:
     loss: Tensor
     """The only field with a gradient."""
     ratios: Tensor
-    """Importance ratios after masking and limits, shape [trained]."""
+    """Importance ratios, shape [trained]."""
     clipped: Tensor
     """Number of tokens whose ratio lies outside of the clip range."""
     kl_reference: Tensor
@@ -178,17 +175,12 @@ def policy_loss(
         options: the kind of loss and its limits.
         reference: log-probabilities of the reference policy; None: no KL penalty.
     """
-    # r, with the limit of `_importance_ratios`, shape [trained]. `inside` is taken before masking:
-    # `clipped` counts the tokens that masking removes.
+    # r, shape [trained].
     ratios = _importance_ratios(new_logprobs, targets, options)
     # Strictly inside. A ratio on the bound counts as clipped, as it does in ART.
     inside = (ratios > 1 - options.clip_below) & (ratios < 1 + options.clip_above)
-    if options.mask_prob_ratio:
-        # Drop tokens outside of the range instead of clipping them: ratio 0, so no gradient (ppo)
-        # or the lower bound's weight (cispo, where the bound is usually 0).
-        ratios = torch.where(inside, ratios, 0.0)
     advantages, divergence = _regularised_advantages(new_logprobs, targets, options, reference)
-    # clip(r, 1 - e, 1 + e'). Of `ratios`, so after masking.
+    # clip(r, 1 - e, 1 + e')
     clipped = ratios.clip(1 - options.clip_below, 1 + options.clip_above)
     if options.loss_fn == "ppo":
         # The gradient flows through r. The minimum is the pessimistic bound: it vanishes once a
@@ -217,16 +209,9 @@ def _regularised_advantages(
     reference: ReferenceLogprobs | None,
 ) -> tuple[Tensor, Tensor]:
     """Return A with its penalties, shape [trained], and the sum of log p_new - log p_ref."""
-    advantages = targets.advantages
-    if options.kimi_k2_tau:
-        # Kimi K2 (arXiv:2507.20534): regularise towards the sampling policy,
-        # A <- A - tau sg(log p_new - log p_old).
-        advantages = (
-            advantages - options.kimi_k2_tau * (new_logprobs - targets.sampled_logprobs).detach()
-        )
     if reference is None:
         # A scalar on the device of the log-probabilities.
-        return advantages, new_logprobs.new_zeros(())
+        return targets.advantages, new_logprobs.new_zeros(())
     # KL penalty with the k1 estimator k = sg(log p_new - log p_ref) (Schulman 2020,
     # joschu.net/blog/kl-approx.html), summed over the tokens of an answer and folded into the
     # advantage:
@@ -238,7 +223,8 @@ def _regularised_advantages(
     mean_gap = penalties.mean() if reference.mean_gap is None else reference.mean_gap
     # A token whose k lies above the mean loses advantage, one below gains. The sum over the
     # tokens of the minibatch is 0.
-    return advantages + options.kl_penalty_coef * (mean_gap - penalties), gaps.sum()
+    penalty = options.kl_penalty_coef * (mean_gap - penalties)
+    return targets.advantages + penalty, gaps.sum()
 
 
 def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: LossOptions) -> Tensor:
@@ -268,10 +254,7 @@ def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: Los
             case "geometric_average":
                 # = exp((log r_t + log s) / 2)
                 ratios = ratios**0.5 * sequence_ratios**0.5
-    # In spite of ART's long name for it, the limit applies to tokens of any advantage.
-    limit = options.max_negative_advantage_importance_sampling_weight
-    # Above the limit `clamp` has no gradient: with ppo such a token is not trained.
-    return ratios.clamp(max=limit) if limit else ratios
+    return ratios
 
 
 def _sequence_means(values: Tensor, sequence_ids: Tensor) -> Tensor:

@@ -195,12 +195,6 @@ class TrainConfig(RunLimits):
     """Level at which importance ratios are averaged."""
     truncated_importance: float | None = setting(None, UPDATE, flag=False, gt=0)
     """Upper bound of truncated importance sampling: corrects for --temperature and --guided."""
-    max_negative_weight: float | None = setting(None, UPDATE, flag=False, gt=0)
-    """Upper bound of importance ratios of negative advantages (ART)."""
-    mask_prob_ratio: bool = setting(False, UPDATE, flag=False)
-    """Ignore tokens whose importance ratio is outside of the clip range."""
-    kimi_k2_tau: float | None = setting(None, UPDATE, flag=False, ge=0)
-    """ART's kimi_k2_tau."""
     minibatches: int = setting(2, UPDATE, flag=False, ge=1, le=1000)
     """Optimizer steps per training step (embedded)."""
     tokens_per_batch: int = setting(4_096, UPDATE, flag=False, changeable=True, ge=256)

@@ -138,7 +138,7 @@ class EmbeddedTrainer:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.
         """
         # Of all answers, also where nothing was won or lost.
-        penalised = any((settings.kl_penalty_coef, settings.kimi_k2_tau, settings.entropy_coef))
+        penalised = any((settings.kl_penalty_coef, settings.entropy_coef))
         scaled = settings.art_scale
         read = partial(
             token_sequences, groups, self.sampler.encode, penalised and not scaled, scaled

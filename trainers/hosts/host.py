@@ -144,15 +144,8 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
     "importance_level": TrainKeyword(("importance_sampling_level",)),
     "truncated_importance": TrainKeyword(
-        ("truncated_importance_sampling",),
-        "use max_negative_weight, or take --trainer-host embedded or local",
-        omit_default=True,
+        ("truncated_importance_sampling",), EMBEDDED_OR_LOCAL, omit_default=True
     ),
-    "max_negative_weight": TrainKeyword(
-        ("max_negative_advantage_importance_sampling_weight",), omit_default=True
-    ),
-    "mask_prob_ratio": TrainKeyword(("mask_prob_ratio",)),
-    "kimi_k2_tau": TrainKeyword(("kimi_k2_tau",), omit_default=True),
     "minibatches": TrainKeyword(("minibatches",), EMBEDDED_ONLY),
     "tokens_per_batch": TrainKeyword(("tokens_per_batch",), EMBEDDED_ONLY),
     "max_grad_norm": TrainKeyword(("max_grad_norm",), EMBEDDED_ONLY),

@@ -231,9 +231,6 @@ def _train_signature(
     advantage_balance: object = ...,
     scale_rewards: object = ...,
     importance_sampling_level: object = ...,
-    max_negative_advantage_importance_sampling_weight: object = ...,
-    mask_prob_ratio: object = ...,
-    kimi_k2_tau: object = ...,
     truncated_importance_sampling: object = ...,
 ) -> None:
     """Declare the keywords of LocalBackend.train that a TrainConfig can set.

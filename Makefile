@@ -171,7 +171,8 @@ build/venv-verifiers/.ready: pyproject.toml
 # The libraries of other games: PettingZoo's rlcard and pygame warn on import, which other tests do
 # not allow.
 test-adapters: build/venv-adapters/.ready
-	build/venv-adapters/bin/python -m pytest -s -m adapters tests/games/test_adapters*.py
+	build/venv-adapters/bin/python -m pytest -s -m adapters tests/games/test_adapters*.py \
+	  tests/games/test_open_spiel_boards.py tests/replays/test_play_tables.py
 
 build/venv-adapters/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv build/venv-adapters

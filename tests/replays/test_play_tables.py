@@ -61,7 +61,7 @@ def seated(
     scheme: Literal["light", "dark"] = "light",
 ) -> Iterator[Tab]:
     """Open a table against random bots, and wait for the person's first turn."""
-    options = GAMES[name]
+    options = GAMES.get(name, {})
     players = make_game(name, **options).num_players
     # A guesser has a table to click; a clue is written.
     seat = 2 if name == "codenames" else 0
@@ -99,3 +99,12 @@ def test_a_game_by_keys(server: PlayProcess, browser: Browser, name: str) -> Non
     with seated(server, browser, name, NARROW, "dark") as opened:
         play_to_the_end(opened.page, random.Random(4), choose)
     assert max(heights, default=0) <= NARROW[1] / 4
+
+
+@pytest.mark.adapters
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+def test_a_game_of_open_spiel_by_clicks(server: PlayProcess, browser: Browser, name: str) -> None:
+    pytest.importorskip("pyspiel")
+    with seated(server, browser, f"open_spiel/{name}", NARROW) as opened:
+        assert not [kind for kind, _ in choices(opened.page) if kind.startswith("play ")]
+        play_to_the_end(opened.page, random.Random(4))

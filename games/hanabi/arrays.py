@@ -57,8 +57,7 @@ class HanabiArrays(GameArrays):
     def _one_hot(self) -> dict[str | None, bytes]:
         """The row of each card of the others in `hands`; without a card all are 0."""
         kinds = self.game.deck.kinds
-        rows = {card: bytes(card == kind for kind in kinds) for card in kinds}
-        return {**rows, None: bytes(len(kinds))}
+        return {card: bytes(card == kind for kind in kinds) for card in (*kinds, None)}
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: HanabiNotes = observation.notes  # type: ignore[assignment]

@@ -58,7 +58,8 @@ class Marked(Event):
     column: int
 
 
-SQUARES = frozenset(Mark(row, column) for row in SIDE for column in SIDE)
+MARKS = tuple(Mark(row, column) for row in SIDE for column in SIDE)
+SQUARES = frozenset(MARKS)
 # The eight lines of three squares.
 LINES = (
     *(frozenset(Mark(row, column) for column in SIDE) for row in SIDE),
@@ -107,7 +108,7 @@ class TicTacToe(Game):
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     def _all_actions(self) -> Iterable[Mark]:
-        return (Mark(row, column) for row in SIDE for column in SIDE)
+        return MARKS
 
     def initial_state(self) -> TicTacToeState:
         return TicTacToeState(self)
@@ -121,7 +122,7 @@ class TicTacToeState(State):
         self.to_act = (0,)
         self.turn = 1
         self.board: tuple[int | None, ...] = (None,) * 9
-        """The owner of each square, by the number of its `Mark` in `game.actions`."""
+        """The owner of each square, in the order of `MARKS`."""
         self.winner: int | None = None
 
     def _legal_actions(self, player: int) -> ActionSet:
@@ -143,7 +144,7 @@ class TicTacToeState(State):
 
     def marks(self, player: int) -> frozenset[Mark]:
         """Return the squares that a player has marked."""
-        squares = zip(self.game.actions, self.board, strict=True)
+        squares = zip(MARKS, self.board, strict=True)
         return frozenset(mark for mark, owner in squares if owner == player)
 
     def returns(self) -> tuple[float, ...]:

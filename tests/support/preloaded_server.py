@@ -23,12 +23,18 @@ from typing import Any, NoReturn
 
 LIGHT = (
     "arena.cli",
-    "arena.cli.experiment",
+    "arena.cli.evaluate",
+    "arena.cli.play",
+    "arena.cli.tournament",
     "arena.evaluation.aggregation",
+    "arena.evaluation.analysis",
     "arena.evaluation.schedule",
     "arena.evaluation.verdict",
+    "arena.llm.service",
     "backends.openai_http",
-    "games.cluedo.game",
+    "games.cluedo.analysis.facet",
+    "games.cluedo.bots.oracle",
+    "games.cluedo.text.cluedo_text",
     "openai",
     "replays.analysis.replay_analysis",
     "replays.web.app",
@@ -42,10 +48,13 @@ HEAVY = (
     "torch._dynamo",  # An optimizer imports it in its first step, for a second and a half.
     "trainers.hosts.embedded",
 )
-"""Imported for the first command with a model in the process. Not litellm, which reads the
-environment when it is imported, and no module that imports polars, whose threads a fork loses."""
+"""Imported for the first command with a model in the process. No module that imports polars, whose
+threads a fork loses."""
 
 NEEDS_HEAVY = re.compile(r'"(pretrain|serve|train)"|embedded:')
+NEEDS_LITELLM = re.compile(r"\b(openai|anthropic):")
+"""Specs of hosted models. The environment that litellm reads when it is imported is that of the
+server; addresses and keys, which the tests set, are read at each call."""
 
 
 def main() -> None:
@@ -61,6 +70,8 @@ def main() -> None:
         order = connection.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL).decode()
         if NEEDS_HEAVY.search(order):
             load(HEAVY)
+        if NEEDS_LITELLM.search(order):
+            load_litellm()
         if os.fork() == 0:
             listener.close()
             supervise(connection, json.loads(order), streams)
@@ -76,6 +87,14 @@ def load(modules: tuple[str, ...]) -> None:
         importlib.import_module(name)
     assert threading.active_count() == 1, "a fork copies no threads"
     gc.freeze()  # Children neither search nor copy the memory of the imported modules.
+
+
+def load_litellm() -> None:
+    if "litellm" not in sys.modules:
+        from backends.litellm_client import load_litellm
+
+        load_litellm()
+        load(())
 
 
 def reap() -> bool:

@@ -30,8 +30,8 @@ class StepWarning:
 
 
 def step_line(record: StepRecord, total_steps: int) -> str:
-    """Return a step in one line. The starting policy (step 0) has no training games."""
-    facts = []
+    """Return a step in one line. Step 0 has no training games."""
+    facts = ["the starting policy"] if record.step == 0 else []
     if record.reward.value is not None:
         facts.append(f"reward {number(record.reward, 2, signed=True)}")
     if record.win_rate.value is not None:

@@ -170,16 +170,8 @@ def make_recipe(
         levels = default.levels if level is None else {level: 1.0}
         if game == default.game:
             bot = bot or "detective"
-            # `arena train` names all options. Each stage draws its own number of players.
-            usual = make_game(game).options.model_dump(mode="json")
-            changed = {name for name, value in options.items() if value != usual[name]}
-            if changed <= {"players"} and games is epochs is None:
-                stages = NOTEBOOK_STAGES if notebook else CLUEDO_STAGES
-                default = replace(default, stages=stages, epochs=1 if notebook else default.epochs)
-            elif notebook and changed <= {"players", "variant"} and games is epochs is None:
-                # A game on the board takes about twice as many tokens as one with cards alone.
-                length = 2 * default.context_length
-                default = replace(default, stages=BOARD_STAGES, epochs=1, context_length=length)
+            if games is epochs is None:
+                default = _with_curriculum(default, options)
     return replace(
         default,
         game=game,
@@ -192,6 +184,20 @@ def make_recipe(
         epochs=default.epochs if epochs is None else epochs,
         seed=seed,
     )
+
+
+def _with_curriculum(recipe: Recipe, options: Mapping[str, JsonValue]) -> Recipe:
+    """Return a recipe of Cluedo with its curriculum, if there is one for these options."""
+    # `arena train` names all options. Each stage draws its own number of players.
+    usual = make_game(recipe.game).options.model_dump(mode="json")
+    changed = {name for name, value in options.items() if value != usual[name]}
+    if recipe.notebook and changed <= {"players", "variant"}:
+        if "variant" not in changed:
+            return replace(recipe, stages=NOTEBOOK_STAGES, epochs=1)
+        # A game on the board takes about twice as many tokens as one with cards alone.
+        length = 2 * recipe.context_length
+        return replace(recipe, stages=BOARD_STAGES, epochs=1, context_length=length)
+    return replace(recipe, stages=CLUEDO_STAGES) if changed <= {"players"} else recipe
 
 
 def imitated_bots(

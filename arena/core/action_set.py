@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+FEW = 4
+"""Actions of a set that is searched one by one."""
+
+
 class ActionTable:
     """All actions that a game may offer to its players, in a fixed order, and its kinds of speech.
 
@@ -134,7 +138,7 @@ class ActionSet(Sequence[Action]):
 
     def complete(self) -> Self:
         """Compute all caches now, and return the set itself."""
-        for name in ("numbers", "_by_type", "mask"):
+        for name in ("numbers", "_members", "_by_type", "mask"):
             getattr(self, name)
         return self
 
@@ -158,6 +162,10 @@ class ActionSet(Sequence[Action]):
         return tuple([index[action] for action in self.actions])
 
     @cached_property
+    def _members(self) -> frozenset[int]:
+        return frozenset(self.numbers)
+
+    @cached_property
     def _by_type(self) -> dict[type[Action], tuple[Action, ...]]:
         groups: dict[type[Action], list[Action]] = {}
         for action in self.actions:
@@ -172,11 +180,16 @@ class ActionSet(Sequence[Action]):
 
     def _own(self, action: Any) -> Action | None:
         """Return the action of the set that equals `action` and is of the same class."""
-        number = self.table.index.get(action)
-        if number is None or number not in self.numbers:
-            return None
-        own = self.table.actions[number]
-        return own if type(own) is type(action) else None
+        if len(self.actions) > FEW:
+            number = self.table.index.get(action)
+            if number is None or number not in self._members:
+                return None
+            own = self.table[number]
+            return own if type(own) is type(action) else None
+        for own in self.actions:  # Faster than to build the members first.
+            if own is action or (type(own) is type(action) and own == action):
+                return own
+        return None
 
     def __eq__(self, other: object) -> bool:
         return (

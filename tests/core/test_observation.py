@@ -109,7 +109,7 @@ def test_kinds_of_actions() -> None:
 
 def test_caches_of_a_shared_set_are_filled_from_the_start() -> None:
     shared = dealt().legal_actions(0)
-    assert {"numbers", "_by_type", "mask"} <= set(vars(shared))
+    assert {"numbers", "_members", "_by_type", "mask"} <= set(vars(shared))
     before = set(vars(shared))
     use(dealt().observe(0))
     assert set(vars(shared)) == before

@@ -50,7 +50,8 @@ start() {
   "$@" > server.log 2>&1 &
   trap "kill $! 2> /dev/null || true" EXIT
   for _ in $(seq 240); do
-    URL=$(grep -om1 'http://127[^ ;]*' server.log) && return
+    # A line may have the address twice.
+    URL=$(grep -om1 'http://127[^ ;]*' server.log | head -n 1) && return
     kill -0 $! || break
     sleep 0.5
   done

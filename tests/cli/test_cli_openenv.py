@@ -11,7 +11,7 @@ from arena.cli import run
 
 
 @pytest.mark.skipif(find_spec("openenv") is not None, reason="openenv is installed")
-@pytest.mark.parametrize("command", ["serve cluedo", "package cluedo new", "validate new"])
+@pytest.mark.parametrize("command", ["serve cluedo", "package cluedo new"])
 def test_a_missing_library_is_named_with_its_extra(
     command: str,
     capsys: pytest.CaptureFixture[str],

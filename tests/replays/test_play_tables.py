@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from browsing import NARROW, Tab, box_of, browsing, missing, tab
-from clicking import OVER, choices, play_to_the_end, press
+from clicking import OVER, choices, click, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
 from arena.plugins.loader import make_game
@@ -99,6 +99,17 @@ def test_a_game_by_keys(server: PlayProcess, browser: Browser, name: str) -> Non
     with seated(server, browser, name, NARROW, "dark") as opened:
         play_to_the_end(opened.page, random.Random(4), choose)
     assert max(heights, default=0) <= NARROW[1] / 4
+
+
+def test_one_card_is_enough_for_a_hint(server: PlayProcess, browser: Browser) -> None:
+    """No other card may have the same colour, so the colour is offered beside the rank."""
+    with seated(server, browser, "hanabi", (1440, 900)) as opened:
+        # The first pieces are the cards of the other player.
+        # The first pieces are the cards of the other player.
+        assert choices(opened.page)[0][0] == "piece"
+        click(opened.page, 0)
+        hints = [kind for kind, _ in choices(opened.page) if kind.startswith("play hint")]
+        assert sorted(" rank " in hint for hint in hints) == [False, True]
 
 
 @pytest.mark.adapters

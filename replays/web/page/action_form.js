@@ -12,6 +12,8 @@ const MOST_BUTTONS = 12;
 const SEAT_FIELDS = new Set(["seat", "player", "target", "to"]);
 // Kinds of actions that are named.
 const MOST_VERBS = 6;
+// So many actions of the chosen pieces are offered before they are told apart.
+const FEW_LEFT = 2;
 
 export class ActionForm {
   constructor(act, changed) {
@@ -159,9 +161,12 @@ export class ActionForm {
     }
     const left = selection.fitting();
     const clear = button("Clear", () => this.clear(), { class: "quiet", "data-choice": "clear" });
-    const names = selection.chosen.map((phrases) => phrases[0]).join(" + ");
     if (left.length > 1 && selection.canNarrow()) {
-      return [h("p", null, `${names}. Choose more on the table.`), h("div", { class: "action-row" }, clear)];
+      const names = this.names.text(selection.chosen.map((phrases) => phrases[0]).join(" + "));
+      // No further piece may tell these apart: the colour of a card that no other has, from its rank.
+      const few = left.length <= FEW_LEFT ? left.map((text) => this.playButton(text, null)) : [];
+      const how = few.length ? "Choose one of these, or more on the table." : "Choose more on the table.";
+      return [h("p", null, `${names}. ${how}`), h("div", { class: "action-row" }, few, clear)];
     }
     if (left.length === 1) {
       const ready = this.playButton(left[0], left[0]);

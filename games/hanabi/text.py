@@ -177,6 +177,11 @@ class HanabiText(GameText):
                 words[f"{name} {rank}"] = f"{name} rank {rank}"
         return words
 
+    @property
+    def _lost(self) -> str:
+        """What the score is after the last life."""
+        return "the score is 0" if self.game.options.lost_score == "zero" else "the score stays"
+
     def guide(self) -> PlayGuide:
         return PlayGuide(
             goal=(
@@ -186,12 +191,12 @@ class HanabiText(GameText):
             turn=(
                 "You see all cards but your own. Give a hint (it costs a token) about one "
                 "colour or one rank in another hand, play one of your cards, or discard one to "
-                "get a token back."
+                "get a token back, unless all are there."
             ),
             end=(
-                "A card that does not fit costs a life; without lives the game is over. It also"
-                " ends when all fireworks are complete, or one round after the last card was "
-                "drawn."
+                "A card that does not fit costs a life; without lives the game is over, and "
+                f"{self._lost}. It also ends when all fireworks are complete, or one "
+                "round after the last card was drawn."
             ),
             example=(
                 'No firework has begun, and you are told "rank 1" about two of your cards. Both'
@@ -220,7 +225,6 @@ class HanabiText(GameText):
             if options.rainbow
             else ""
         )
-        lost = "the score is 0" if options.lost_score == "zero" else "the score stays"
         lines = [
             f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together "
             "and get the same score. You see the cards of all other players, but not your own.",
@@ -242,8 +246,8 @@ class HanabiText(GameText):
             f"do not have it. {empty}{rainbow}",
             f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
             f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all "
-            f"lives are lost ({lost}), when all fireworks are complete, or when the deck is empty "
-            "and each player has had one more turn.",
+            f"lives are lost ({self._lost}), when all fireworks are complete, or when the deck is "
+            "empty and each player has had one more turn.",
             "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER "
             f"rank RANK. For example: hint Player 1 {deck.hint_colours[0]}",
         ]

@@ -225,6 +225,8 @@ class Chat:
 AttemptFailure = ReplyFailure | Literal["provider_error"]
 
 DEFAULTS = Sampling().to_json()
+ASIDES = ("beliefs", "again")
+"""Details of a decision that record a question beside the chat, in the order of the requests."""
 
 
 class Attempt(BaseModel):

@@ -31,7 +31,7 @@ from typing import NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from arena.agents.agent import KnownPolicy, Seat
-from arena.agents.chat import Attempt
+from arena.agents.chat import ASIDES, Attempt
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.analysis import GameAnalysis, Measure, Measurements, WeightedSum, sum_measurements
@@ -172,7 +172,7 @@ def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
     """
     attempts = details.get("attempts")
     parts = [_of_reply(raw) for raw in attempts] if isinstance(attempts, list) else []
-    for aside in (details.get("beliefs"), details.get("again")):
+    for aside in map(details.get, ASIDES):
         if not isinstance(aside, dict):
             continue
         # Replies to questions beside the chat cost tokens but are not attempts to act.

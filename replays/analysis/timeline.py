@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
+from arena.agents.chat import ASIDES
 from arena.agents.names import display_names
 from arena.core.analysis import Appraiser
 from arena.core.spec import Spec
@@ -224,7 +225,7 @@ def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJs
     # A player knows its own action; others know only what the events reveal.
     is_own = seat in (None, ply.player)
     decision = ply.decision
-    has_requests = "attempts" in decision.details or "beliefs" in decision.details
+    has_requests = not decision.details.keys().isdisjoint(("attempts", *ASIDES))
     document: PlyJson = {
         "ply": ply.number,
         "turn": entry.turn,
@@ -249,7 +250,9 @@ def _add_words(document: PlyJson, decision: Decision) -> None:
     attempts = (
         [each for each in recorded if isinstance(each, dict)] if isinstance(recorded, list) else []
     )
-    costs = [cost for each in attempts if isinstance(cost := each.get("cost"), int | float)]
+    asides = [each for each in map(decision.details.get, ASIDES) if isinstance(each, dict)]
+    requests = (*attempts, *asides)
+    costs = [cost for each in requests if isinstance(cost := each.get("cost"), int | float)]
     if costs:
         document["cost"] = finite_or_zero(sum(costs))
     # A reply in the form of JSON, or of an action only, has no words; its reasoning may have.

@@ -253,15 +253,31 @@ class Download:
     files: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """How the state of a leaderboard is cited."""
+
+    state: str
+    """First digits of the SHA-256 of its numbers."""
+    date: str
+    """Of the newest submission, so that equal submissions give equal bytes."""
+    text: str
+    bibtex: str
+
+    @property
+    def archived(self) -> str:
+        """The file of its numbers, which is kept when the site is written again."""
+        return f"archive/{self.date}-{self.state}.json"
+
+
 def index_page(
     standings: Standings,
     links: Sequence[EntryLinks],
-    citation: object,
-    archived: str,
+    citation: Citation,
     downloads: Sequence[Download],
     models: Grid,
 ) -> str:
-    """Return the first page; `archived` is the file of the numbers that the citation names."""
+    """Return the first page."""
     labels = [entry.label for entry in standings.entries]
     return _page(
         "index.html.jinja",
@@ -270,7 +286,6 @@ def index_page(
         headline=_headline(standings),
         links=links,
         citation=citation,
-        archived=archived,
         downloads=downloads,
         models=models,
         marks=MARKS,

@@ -9,7 +9,6 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -17,7 +16,7 @@ from pydantic import JsonValue
 from arena.core.spec import Spec
 from arena.evaluation.benchmark.standings import BenchEntry, Standings
 from arena.evaluation.formatting import Grid, in_unit, number, p_text
-from replays.leaderboard.pages import cost_chart, rating_chart, skill_charts
+from replays.leaderboard.pages import Citation, cost_chart, rating_chart, skill_charts
 
 SUBMISSION_SUFFIXES = frozenset([".json", ".jsonl", ".sqlite"])
 _SIGNS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -25,18 +24,6 @@ _SIGNS |= {"−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "↑": r"$\uparrow$
 _SIGNS |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 _COLOUR = re.compile(r"(--[\w-]+): (#[0-9a-f]+)")
 _VARIABLE = re.compile(r"var\((--[\w-]+)\)")
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """How the state of a leaderboard is cited."""
-
-    state: str
-    """First digits of the SHA-256 of its numbers; the archive has them under this name."""
-    date: str
-    """Of the newest submission, so that equal submissions give equal bytes."""
-    text: str
-    bibtex: str
 
 
 def cite(standings: Standings, numbers: Mapping[str, JsonValue]) -> Citation:
@@ -110,7 +97,7 @@ def publication_figures(standings: Standings) -> dict[str, str]:
     """Return the figures of the first page as SVG, by the names of their files."""
     ratings, costs = rating_chart(standings), cost_chart(standings)
     found = {"ratings": ratings, "cost": costs and costs.chart}
-    found |= {f"skill-{_file_name(each.skill)}": each.chart for each in skill_charts(standings)}
+    found |= {f"skill-{file_name(each.skill)}": each.chart for each in skill_charts(standings)}
     return {name: str(chart) for name, chart in found.items() if chart}
 
 
@@ -162,5 +149,6 @@ def zip_submission(folder: Path, out: Path) -> None:
                 archive.writestr(entry, path.read_bytes())
 
 
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
+    """Return a text as part of a file name: lower-case letters, digits and hyphens."""
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")

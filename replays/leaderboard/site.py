@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from replays.leaderboard.pages import (
 from replays.leaderboard.publication import (
     cite,
     csv_text,
+    file_name,
     latex_table,
     model_facts,
     publication_figures,
@@ -69,14 +69,12 @@ class LeaderboardSite:
         show(METHOD)
         self._write(METHOD, method_page(self.standings))
         numbers = self.to_json()
-        self._write(MARKER, json.dumps(numbers, indent=2) + "\n")
-        show(INDEX)
         citation = cite(self.standings, numbers)
-        # Kept when the site is written again, so that what was cited can be read.
-        archived = f"archive/{citation.date}-{citation.state}.json"
-        self._write(archived, json.dumps(numbers, indent=2) + "\n")
+        for file in (MARKER, citation.archived):
+            self._write(file, json.dumps(numbers, indent=2) + "\n")
+        show(INDEX)
         downloads, models = self._write_downloads(), model_facts(self.standings.entries)
-        self._write(INDEX, index_page(self.standings, links, citation, archived, downloads, models))
+        self._write(INDEX, index_page(self.standings, links, citation, downloads, models))
 
     def _write_downloads(self) -> Sequence[Download]:
         """Write each table and each figure as files of their own."""
@@ -171,7 +169,7 @@ def _entry_json(entry: BenchEntry) -> dict[str, JsonValue]:
 
 def _stem(number: int, label: str) -> str:
     """Return a file name from a name that a stranger chose: `01-bot-oracle`."""
-    words = re.sub("[^a-z0-9]+", "-", printable(label).lower()).strip("-")[:40].strip("-")
+    words = file_name(printable(label))[:40].strip("-")
     return f"{number:02}-{words}" if words else f"{number:02}"
 
 

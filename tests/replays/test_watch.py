@@ -62,6 +62,17 @@ def test_words_and_cost_are_for_those_who_see_everything(game: Path) -> None:
         assert not any("words" in ply or "cost" in ply for ply in plies)
 
 
+def test_the_cost_includes_a_question_beside_the_chat(game: Path, tmp_path: Path) -> None:
+    lines, path = lines_of(game), tmp_path / "again.jsonl"
+    for line in lines:
+        if "attempts" in line.get("details", {}):
+            line["details"]["again"] = {"reply": "Nothing new.", "cost": 0.0004}
+    write_lines(path, lines)
+    plies = ReplayAnalysis(read_replay(path)).timeline()["plies"]
+    costs = [ply["cost"] for ply in plies if ply["player"] == 0]
+    assert costs and costs == pytest.approx([0.0025] * len(costs))
+
+
 # The page
 
 

@@ -140,8 +140,8 @@ REVERSED = re.compile(
 )
 NEITHER = re.compile(rf"\bneither (?P<who>@[\d+]+) {BE} {DETERMINER}#(?P<group>\d+)")
 OWN = re.compile(
-    rf"^#(?P<here>\d+) here\b|^(?:the )?#(?P<here2>\d+) here\b|^(?:speaking |talking |and |so "
-    rf")?as {DETERMINER}#(?P<as>\d+)|"
+    rf"^(?:the )?#(?P<here>\d+) here\b|^(?:speaking |talking |and |so )?as {DETERMINER}"
+    rf"#(?P<as>\d+)|"
     rf"\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|claim(?: to be)?|"
     rf"am claiming(?: to be)?|"
     rf"play(?: as)?|am playing(?: as)?|am coming out as|come out as|reveal myself as|work as|"

@@ -205,7 +205,7 @@ class ClaimReader:
     def _identities(self, speech: _Speech, clause: str, is_check: bool) -> Iterator[Claim]:
         denied = bool(phrases.DENIED_BELIEF.search(clause))
         if own := phrases.OWN.search(clause):
-            group = next(own[name] for name in ("here", "here2", "as", "have", "role") if own[name])
+            group = next(own[name] for name in ("here", "as", "have", "role") if own[name])
             yield self._identity(speech, speech.speaker, group, not own["neg"], None)
         if caught := phrases.FOUND.search(clause):
             speech.checked += _seats(caught["who"][1:])

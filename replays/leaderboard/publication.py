@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.spec import Spec
+from arena.core.text import pluralize
 from arena.evaluation.benchmark.standings import BenchEntry, Standings
 from arena.evaluation.formatting import Grid, in_unit, number, p_text
 from replays.leaderboard.pages import Citation, cost_chart, rating_chart, skill_charts
@@ -31,8 +32,10 @@ def cite(standings: Standings, numbers: Mapping[str, JsonValue]) -> Citation:
     suite, entries = standings.suite, standings.entries
     date = max(entry.submission.card.created for entry in entries).date().isoformat()
     state = hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()[:12]
-    title = f"{suite.title}, version {suite.version}: leaderboard of {len(entries)} entries"
-    facts = f"suite {suite.name}, SHA-256 {suite.sha256}; state {state} of {date}"
+    title = (
+        f"{suite.title}, version {suite.version}: leaderboard of {pluralize(len(entries), 'entry')}"
+    )
+    facts = f"Suite {suite.name}, SHA-256 {suite.sha256}; state {state} of {date}"
     bibtex = (
         f"@misc{{arena-{suite.name}-{state},\n"
         f"  title = {{{latex_text(title)}}},\n"

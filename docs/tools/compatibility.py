@@ -247,7 +247,7 @@ def store(rows: Mapping[str, Sequence[Sequence[str]]], root: Path = results.ROOT
     for target, own in rows.items():
         origin = {
             "command": f"make {target}",
-            "commit": results._commit(root),
+            "commit": results.commit(root),
             "date": datetime.now(UTC).date().isoformat(),
         }
         by_library |= {row[0]: {"cells": list(row), **origin} for row in own}

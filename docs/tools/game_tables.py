@@ -30,12 +30,12 @@ def survey(family: str) -> Path:
     from adapter_survey import survey_apart
 
     from arena.plugins.loader import game_family
-    from results import RESULTS, _commit
+    from results import RESULTS, commit
 
     found = [survey_apart(listed) for listed in game_family(family).games()]
     python = platform.python_version()
     document = {
-        "commit": _commit(ROOT),
+        "commit": commit(ROOT),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": f"python docs/tools/game_tables.py survey {family}",
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {python}",

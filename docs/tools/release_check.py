@@ -231,7 +231,7 @@ def store(cells: Sequence[str], order: Sequence[str]) -> None:
     by_name[cells[0].strip("`")] = {
         "cells": list(cells),
         "command": "make release-check",
-        "commit": results._commit(ROOT),
+        "commit": results.commit(ROOT),
         "date": datetime.now(UTC).date().isoformat(),
     }
     names = ["(the core)", *order]

@@ -57,7 +57,7 @@ def store(name: str, command: Sequence[str], root: Path = ROOT) -> Path:
         report.pop(key, None)
     python = platform.python_version()
     document = {
-        "commit": _commit(root),
+        "commit": commit(root),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": " ".join(["arena", *command[1:]]),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {python}",
@@ -69,7 +69,7 @@ def store(name: str, command: Sequence[str], root: Path = ROOT) -> Path:
     return path
 
 
-def _commit(root: Path) -> str:
+def commit(root: Path) -> str:
     """Return the short hash of HEAD, with `+changes` if product code differs from it."""
 
     def git(*words: str) -> str:

@@ -322,7 +322,7 @@ def store(cells: list[list[str]], minutes: float, seed: int) -> None:
     python = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     origin = {
         "command": f"make soak MINUTES={minutes:g} SEED={seed}",
-        "commit": results._commit(results.ROOT),
+        "commit": results.commit(results.ROOT),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": python,
     }

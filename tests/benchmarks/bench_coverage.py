@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -276,11 +276,9 @@ def at_all_times(name: str, pool: Floats, bounds: tuple[float, float]) -> Covera
     return Coverage(name, LONGEST, always / REPETITIONS, sequence.interval().half_width)
 
 
-def test_verdicts_on_returns_are_covered(
-    benchmark: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verdicts_on_returns_are_covered(capsys: pytest.CaptureFixture[str]) -> None:
     """Kuhn poker in chips, and tic-tac-toe with 30 % wins and 70 % draws against 40 % wins."""
-    kuhn, _ = benchmark.pedantic(play_kuhn, (KUHN_DEALS,), rounds=1)
+    kuhn, _ = play_kuhn(KUHN_DEALS)
     rng = np.random.default_rng(5)
     tic = rng.choice([1.0, 0.0], size=20_000, p=[0.3, 0.7]) - rng.choice(
         [1.0, -1.0], size=20_000, p=[0.4, 0.6]
@@ -304,9 +302,9 @@ def test_verdicts_on_returns_are_covered(
     assert all(coverage.share >= 0.95 - 2 * error for coverage in anytime)
 
 
-def test_chips_without_luck_are_covered(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chips_without_luck_are_covered(capsys: pytest.CaptureFixture[str]) -> None:
     """The half widths are to be compared with those of "chips, paired (Kuhn)"."""
-    kuhn, lucks = benchmark.pedantic(play_kuhn, (KUHN_DEALS,), rounds=1)
+    kuhn, lucks = play_kuhn(KUHN_DEALS)
     found = [covered_without_luck(kuhn, lucks, games) for games in SIZES]
     with capsys.disabled():
         print("", *found, sep="\n")
@@ -317,7 +315,7 @@ RATED, RATING_GAMES, RATING_REPETITIONS = 5, 60, 200
 
 
 def test_ratings_around_the_mean_and_an_anchor_are_covered(
-    benchmark: Any, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Tables of three, drawn from the model; the first player is the anchor."""
     rng, strengths = np.random.default_rng(11), np.linspace(-1, 1, RATED)
@@ -348,7 +346,7 @@ def test_ratings_around_the_mean_and_an_anchor_are_covered(
                     # The rating around an anchor is 1500 plus this difference.
                     count("rating, anchor", pair.difference, true)
 
-    benchmark.pedantic(repeat, rounds=1)
+    repeat()
     with capsys.disabled():
         print(f"\n{RATING_REPETITIONS} tournaments of {RATING_GAMES} games, half widths in Elo")
         for name, found in hits.items():
@@ -360,7 +358,7 @@ UNEVEN_GAMES, UNEVEN_REPETITIONS = 150, 60
 
 
 def test_ratings_of_uneven_teams_are_covered(
-    benchmark: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Evil wins four of five games: differences of ratings with the effect of the side, without."""
     strengths = np.linspace(-1.5, 1.5, 6)
@@ -375,7 +373,7 @@ def test_ratings_of_uneven_teams_are_covered(
                 hits.append(pair.difference.low <= ELO_PER_UNIT * true <= pair.difference.high)
         return float(np.mean(hits))
 
-    with_sides = benchmark.pedantic(shares, rounds=1)
+    with_sides = shares()
     monkeypatch.setattr("arena.evaluation.statistics.ratings._sides", lambda games, shape: None)
     without = shares()
     with capsys.disabled():
@@ -424,8 +422,8 @@ def test_bounds_of_truncated_games_hold_the_finished_result(
     assert inside == REPETITIONS // 3 and fooled == verdicts
 
 
-def test_intervals_cover_the_truth(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    pool = benchmark.pedantic(play_pool, (DEALS,), rounds=1)
+def test_intervals_cover_the_truth(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = play_pool(DEALS)
     fixed_size = [coverage for games in SIZES for coverage in fixed(pool, games)]
     anytime = [*sequential(pool.wins), *sequential(pool.novice_wins)]
     sample = controlled_mean(pool.wins, pool.luck)
@@ -493,8 +491,8 @@ def without_fallbacks(share: float, games: int = 200) -> Iterator[Coverage]:
     yield Coverage(f"{share:.0%} fail, bounds", games, bounded / REPETITIONS, width)
 
 
-def test_hard_cases_are_covered(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    pool = benchmark.pedantic(play_oracles, (DEALS,), rounds=1)
+def test_hard_cases_are_covered(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = play_oracles(DEALS)
     truth, lucks = float(pool.wins.mean()), centred(pool.luck)
     oracle = [
         measured(

@@ -35,9 +35,7 @@ def play_all(setting: ExperimentSetup, slots: Sequence[Slot], workers: int) -> l
     return asyncio.run(go())
 
 
-def test_a_thousand_games_on_two_cores(
-    benchmark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_thousand_games_on_two_cores(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Replays are written, 100 games are scored: what `arena eval` does by default."""
     game = make_game("cluedo", players=4)
     slots = list(evaluation_schedule(4, "bot:detective", ["bot:novice"], None, 1000, 1))
@@ -48,7 +46,6 @@ def test_a_thousand_games_on_two_cores(
         results = play_all(setting, slots, workers)
         seconds[workers] = time.perf_counter() - started
         assert len(results) == 1000
-    benchmark.pedantic(lambda: None, rounds=1)
     ratio = seconds[1] / seconds[2]
     with capsys.disabled():
         print(
@@ -60,12 +57,12 @@ def test_a_thousand_games_on_two_cores(
 
 @pytest.mark.parametrize("players", [3, 4, 6])
 def test_ten_games_tell_a_novice_from_a_detective(
-    benchmark: Any, capsys: pytest.CaptureFixture[str], players: int
+    capsys: pytest.CaptureFixture[str], players: int
 ) -> None:
     """By the efficiency of late questions; beside it other measures and the games won."""
     game = make_game("cluedo", players=players)
     slots = list(evaluation_schedule(players, "bot:detective", ["bot:novice"], "bot:novice", 10, 1))
-    report = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)
+    report = report_of(game, slots)
     paired = report.comparison
     assert paired
     with capsys.disabled():
@@ -92,12 +89,12 @@ def test_ten_games_tell_a_novice_from_a_detective(
     ],
 )
 def test_games_that_luck_is_worth_in_cluedo(
-    benchmark: Any, capsys: pytest.CaptureFixture[str], player: str, other: str, players: int
+    capsys: pytest.CaptureFixture[str], player: str, other: str, players: int
 ) -> None:
     """The variance of the results of the same games, with luck and without it."""
     game = make_game("cluedo", players=players)
     slots = list(evaluation_schedule(players, f"bot:{player}", [f"bot:{other}"], None, 200, 1))
-    report = benchmark.pedantic(lambda: report_of(game, slots), rounds=1)
+    report = report_of(game, slots)
     with capsys.disabled():
         print(f"\n{players} players, {player} among {other}s, {gain(report)}")
     assert report.controlled.variance_ratio >= 0.95
@@ -113,7 +110,6 @@ def test_games_that_luck_is_worth_in_cluedo(
     ],
 )
 def test_games_that_luck_is_worth_in_small_games(
-    benchmark: Any,
     capsys: pytest.CaptureFixture[str],
     game: str,
     player: str,
@@ -124,7 +120,7 @@ def test_games_that_luck_is_worth_in_small_games(
     other = f"bot:{baseline}" if baseline else None
     slots = list(evaluation_schedule(2, f"bot:{player}", [f"bot:{opponent}"], other, 1000, 1))
     with kuhn_bots():
-        report = benchmark.pedantic(lambda: report_of(make_game(game), slots, 1), rounds=1)
+        report = report_of(make_game(game), slots, 1)
     with capsys.disabled():
         print(f"\n{game}, {player} minus {baseline} against {opponent}, {gain(report)}")
     assert report.controlled.variance_ratio > 1.4

@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from conftest import Compare
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.executors import ExecutorKind, Work, make_executor
@@ -93,7 +94,9 @@ async def measure(kind: ExecutorKind, workers: int, specs: tuple[str, ...]) -> R
 
 
 @pytest.mark.parametrize("players", ["bots", "model"])
-def test_efficiency(players: str, provider: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_efficiency(
+    players: str, provider: str, capsys: pytest.CaptureFixture[str], compare: Compare
+) -> None:
     specs = BOTS if players == "bots" else (provider, *BOTS[1:])
     rates: dict[tuple[ExecutorKind, int], Rate] = {}
     for _ in range(ROUNDS):
@@ -108,5 +111,9 @@ def test_efficiency(players: str, provider: str, capsys: pytest.CaptureFixture[s
             efficiency = f"{100 * rate.games / workers / one:.0f} %"
             driver = f"{1000 * rate.driver:.1f}"
             print(f"| `{kind}` | {workers} | {rate.games:.1f} | {efficiency} | {driver} |")
+    for (kind, workers), rate in rates.items():
+        if (kind, workers) != ("processes", 1):
+            what = f"evaluation of {players}, `--executor {kind} --workers {workers}`"
+            compare(what, "games/s", rate.games, {"one worker process": one})
     if players == "bots":
         assert rates["processes", 2].games > one

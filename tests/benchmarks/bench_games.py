@@ -1,83 +1,126 @@
-"""Random play of our own games beside the same games in OpenSpiel and TextArena, in one run.
+"""Random play of our own games beside the same games in other libraries, in processor time.
 
-`state` applies random legal actions to a `State`; `env` plays the `MultiAgentEnv` with its arrays
-and masks. A decision is one choice of a player. The other libraries are asked for the text (and
-array) of the player who acts, as their users do. `state` must be as fast as TextArena at least.
-
-    make test-adapters
-    build/venv-adapters/bin/python -m pytest -s tests/benchmarks/bench_games.py
+Three ways of use are compared: positions alone, what a learner reads (arrays and masks), and what
+a language model reads (texts). A decision is one choice of a player.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
-from library_loops import Loop, arena_game, open_spiel, speed, textarena
+from conftest import Compare
+from library_loops import (
+    Loop,
+    arena_environment,
+    arena_game,
+    best_speeds,
+    open_spiel,
+    pettingzoo,
+    rlcard,
+    textarena,
+)
 
 from arena import make_game
-from arena.envs.multi_agent import MultiAgentEnv
+from arena.envs.gymnasium import SingleAgentEnv
+from games.cluedo.rules.events import Accuse
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-ROUNDS = 3
-
-GAMES: dict[str, dict[str, Callable[[], Loop]]] = {
+UNIT = "decisions/s"
+POSITIONS, ARRAYS, TEXTS = "positions", "arrays and masks", "texts"
+OTHERS: dict[str, dict[str, Callable[[], Loop]]] = {
     "tictactoe": {
-        "open_spiel": lambda: open_spiel("tic_tac_toe"),
-        "textarena": lambda: textarena("TicTacToe-v0-raw"),
+        "OpenSpiel": partial(open_spiel, "tic_tac_toe"),
+        "PettingZoo": partial(pettingzoo, "tictactoe_v3"),
+        "TextArena": partial(textarena, "TicTacToe-v0-raw"),
     },
     "kuhn_poker": {
-        "open_spiel": lambda: open_spiel("kuhn_poker"),
-        "textarena": lambda: textarena("KuhnPoker-v0-raw"),
+        "OpenSpiel": partial(open_spiel, "kuhn_poker"),
+        "TextArena": partial(textarena, "KuhnPoker-v0-raw"),
     },
-    "leduc_poker": {"open_spiel": lambda: open_spiel("leduc_poker")},
-    "goofspiel": {},  # Simultaneous moves: OpenSpiel's loop is another one.
+    "leduc_poker": {
+        "OpenSpiel": partial(open_spiel, "leduc_poker"),
+        "PettingZoo": partial(pettingzoo, "leduc_holdem_v4"),
+        "RLCard": partial(rlcard, "leduc-holdem"),
+    },
+    "goofspiel": {"OpenSpiel": partial(open_spiel, "goofspiel")},
     "liars_dice": {
-        "open_spiel": lambda: open_spiel("liars_dice"),
-        "textarena": lambda: textarena("LiarsDice-v0-raw"),
+        "OpenSpiel": partial(open_spiel, "liars_dice"),
+        "TextArena": partial(textarena, "LiarsDice-v0-raw"),
     },
-    "battleship": {"textarena": lambda: textarena("Battleship-v0-raw")},
-    "negotiation": {"open_spiel": lambda: open_spiel("bargaining")},
-    "hanabi": {"open_spiel": lambda: open_spiel("hanabi")},
+    "battleship": {"TextArena": partial(textarena, "Battleship-v0-raw")},
+    "negotiation": {"OpenSpiel": partial(open_spiel, "bargaining")},
+    "hanabi": {
+        "OpenSpiel": partial(open_spiel, "hanabi"),
+        "PettingZoo": partial(pettingzoo, "hanabi_v5"),
+    },
     "codenames": {},  # TextArena's needs data of NLTK.
     "avalon": {},
-    "werewolf": {"textarena": lambda: textarena("SecretMafia-v0-raw", players=6)},
+    "werewolf": {"TextArena": partial(textarena, "SecretMafia-v0-raw", players=6)},
+    "cluedo": {},
 }
 """Loops of other libraries, by our game and library."""
+MODULES = {"OpenSpiel": "pyspiel", "TextArena": "textarena", "RLCard": "rlcard"}
 
 
-def environment(name: str) -> Loop:
-    env = MultiAgentEnv(make_game(name))
+@pytest.mark.parametrize("name", OTHERS)
+def test_speed_beside_other_libraries(name: str, compare: Compare) -> None:
+    game = make_game(name)
+    others = {
+        library: loop
+        for library, loop in OTHERS[name].items()
+        if find_spec(MODULES.get(library, library.lower()))
+    }
+    loops: dict[str, Loop] = {
+        POSITIONS: arena_game(game),
+        ARRAYS: arena_environment(game),
+        TEXTS: arena_game(game, texts=True),
+    }
+    beside: dict[str, list[str]] = {POSITIONS: [], ARRAYS: [], TEXTS: []}
+    for library, loop in others.items():
+        if library == "OpenSpiel":
+            for way, views in ((POSITIONS, "none"), (ARRAYS, "arrays"), (TEXTS, "all")):
+                loops[f"{library}, {way}"] = partial(loop, views=views)()
+                beside[way].append(f"{library}, {way}")
+        else:
+            loops[library] = loop()
+            beside[TEXTS if library == "TextArena" else ARRAYS].append(library)
+    beside[ARRAYS] = beside[ARRAYS] or [POSITIONS]
+    best = best_speeds(loops)
+    for way, names in beside.items():
+        compare(f"`{name}`, {way}", UNIT, best[way], {each: best[each] for each in names})
+    assert best[POSITIONS] >= best.get("TextArena", 0.0)
+
+
+def cluedo_with_opponents(bot: str) -> Loop:
+    """Play one seat of `arena/Cluedo-v0`, where accusations are rare; opponents do not count."""
+    game = make_game("cluedo", players=4)
+    env = SingleAgentEnv(game, opponents=f"bot:{bot}")
+    number = game.actions.index
 
     def play(rng: random.Random) -> int:
-        observations, _ = env.reset(seed=rng.getrandbits(31))
-        decisions = 0
-        while env.agents and observations:
-            actions = {
-                agent: rng.choice(seen["action_mask"].nonzero()[0].tolist())
-                for agent, seen in observations.items()
-                if seen["action_mask"].any()
-            }
-            if not actions:
-                break
-            observations = env.step(actions)[0]
-            decisions += len(actions)
-        return decisions
+        _, info = env.reset(seed=rng.getrandbits(31))
+        steps, over = 0, False
+        while not over:
+            legal = info["observation"].legal_actions
+            calm = [action for action in legal if not isinstance(action, Accuse)]
+            few = calm if calm and rng.random() > 0.02 else legal
+            # The game may have ended before the first move; then any action reports it.
+            action = number[rng.choice(few)] if len(few) else 0
+            _, _, terminated, truncated, info = env.step(action)
+            steps, over = steps + 1, terminated or truncated
+        return steps
 
     return play
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_speed_beside_other_libraries(name: str) -> None:
-    modules = {"open_spiel": "pyspiel", "textarena": "textarena"}
-    loops = {"state": arena_game(name), "env": environment(name)} | {
-        library: make() for library, make in GAMES[name].items() if find_spec(modules[library])
-    }
-    # In turn, so that another program on the machine disturbs all alike; the best of each counts.
-    rounds = [{key: speed(loop, seed) for key, loop in loops.items()} for seed in range(ROUNDS)]
-    best = {key: max(each[key] for each in rounds) for key in loops}
-    print(f"{name:12}", *(f"{key} {value:9,.0f}" for key, value in best.items()), "decisions/s")
-    assert best["state"] >= best.get("textarena", 0.0)
+def test_speed_by_opponents(compare: Compare) -> None:
+    bots = ("random", "novice", "detective", "oracle")
+    best = best_speeds({bot: cluedo_with_opponents(bot) for bot in bots})
+    for bot in bots[1:]:
+        what = f"`arena/Cluedo-v0`, 4 players, opponents `bot:{bot}`"
+        compare(what, UNIT, best[bot], {"opponents `bot:random`": best["random"]})

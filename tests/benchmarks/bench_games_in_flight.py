@@ -19,6 +19,7 @@ from itertools import count
 import psutil
 import pytest
 from cluedo_server import legal_answer
+from conftest import Compare
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.executors import available_cores, make_executor
@@ -125,7 +126,7 @@ async def measure(place: Place, games: int) -> Figures:
     return Figures(calls, lags[int(0.99 * len(lags))], memory)
 
 
-def test_games_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
+def test_games_in_flight(capsys: pytest.CaptureFixture[str], compare: Compare) -> None:
     places: list[tuple[str, Place, int]] = [
         ("this process", in_this_process, 200),
         ("worker processes", in_worker_processes, 200),
@@ -142,7 +143,11 @@ def test_games_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
                 f"{figures.lag * 1000:6,.0f} ms, {figures.memory / 2**20:.2f} MiB per game",
                 end="",
             )
-    away = found["worker processes", 1_000]
-    assert away.calls > found["this process", 1_000].calls
+    away, here = (found[place, 1_000] for place in ("worker processes", "this process"))
+    beside = "games in the process of the service"
+    compare("1,000 games in worker processes", "calls/s", away.calls, {beside: here.calls})
+    what = "the same, lag of the service, 99 %"
+    compare(what, "ms", 1000 * away.lag, {beside: 1000 * here.lag}, time=True)
+    assert away.calls > here.calls
     assert away.lag <= 0.05
     assert found["worker processes", 10_000].memory <= 0.3e6

@@ -6,10 +6,10 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Compare
 from plain_count import plain_marginals
 from test_cluedo_knowledge import random_game
 
@@ -66,7 +66,7 @@ def passed_by_plain_count(constraints: Constraints) -> float:
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5, 6])
-def test_posterior(benchmark: Any, capsys: pytest.CaptureFixture[str], players: int) -> None:
+def test_posterior(capsys: pytest.CaptureFixture[str], players: int) -> None:
     problems = positions(players)
 
     def solve_all() -> list[float]:
@@ -77,7 +77,7 @@ def test_posterior(benchmark: Any, capsys: pytest.CaptureFixture[str], players: 
             times.append(time.perf_counter() - started)
         return times
 
-    times = np.array(benchmark.pedantic(solve_all, rounds=3)) * 1000
+    times = np.array(solve_all()) * 1000
     median, tail = np.percentile(times, [50, 99])
     with capsys.disabled():
         print(
@@ -89,7 +89,9 @@ def test_posterior(benchmark: Any, capsys: pytest.CaptureFixture[str], players: 
 
 
 @pytest.mark.parametrize("players", [3, 6])
-def test_an_update_and_the_posterior(capsys: pytest.CaptureFixture[str], players: int) -> None:
+def test_an_update_and_the_posterior(
+    capsys: pytest.CaptureFixture[str], compare: Compare, players: int
+) -> None:
     """Events of whole games, seat by seat; times of those after which something new is known."""
     times, plain, quiet = list[float](), list[float](), list[float]()
     for game, player, events in views(players):
@@ -117,11 +119,16 @@ def test_an_update_and_the_posterior(capsys: pytest.CaptureFixture[str], players
             f"all {len(times + quiet)} events: {all_median:.3f} and {all_tail:.1f} ms",
             end="",
         )
+    what = f"event and exact posterior, Cluedo, {players} players"
+    compare(f"{what}, median", "ms", median, {"a plain count": slow_median}, time=True)
+    compare(f"{what}, 99 %", "ms", tail, {"a plain count": slow_tail}, time=True)
     assert tail < slow_tail
 
 
 @pytest.mark.parametrize("players", [3, 4, 6])
-def test_the_cards_of_the_envelope(capsys: pytest.CaptureFixture[str], players: int) -> None:
+def test_the_cards_of_the_envelope(
+    capsys: pytest.CaptureFixture[str], compare: Compare, players: int
+) -> None:
     """Decided event by event as the detective does, beside a count of the deals; both agree."""
     kept, counted = list[float](), list[float]()
     for game, player, events in views(players):
@@ -149,6 +156,8 @@ def test_the_cards_of_the_envelope(capsys: pytest.CaptureFixture[str], players: 
             f"{other / mine:.1f} times",
             end="",
         )
+    what = f"possible cards of the envelope, {players} players, median"
+    compare(what, "ms", mine, {"the exact count": other}, time=True)
     assert mine < other
 
 

@@ -88,7 +88,7 @@ def standard_error(influence: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return float(influence.std(ddof=1)) / math.sqrt(len(influence))
 
 
-def test_equal_play_has_equal_measures(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_play_has_equal_measures(capsys: pytest.CaptureFixture[str]) -> None:
     def play_all() -> dict[Table, list[Measurements]]:
         with ProcessPoolExecutor(available_cores()) as pool:
             return {
@@ -96,7 +96,7 @@ def test_equal_play_has_equal_measures(benchmark: Any, capsys: pytest.CaptureFix
                 for table in TABLES
             }
 
-    games = benchmark.pedantic(play_all, rounds=1)
+    games = play_all()
     ratios = {
         name: [Ratio(games[table], name) for table in TABLES] for name in (*COMPARABLE, *FORMER)
     }

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import Compare
 
 from arena.core.errors import UsageError
 from backends.embedded import find_checkpoint
@@ -56,14 +57,14 @@ async def decisions_per_second(folder: Path, precision: SamplingPrecision) -> fl
     return GAMES * TURNS / seconds
 
 
-def test_decisions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions(folder: Path, compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         # A gigabyte for contexts of 8,192 tokens.
         patch.setattr(Architecture, "cache_regions", lambda *_, **__: 2)
         two_chats = asyncio.run(decisions_per_second(folder, "float32"))
     larger = asyncio.run(decisions_per_second(folder, "float32"))
     rounded = asyncio.run(decisions_per_second(folder, "bf16"))
-    print(f"\nfloat32, room for 2 chats: {two_chats:.2f} decisions/s")
-    print(f"float32, room for 11 chats: {larger:.2f} ({larger / two_chats:.1f} times)")
-    print(f"bfloat16, room for 11 chats: {rounded:.2f} ({rounded / two_chats:.1f} times)")
+    before = {"float32, a cache for 2 chats": two_chats}
+    compare("SmolLM2-135M, float32, a cache for 11 chats", "decisions/s", larger, before)
+    compare("SmolLM2-135M, bfloat16, a cache for 11 chats", "decisions/s", rounded, before)
     assert larger > two_chats

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
+from conftest import Compare
 from tiny_model import build_tiny_model
 from transformers import Qwen3ForCausalLM
 from vllm_server import vllm_server
@@ -127,21 +128,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny")
 
 
-def test_the_sampler_beside_generate(folder: Path) -> None:
+def test_the_sampler_beside_generate(folder: Path, compare: Compare) -> None:
     """Taken in turns, so that whatever else the machine does falls on both."""
     ours, theirs = [], []
     for _ in range(3):
         ours.append(asyncio.run(sampler_rate(folder, 8)))
         theirs.append(generate_rate(folder, 8))
-    ratio = sorted(ours)[1] / sorted(theirs)[1]
-    print(f"\ndecisions/s: sampler {sorted(ours)[1]:.0f}, generate {sorted(theirs)[1]:.1f}")
-    print(f"ratio {ratio:.1f}")
-    assert ratio >= 5
+    own, other = sorted(ours)[1], sorted(theirs)[1]
+    compare("sampler, 32 chats", "decisions/s", own, {"`transformers.generate`": other})
+    assert own >= 5 * other
 
 
 @pytest.mark.vllm
 @pytest.mark.skipif("ARENA_VLLM_PYTHON" not in os.environ, reason="ARENA_VLLM_PYTHON is not set")
-def test_the_sampler_beside_vllm(folder: Path) -> None:
+def test_the_sampler_beside_vllm(folder: Path, compare: Compare) -> None:
     """The sampler in its process, vLLM behind its HTTP server (how it is used)."""
     ours = [asyncio.run(sampler_rate(folder, 8, seed)) for seed in range(3)]
     flags = ("--max-model-len", "2048", "--served-model-name", "tiny", "--enable-prefix-caching")
@@ -149,5 +149,6 @@ def test_the_sampler_beside_vllm(folder: Path) -> None:
         asyncio.run(http_rate(url, "tiny", 2, seed=9))
         # Other games each time: the server would have the same ones in its cache.
         theirs = [asyncio.run(http_rate(url, "tiny", 8, seed)) for seed in range(3)]
-    print(f"\ndecisions/s: sampler {sorted(ours)[1]:.0f}, vLLM {sorted(theirs)[1]:.0f}")
-    assert sorted(ours)[1] > sorted(theirs)[1]
+    own, other = sorted(ours)[1], sorted(theirs)[1]
+    compare("sampler, 32 chats", "decisions/s", own, {"vLLM's CPU build, by HTTP": other})
+    assert own > other

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Compare
 
 from arena.llm.backend import Message, Request, Sampling
 from arena.llm.service import LLMService
@@ -193,7 +194,9 @@ def speeds(server: str, request: pytest.FixtureRequest) -> dict[str, float]:
         ("LLMService, litellm", "bare litellm", 0.95),
     ],
 )
-def test_calls_per_second(speeds: dict[str, float], ours: str, bare: str, aim: float) -> None:
+def test_calls_per_second(
+    speeds: dict[str, float], compare: Compare, ours: str, bare: str, aim: float
+) -> None:
     ratio = speeds[ours] / speeds[bare]
-    print(f"{ours}: {ratio:.2f} of {bare}")
+    compare(f"{ours}, {PLAYERS} players", "calls/s", speeds[ours], {bare: speeds[bare]})
     assert ratio >= aim

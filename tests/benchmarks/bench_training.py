@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Compare
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # That games can be handed in is new in it.
@@ -63,6 +64,7 @@ ANSWER = 64
 """The longest answer in tokens."""
 THREADS = 2
 ROUNDS = 2
+BESIDE_REWARDS = ("rollouts", "update")
 FOLDER = find_checkpoint("clue-tiny")
 
 with_trl = pytest.mark.skipif(find_spec("trl") is None, reason="trl is not installed")
@@ -153,7 +155,8 @@ def best(contestants: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> d
 # Sampling
 
 
-def test_sampling(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.filterwarnings("ignore")  # TRL and what it imports warn of much.
+def test_sampling(played: Played, tmp_path: Path, compare: Compare) -> None:
     some = some_decisions(played)
     trl = find_spec("trl") is not None
     rates = {
@@ -168,13 +171,9 @@ def test_sampling(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[
             DECISIONS / best({"": lambda: generate_by_trl(some, 32, tmp_path)})[""]
         )
     host = rates["the host, the same requests"]
-    with capsys.disabled():
-        print(f"\n\n{'sampling':50} decisions/s   host is faster by")
-        for name, rate in rates.items():
-            print(f"{name:50} {rate:11.1f}   {host / rate:17.1f}")
-        print("" if trl else "trl is not installed: not compared")
-    others = list(rates.values())[2:]
-    assert host >= 5 * max(others)
+    others = {name: rates[name] for name in list(rates)[2:]}
+    compare("sampling of `clue-tiny`, requests of 64 games", "decisions/s", host, others)
+    assert host >= 5 * max(others.values())
 
 
 async def ask_sampler(played: Played) -> float:
@@ -235,7 +234,7 @@ class Work:
 
 @with_trl
 @pytest.mark.filterwarnings("ignore")  # TRL and what it imports warn of much.
-def test_training(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training(played: Played, tmp_path: Path, compare: Compare) -> None:
     """The same games for all, as whole chats or as a decision after the other."""
     groups = sorted({sequence.group for sequence in played.sequences})[: TRAINED // GAMES]
     games = [sequence for sequence in played.sequences if sequence.group in groups]
@@ -253,14 +252,13 @@ def test_training(played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[
     seconds = best({name: work.run for name, work in works.items()})
     speeds = {name: work.decisions / seconds[name] for name, work in works.items()}
     bound = bound_of(games)
-    with capsys.disabled():
-        print(f"\n\n{'training':34} decisions/s   host is faster by   tokens read/s")
-        for name, work in works.items():
-            faster, read = speeds["the host"] / speeds[name], work.tokens / seconds[name]
-            print(f"{name:34} {speeds[name]:11.1f}   {faster:17.1f}   {read:13,.0f}")
-        print(bound.told(seconds["the host"]))
-    for name in list(works)[1:]:
-        assert speeds["the host"] >= 1.5 * speeds[name], name
+    host = speeds.pop("the host")
+    compare("training of `clue-tiny` on 16 games", "decisions/s", host, speeds)
+    for name, least in bound.seconds().items():
+        what = "an update on 16 games"
+        compare(what, "s", seconds["the host"], {name: least}, time=True)
+    for name, speed in speeds.items():
+        assert host >= 1.5 * speed, name
 
 
 def answers_of(game: TokenSequence) -> list[int]:
@@ -420,15 +418,13 @@ class Bound:
     rate: float
     """Floating-point operations per second, in the products of a layer."""
 
-    def told(self, seconds: float) -> str:
+    def seconds(self) -> dict[str, float]:
+        """Return the least time of the matrix products, without and with those of attention."""
         linear = self.tokens * 6 * self.parameters
-        least, with_attention = linear / self.rate, (linear + self.attention) / self.rate
-        return (
-            f"bound: {self.tokens} tokens x 6 x {self.parameters} parameters at "
-            f"{self.rate / 1e9:.0f} GFLOP/s: {least:.2f} s, with attention "
-            f"{with_attention:.2f} s; the host takes {seconds:.2f} s: {least / seconds:.0%} of the "
-            f"bound, {with_attention / seconds:.0%} with attention"
-        )
+        return {
+            "the bound of its matrix products": linear / self.rate,
+            "the bound with attention": (linear + self.attention) / self.rate,
+        }
 
 
 def bound_of(games: Sequence[TokenSequence]) -> Bound:
@@ -482,8 +478,8 @@ class Silent:
         self.rows.append(record)
 
 
-def test_shares_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A short run with the default rewards; scoring a game is all exact posteriors."""
+def test_shares_of_a_step(tmp_path: Path, compare: Compare) -> None:
+    """A short run with the default rewards and judged decisions, all from exact posteriors."""
     config = TrainConfig(
         text_level="deductions", options={"players": 4}, trainer_host="embedded",
         base_model="clue-tiny",
@@ -493,12 +489,8 @@ def test_shares_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     view = Silent()
     asyncio.run(train(config, folder=tmp_path / "run", view=view, settings=Settings.load()))
     rows = [row for row in view.rows if row.step]
-    total = sum(row.seconds for row in rows)
-    names = {name: None for row in rows for name in row.time}
-    shares = {name: sum(row.time.get(name, 0.0) for row in rows) / total for name in names}
-    with capsys.disabled():
-        print(f"\n\na step: {total / len(rows):.1f} s for {DEALS} x {GAMES} games")
-        for name, share in shares.items():
-            print(f"{name:12} {share:6.1%}")
-        print(f"{'other':12} {1 - sum(shares.values()):6.1%}")
-    assert shares["rewards"] < 0.1
+    seconds = {name: sum(row.time[name] for row in rows) for name in ("rewards", *BESIDE_REWARDS)}
+    others = {other: seconds[other] / len(rows) for other in BESIDE_REWARDS}
+    what = f"a step of {DEALS} x {GAMES} games, rewards and credit"
+    compare(what, "s", seconds["rewards"] / len(rows), others, time=True)
+    assert seconds["rewards"] < seconds["update"]

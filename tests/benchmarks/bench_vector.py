@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Compare
 from numpy.typing import NDArray
 
 from arena.core.game import Game
@@ -32,13 +32,6 @@ GAMES: list[tuple[str, dict[str, Any], str]] = [
     ("goofspiel", {"players": 4, "cards": 13}, "uniform"),
     *(("cluedo", {"players": n}, how) for n in (3, 4, 6) for how in ("uniform", "careful")),
 ]
-BOARD: list[tuple[str, dict[str, Any], str]] = [
-    ("cluedo", {"variant": "classic", "players": n, "movement": movement}, how)
-    for n in (3, 6)
-    for movement in ("toward", "squares")
-    for how in ("uniform", "careful")
-]
-"""Variants without rules on arrays: only the single environment is timed."""
 NUM_ENVS = 1024
 SECONDS = 1.0
 """Processor time of one round; the best of three rounds counts."""
@@ -112,25 +105,12 @@ def batched(game: Game, how: str) -> float:
     return made / spent
 
 
-@pytest.fixture(scope="module")
-def table(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """Lines of the table; printed at the end."""
-    lines: list[str] = []
-    yield lines
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print(f"\n\n{'decisions/s on one core':64} {'single':>10} {'vector':>12} {'ratio':>7}")
-        print("\n".join(lines))
-
-
-@pytest.mark.parametrize(("name", "options", "how"), GAMES + BOARD, ids=str)
-def test_speed(table: list[str], name: str, options: dict[str, Any], how: str) -> None:
+@pytest.mark.parametrize(("name", "options", "how"), GAMES, ids=str)
+def test_speed(compare: Compare, name: str, options: dict[str, Any], how: str) -> None:
     game = make_game(name, **options)
     alone, together = 0.0, 0.0
     # In turns, so that a change of the machine's speed meets both.
     for _ in range(3):
-        alone = max(alone, single(game, how))
-        if (name, options, how) in GAMES:
-            together = max(together, batched(game, how))
-    label = f"{game!r} {how}"
-    ratio = f"{together:12,.0f} {together / alone:6.1f}x" if together else ""
-    table.append(f"{label:64} {alone:10,.0f} {ratio}")
+        alone, together = max(alone, single(game, how)), max(together, batched(game, how))
+    what = f"`arena.envs.vector`, {NUM_ENVS} games of `{game!r}`, {how} play"
+    compare(what, "decisions/s", together, {"`MultiAgentEnv`": alone})

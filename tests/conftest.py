@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from comparisons import compare, pytest_addoption, pytest_terminal_summary  # noqa: F401
 
 if TYPE_CHECKING:
     from arena_server import Server

@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import Compare
+from comparisons import Compare
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.executors import ExecutorKind, Work, make_executor

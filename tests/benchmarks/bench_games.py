@@ -12,7 +12,7 @@ from functools import partial
 from importlib.util import find_spec
 
 import pytest
-from conftest import Compare
+from comparisons import Compare
 from library_loops import (
     Loop,
     arena_environment,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 UNIT = "decisions/s"
 POSITIONS, ARRAYS, TEXTS = "positions", "arrays and masks", "texts"
-OTHERS: dict[str, dict[str, Callable[[], Loop]]] = {
+OTHERS: dict[str, dict[str, Callable[..., Loop]]] = {
     "tictactoe": {
         "OpenSpiel": partial(open_spiel, "tic_tac_toe"),
         "PettingZoo": partial(pettingzoo, "tictactoe_v3"),

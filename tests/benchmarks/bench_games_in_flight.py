@@ -19,7 +19,7 @@ from itertools import count
 import psutil
 import pytest
 from cluedo_server import legal_answer
-from conftest import Compare
+from comparisons import Compare
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.executors import available_cores, make_executor

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from conftest import Compare
+from comparisons import Compare
 from plain_count import plain_marginals
 from test_cluedo_knowledge import random_game
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 from command_line import ENVIRONMENT
-from conftest import Compare
+from comparisons import Compare
 from play_server import PlayProcess, play_server
 from websockets.asyncio.client import connect
 

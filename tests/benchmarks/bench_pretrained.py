@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Compare
+from comparisons import Compare
 
 from arena.core.errors import UsageError
 from backends.embedded import find_checkpoint

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
-from conftest import Compare
+from comparisons import Compare
 from tiny_model import build_tiny_model
 from transformers import Qwen3ForCausalLM
 from vllm_server import vllm_server

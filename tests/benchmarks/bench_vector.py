@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Compare
+from comparisons import Compare
 from numpy.typing import NDArray
 
 from arena.core.game import Game

@@ -1,4 +1,4 @@
-"""The fixture `compare` of benchmarks: what is measured here beside something else, in one run.
+"""Fixture `compare` of benchmarks: what is measured here beside something else, in one run.
 
 Comparisons are printed at the end. With `--store` they become the rows of `results/speed.json`,
 which docs/results.md shows; the rows of benchmarks that did not run stay as they are.
@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from importlib import import_module
 from typing import Any, Protocol
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[2] / "docs" / "tools"))
-import results
-
 HEADER = ("measured", "unit", "arena", "beside", "its figure", "arena is faster by")
-STORED = results.RESULTS / "speed.json"
 
 
 class Compare(Protocol):
@@ -67,19 +62,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store", action="store_true", help="write results/speed.json")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[COMPARISONS] = Comparisons()
-
-
 @pytest.fixture
 def compare(request: pytest.FixtureRequest) -> Compare:
-    return partial(request.config.stash[COMPARISONS].add, request.node.nodeid)
+    """Record comparisons of this test."""
+    comparisons = request.config.stash.setdefault(COMPARISONS, Comparisons())
+    return partial(comparisons.add, request.node.nodeid)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Print the table, and store it if asked to."""
+    if COMPARISONS not in config.stash:
+        return
     rows = config.stash[COMPARISONS].rows
     for cells in (HEADER, *(cells for each in rows.values() for cells in each)):
         terminalreporter.write_line(" | ".join(cells))
@@ -89,15 +84,18 @@ def pytest_terminal_summary(
 
 def store(measured: Mapping[str, list[list[str]]]) -> None:
     """Replace the rows of these tests, in place where they were before."""
+    results = import_module("results")  # Of docs/tools.
+
+    path = results.RESULTS / "speed.json"
     origin: dict[str, Any] = {
         "command": "make bench",
         "commit": results.commit(results.ROOT),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
     by_test: dict[str, list[dict[str, Any]]] = {}
-    for row in json.loads(STORED.read_text(encoding="utf-8"))["rows"]:
+    for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         by_test.setdefault(row["test"], []).append(row)
     for test, rows in measured.items():
         by_test[test] = [{"cells": cells, "test": test, **origin} for cells in rows]
     document = {"header": HEADER, "rows": [row for rows in by_test.values() for row in rows]}
-    STORED.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

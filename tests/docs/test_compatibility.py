@@ -149,7 +149,7 @@ def test_a_failed_target_is_named_after_the_others_have_run(
 def test_rows_of_other_targets_are_kept(
     tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool.results, "_commit", lambda root: "1234567")
+    monkeypatch.setattr(tool.results, "commit", lambda root: "1234567")
     (tmp_path / "results").mkdir()
     rows = {name: [name, *[""] * 6, "passed"] for name in ("RLlib", "verifiers")}
     tool.store({"test-rllib": [rows["RLlib"]]}, tmp_path)

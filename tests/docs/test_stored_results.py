@@ -53,7 +53,7 @@ def test_a_result_is_stored_with_its_origin(
     assert spec and spec.loader
     results = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(results)
-    monkeypatch.setattr(results, "_commit", lambda root: "1234567")
+    monkeypatch.setattr(results, "commit", lambda root: "1234567")
     program = 'print(\'progress\'); print(\'{"games": 2, "results": "/home/x/results.sqlite"}\')'
     path = results.store("ladder-3", [sys.executable, "-c", program], tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))

@@ -128,13 +128,9 @@ def former_players(header: Header, seat: int) -> Iterator[FormerPlayer]:
 def timeline_json(
     timeline: Timeline, scenes: Sequence[SceneJson], seat: int | None, first: int
 ) -> TimelineJson:
-    """Return the document from ply `first` on.
+    """Return the document from ply `first` on, as a seat may see it; None: everything is open.
 
-    Args:
-        timeline: The game.
-        scenes: The scenes of all positions, from `render_scenes` for the same seat.
-        seat: The perspective; None: everything is open.
-        first: The first ply of the document.
+    The scenes are those of all positions, from `render_scenes` for the same seat.
     """
     first = max(0, min(first, timeline.last_position))
     return {

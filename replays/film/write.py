@@ -169,15 +169,9 @@ def write_film(
     out: Path,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> FilmResult:
-    """Write the film atomically; after an error, `out` is unchanged.
+    """Write the film atomically, as a seat may see it; after an error, `out` is unchanged.
 
-    Args:
-        replay: The game.
-        seat: Only what this seat could know; None: everything open.
-        film_format: The kind of file.
-        options: What the film shows.
-        out: The file to write.
-        on_progress: Called after each frame with the number of frames done and their total.
+    `on_progress` is called after each frame with the number of frames done and their total.
 
     Raises:
         MissingDependency: A package of the extra `film` is not installed.

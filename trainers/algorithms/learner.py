@@ -146,18 +146,10 @@ class Learner:
     ) -> dict[str, float]:
         """Train on these sequences once: one step of the optimizer per minibatch.
 
-        Args:
-            sequences: all sequences of the call.
-            options: settings of the update.
-            reference: weights of the reference policy for the KL penalty, on the learner's device.
-
-        Returns:
-            Means over the minibatches of `loss`, `entropy`, `kl`, `kl_reference`, `clipped`,
-            `ratio` (each a mean over trained tokens; nats where it applies) and `grad_norm`. Empty
-            if there are no sequences.
-
-        Raises:
-            ArenaError: the gradient is not finite.
+        `reference` are the weights of the policy of the KL penalty, on the learner's device.
+        Returns means over the minibatches of `loss`, `entropy`, `kl`, `kl_reference`, `clipped`,
+        `ratio` (each a mean over trained tokens; nats where it applies) and `grad_norm`; empty
+        without sequences. Raises ArenaError if the gradient is not finite.
         """
         with torch_threads(options.threads), tf32(options.precision == "tf32"):
             plan = minibatches(

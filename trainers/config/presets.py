@@ -48,15 +48,10 @@ def preset_names() -> list[str]:
 
 
 def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
-    """Return the settings of a bundled preset or of a file.
+    """Return the settings of a bundled preset or of a TOML file, with those of the game's table.
 
-    Args:
-        preset: Name of a bundled preset, or the path of a TOML file.
-        game: The game, whose table is applied.
-        source: Place where the preset was chosen, for error messages. Default: `--preset`.
-
-    Raises:
-        UsageError: The preset does not exist, is not TOML, or has an unknown key.
+    `source` is the place where the preset was chosen, for errors; by default `--preset`. Raises
+    UsageError if the preset does not exist, is not TOML, or has an unknown key.
     """
     if preset == DEFAULT:
         return SettingsLayer(DEFAULT, {})

@@ -258,12 +258,8 @@ def group_advantages(
 ) -> list[float]:
     """Return R_i - mean(R), divided by std(R) + 1e-6 if scaled, for each game of a group.
 
-    As ART computes it: the standard deviation is the population's.
-
-    Args:
-        rewards: of the games.
-        scale: divide by the standard deviation.
-        probabilities: of the games, in the limit of a large group; None: all are equal.
+    As ART computes it: the standard deviation is the population's. `probabilities` are those of the
+    games in the limit of a large group; by default all are equal.
     """
     if not rewards:
         return []

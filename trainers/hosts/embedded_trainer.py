@@ -64,16 +64,13 @@ class EmbeddedTrainer:
 
         Args:
             checkpoints: the folder of the checkpoints, which `open` creates.
-            base_model: a folder with a checkpoint of a supported family.
+            base_model: a folder with a checkpoint of a supported family, else a UsageError.
             name: of the model.
             device: auto, cpu, cuda or cuda:NUMBER.
             lora: the adapter to train; None: all weights.
             context_length: tokens of the longest chat; None: the model's own.
             seed: decides everything that is shuffled.
             first_step: continue from this checkpoint and delete later ones; None: from the newest.
-
-        Raises:
-            UsageError: `base_model` holds no such checkpoint.
         """
         self.sampler = Sampler(base_model, device=device, context_length=context_length)
         self.name = name
@@ -151,12 +148,9 @@ class EmbeddedTrainer:
         settings: TrainSettings,
         groups: Sequence[TrajectoryGroup] = (),
     ) -> dict[str, float]:
-        """Do one training step on token sequences; see `train`.
+        """Do one training step on token sequences, which `read` returns in a thread; see `train`.
 
-        Args:
-            read: returns the sequences; called in a thread.
-            settings: of the update, except `seed`.
-            groups: the games of the sequences, where they are known.
+        `groups` are the games of the sequences, where they are known.
         """
         reference = None
         if settings.kl_penalty_coef:

@@ -80,12 +80,7 @@ class TrainingHost(Protocol):
     ) -> dict[str, float]:
         """Do one training step, save its weights, and answer with them from now on.
 
-        Args:
-            groups: trajectories with rewards, and turns with advantages.
-            settings: of this step.
-
-        Returns:
-            Metrics of the update, among them `seconds_saving` if it is known.
+        Returns the metrics of the update, among them `seconds_saving` if it is known.
 
         Raises:
             BackendError: the step was not done; if it is `retryable`, it may be repeated.

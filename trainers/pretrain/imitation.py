@@ -83,13 +83,6 @@ def teach(
     A run that is interrupted at any moment, by SIGKILL too, continues with `resume` from its last
     checkpoint; on the same machine its weights are then those of an unbroken run, to the bit.
 
-    Args:
-        settings: the settings.
-        out: the folder to write; `embedded:FOLDER` plays it.
-        resume: continue the run in `out`.
-        notify: called with lines of progress.
-        progress: called after each step.
-
     Raises:
         UsageError: see `read_imitation`; or the device, the base model or its tokenizer cannot be
             used.

@@ -54,13 +54,9 @@ def run_files(config: TrainConfig) -> RunFiles:
 def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
     """Return where a run with this config starts. Nothing is written.
 
-    Args:
-        config: The settings of the run.
-        resume: True requires an existing experiment, False starts a new one, None resumes the
-            experiment if it exists.
-
-    Raises:
-        UsageError: The experiment has other settings, does not exist, or is not a run.
+    `resume` True requires an existing experiment, False starts a new one, None resumes the
+    experiment if it exists. Raises UsageError if the experiment has other settings, does not exist,
+    or is not a run.
     """
     # A folder with drafts only is left by a run that was killed at once: it counts as empty.
     files = run_files(config)

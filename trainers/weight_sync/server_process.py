@@ -47,7 +47,7 @@ class ServerProcess:
         start_seconds: float = START_SECONDS,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
-        """Choose the address; nothing is started.
+        """Choose the address; nothing is started. Raises UsageError if the port is in use.
 
         Args:
             name: name of the program in errors.
@@ -56,9 +56,6 @@ class ServerProcess:
             host: IP address of this machine at which the server listens.
             start_seconds: time until the server has to answer GET /health.
             stop_seconds: time between SIGTERM and SIGKILL.
-
-        Raises:
-            UsageError: another program uses the port.
         """
         self.name = name
         self.host = host
@@ -90,14 +87,9 @@ class ServerProcess:
         return self._process.pid if self._process else None
 
     def restart(self, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> float:
-        """Stop the running server, if any, start this command and wait until it answers.
+        """Stop the running server, if any, start this command, and return the seconds it took.
 
-        Args:
-            command: the program and its arguments; it must listen at `url`.
-            variables: added to the environment.
-
-        Returns:
-            The seconds that it took.
+        The command must listen at `url`; the variables are added to its environment.
 
         Raises:
             UsageError: another program uses the port.

@@ -132,14 +132,10 @@ class ReproductionRun:
         measure: Callable[[Game, Episode], Numbers],
         games: int,
     ) -> list[Numbers]:
-        """Play games and return what is measured of each, in the order of the deals.
+        """Play games of a setting and return what is measured of each, in the order of the deals.
 
-        Args:
-            title: Name of the setting.
-            game: The game.
-            tables: SPECs of the seats, or a function that returns them for a seed.
-            measure: Measures a finished game; must be picklable.
-            games: Number of deals.
+        `tables` are the SPECs of the seats, or a function that returns them for a seed. `measure`
+        must be picklable.
         """
         jobs = []
         for seed in self.seeds(games):

@@ -76,16 +76,10 @@ class AdapterProof:
     async def prove(
         self, name: str, step: int, before: int, chat: Chat = PROBE
     ) -> dict[str, float]:
-        """Prove that `name` answers with the adapter of a step; returns metrics in nats.
+        """Prove that `name` answers a chat with the adapter of a step; returns metrics in nats.
 
-        Args:
-            name: The name of the step at the server.
-            step: The step.
-            before: The step that answered before, to measure the change.
-            chat: What to ask.
-
-        Raises:
-            StopPlaying: It answers with other weights, or not at all.
+        The change is measured from the step that answered `before`. Raises StopPlaying if it
+        answers with other weights, or not at all.
         """
         probe, started = require_open(self._connected), time.perf_counter()
         try:

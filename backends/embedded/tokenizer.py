@@ -121,8 +121,7 @@ class CheckpointTokenizer:
     def render(self, chat: Sequence[Mapping[str, Any]], **variables: Any) -> str:
         """Return the chat as text; `variables` are those of the template.
 
-        Raises:
-            TemplateError: the template is damaged, or refuses this chat.
+        Raises TemplateError if the template is damaged, or refuses this chat.
         """
         if self._compiled is None:
             self._compiled = _ENVIRONMENT.from_string(self.chat_template)

@@ -78,8 +78,7 @@ class RequestLog:
         key: API key of the server; it is removed from paths and bodies.
         has_bodies: Log the bodies of requests, which have the prompts.
 
-    Raises:
-        UsageError: The file cannot be written.
+    Raises UsageError if the file cannot be written.
     """
 
     def __init__(self, file: Path | None, key: SecretStr | None, *, has_bodies: bool) -> None:

@@ -74,8 +74,7 @@ class Timeline:
 def build_timeline(replay: Replay) -> Timeline:
     """Play the replay once.
 
-    Raises:
-        ReplayError: A move does not fit the rules, or there is no such game.
+    Raises ReplayError if a move does not fit the rules, or there is no such game.
     """
     game = replay.make_game()
     timeline = Timeline(replay, game)

@@ -106,8 +106,7 @@ def choose_colors(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
     """Encode the frames while they are made; the file is complete when the context has ended.
 
-    Raises:
-        ArenaError: ffmpeg does not start or fails.
+    Raises ArenaError if ffmpeg does not start or fails.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(

@@ -46,8 +46,7 @@ def installed_chromium() -> str | None:
 def open_page(html: str, options: FilmOptions) -> Iterator[Page]:
     """Open the page in a browser without a window and prepare it for the film.
 
-    Raises:
-        ArenaError: There is no browser, it does not start, or the page fails.
+    Raises ArenaError if there is no browser, it does not start, or the page fails.
     """
     from playwright.sync_api import Error, sync_playwright
 
@@ -132,8 +131,7 @@ def _first_line(error: Exception) -> str:
 def film_page(replay: Replay, seat: int | None) -> str:
     """Return a page with the documents of one perspective; None: everything open.
 
-    Raises:
-        ReplayError: The replay cannot be played.
+    Raises ReplayError if the replay cannot be played.
     """
     analysis = ReplayAnalysis(replay)
     timeline = analysis.timeline(seat)

@@ -90,9 +90,7 @@ def serve_trajectories(
 
     The bearer token is the variable ARENA_API_KEY, from the environment or `.env`. `data` is the
     folder of the queue, which survives the process; the limits are those of `make_trajectory_app`.
-
-    Raises:
-        ArenaError: The address or the folder cannot be used.
+    Raises ArenaError if the address or the folder cannot be used.
     """
     # Everything that can be refused is refused before anything is written.
     address = resolve_address(host)

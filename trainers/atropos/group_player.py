@@ -52,8 +52,7 @@ def scored_groups(
         with_messages: Send the chats as text too.
         with_advantages: Send the advantages of the turns by token.
 
-    Raises:
-        StopPlaying: The server does not report the ids of its tokens.
+    Raises StopPlaying if the server does not report the ids of its tokens.
     """
     # By trajectory its rows; nearly always one.
     by_trajectory = [trajectory_rows(trajectory) for trajectory in group.trajectories]
@@ -152,8 +151,7 @@ class GroupPlayer:
         with_messages: Send the chats as text too.
         keep_equal: Keep groups whose scores are all equal; a trainer learns nothing from them.
 
-    Raises:
-        UsageError: The config names unknown players or rewards.
+    Raises UsageError if the config names unknown players or rewards.
     """
 
     def __init__(
@@ -202,8 +200,7 @@ class GroupPlayer:
             version: Policy version if the server reports none.
             max_tokens: Rows of so many tokens or more are dropped with their group.
 
-        Raises:
-            StopPlaying: No further game can be played.
+        Raises StopPlaying if no further game can be played.
         """
         size = self.config.rollouts_per_group
         # One group per step, so the number of the item is the number of the step.

@@ -64,8 +64,7 @@ class TrajectoryStore:
     Args:
         folder: Folder of the file; it is created.
 
-    Raises:
-        UsageError: another server uses the folder, or it cannot be written.
+    Raises UsageError if another server uses the folder, or it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -116,8 +116,7 @@ def _merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> d
 def resolve(game: str, preset: str, layers: Sequence[SettingsLayer]) -> ResolvedConfig:
     """Return the config of the layers, the first of which decides.
 
-    Raises:
-        UsageError: A value is not valid. The message names its place.
+    Raises UsageError if a value is not valid. The message names its place.
     """
     values: dict[str, JsonValue] = {}
     origins = {name: "default" for name in TrainConfig.model_fields if name != "options"}

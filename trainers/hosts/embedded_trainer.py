@@ -89,8 +89,7 @@ class EmbeddedTrainer:
     def open(self) -> None:
         """Continue from a checkpoint of this model, or start with the base model.
 
-        Raises:
-            ArenaError: the checkpoint of `first_step` is missing or broken.
+        Raises ArenaError if the checkpoint of `first_step` is missing or broken.
         """
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         # Drafts of a process that was killed while it saved.
@@ -129,10 +128,8 @@ class EmbeddedTrainer:
         """Do one training step, save it and serve it; returns the metrics.
 
         Shuffling depends on the trainer's seed and the step: the same groups in the same order give
-        the same weights, to the bit. An error leaves the state after the last finished step.
-
-        Raises:
-            ArenaError: the gradient is not finite, or a checkpoint cannot be written.
+        the same weights, to the bit. An error leaves the state after the last finished step. Raises
+        ArenaError if the gradient is not finite, or a checkpoint cannot be written.
         """
         # Of all answers, also where nothing was won or lost.
         penalised = any((settings.kl_penalty_coef, settings.entropy_coef))

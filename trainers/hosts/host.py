@@ -177,8 +177,7 @@ def train_arguments(
         unsupported: other fields of the config that mean nothing to the host, with the remedy.
         handled: fields that take effect before `train`.
 
-    Raises:
-        UsageError: the host does not support some settings; the message names all their flags.
+    Raises UsageError if the host does not support some settings; the message names all their flags.
     """
     parameters = inspect.signature(train).parameters.values()
     # Keyword-only parameters are settings; the others are the model and the groups.

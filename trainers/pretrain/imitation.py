@@ -256,9 +256,7 @@ class DemonstrationEncoder:
 
         Only the replies are trained, each with its end token. There is more than one sequence if
         the template writes earlier replies differently, and none if no reply is within the limit.
-
-        Raises:
-            UsageError: the tokenizer has tokens that the model does not have.
+        Raises UsageError if the tokenizer has tokens that the model does not have.
         """
         first = TokenSequence(number, 0, weight=1.0)
         found = list(split_answers(self._replies(chat), first))

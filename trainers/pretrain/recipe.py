@@ -383,9 +383,8 @@ class ImitationState(BaseModel):
 def read_imitation(out: Path, settings: ImitationSettings, resume: bool) -> ImitationState | None:
     """Return the saved state to continue from; None for a new run.
 
-    Raises:
-        UsageError: the folder holds something and `resume` is not given, there is nothing to
-            resume, or the run in it has other settings.
+    Raises UsageError if the folder holds something and `resume` is not given, there is nothing to
+    resume, or the run in it has other settings.
     """
     recover(out)
     if not resume:

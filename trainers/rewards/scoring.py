@@ -32,8 +32,7 @@ from trainers.trajectory import DecisionPosition, Judgement, Judgements
 def load_function(target: str, flag: str) -> Callable[..., object]:
     """Import `module:function`; modules in the working directory are found too.
 
-    Raises:
-        UsageError: there is no such function; the message names the flag.
+    Raises UsageError if there is no such function; the message names the flag.
     """
     module, _, name = target.partition(":")
     if not module or not name:
@@ -183,8 +182,7 @@ class Rewards:
     def score(self, seat_episode: SeatEpisode) -> RewardBreakdown:
         """Return sum(weight * term) over the terms of one seat.
 
-        Raises:
-            ArenaError: a term failed or is not a finite number; the message names the term.
+        Raises ArenaError if a term failed or is not a finite number; the message names the term.
         """
         assessments = self._assess(seat_episode)
         values = {

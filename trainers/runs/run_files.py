@@ -207,8 +207,7 @@ def free_name(folder: Path) -> Path:
 def read_config(files: RunFiles) -> TrainConfig:
     """Return the settings that the run was started with.
 
-    Raises:
-        UsageError: The file cannot be read, or is not a config.
+    Raises UsageError if the file cannot be read, or is not a config.
     """
     return _read(files.config, TrainConfig)
 
@@ -216,9 +215,8 @@ def read_config(files: RunFiles) -> TrainConfig:
 def read_state(files: RunFiles) -> RunState:
     """Return the state of the run. A run that has just been created may have no file yet.
 
-    Raises:
-        UsageError: The file is broken, or missing although there are results. A run that is
-            mistaken for a new one would delete its checkpoints.
+    Raises UsageError if the file is broken, or missing although there are results. A run that is
+    mistaken for a new one would delete its checkpoints.
     """
     if files.state.exists():
         return _read(files.state, RunState)

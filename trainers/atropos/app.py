@@ -68,11 +68,8 @@ def make_trajectory_app(
 ) -> ASGIApp:
     """Return the application, for uvicorn or for httpx's ASGI transport.
 
-    Args:
-        store: The state; the caller closes it.
-        key: Bearer token that clients must send.
-        max_groups: Groups that may wait for a batch.
-        max_body_bytes: Largest body, after decompression.
+    The caller closes the store. Clients must send `key` as a bearer token. At most `max_groups`
+    groups may wait for a batch, and a body may have `max_body_bytes` after decompression.
     """
     endpoints = TrajectoryEndpoints(store, max_groups, max_body_bytes)
     shown = HTTPException, StorageFull, ValidationError

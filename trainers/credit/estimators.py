@@ -124,12 +124,10 @@ class Credit:
         values: Sequence[float] | None = None,
         done: int = 0,
     ) -> list[TrajectoryGroup]:
-        """Return the groups with the advantages of their turns.
+        """Return the groups of a step, in which no game failed, with the advantages of their turns.
 
-        Args:
-            groups: the groups of a step in which no game failed.
-            values: of the critic for each turn, in their order; None: there is no critic.
-            done: finished steps, for `judged_steps`.
+        `values` are the critic's for each turn, in their order; None: there is no critic. `done` is
+        the number of finished steps, for `judged_steps`.
         """
         if self.name == "turn" and values is not None:
             return self._by_turn(groups, values)

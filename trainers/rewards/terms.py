@@ -93,10 +93,8 @@ def decision_positions(
 
     The features are, for each seat from the own one on in the order of the table, the share of the
     dealt entropy that its exact posterior still has, and 2^-H with H in bits, the chance that a
-    guess is right; also the number of own decisions so far, and the seat.
-
-    Raises:
-        ArenaError: the game's knowledge of a seat is missing, or not a finite number.
+    guess is right; also the number of own decisions so far, and the seat. Raises ArenaError if the
+    game's knowledge of a seat is missing, or not a finite number.
     """
     game, seat = seat_episode.game, seat_episode.seat
     assessor = game.analysis.assessor(None, ("knowledge",)) if with_features else None

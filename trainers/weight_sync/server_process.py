@@ -49,13 +49,10 @@ class ServerProcess:
     ) -> None:
         """Choose the address; nothing is started. Raises UsageError if the port is in use.
 
-        Args:
-            name: name of the program in errors.
-            port: port at `host`; 0: a free one, which stays the same for all restarts.
-            log: file for the server's output; each start continues it.
-            host: IP address of this machine at which the server listens.
-            start_seconds: time until the server has to answer GET /health.
-            stop_seconds: time between SIGTERM and SIGKILL.
+        `name` is that of the program in errors. The port 0 takes a free one, which stays the same
+        for all restarts. Each start continues the log. `host` is an IP address of this machine. The
+        server has `start_seconds` to answer GET /health, and `stop_seconds` between SIGTERM and
+        SIGKILL.
         """
         self.name = name
         self.host = host

@@ -88,13 +88,9 @@ def bracket(estimate: Estimate) -> Interval:
 class ReproductionRun:
     """What the rows of a reproduction are computed with.
 
-    Args:
-        name: Name of the reproduction.
-        seed: Seed of its deals.
-        games: Games of each setting; None: as many as the reproduction needs.
-        file: Results of finished games, a line of JSON for each; a later run plays the others. A
-            new version of a bot needs a new file.
-        executor: Where games are played.
+    `games` is their number for each setting; None: as many as the reproduction needs. `file` has
+    the results of finished games, a line of JSON for each; a later run plays the others. A new
+    version of a bot needs a new file.
     """
 
     name: str

@@ -43,13 +43,10 @@ CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
 class AdapterProof:
     """Compares the replies of a server with the adapters on disk.
 
-    Args:
-        base: Id at the Hugging Face hub, or folder, of the base model. ART loads the same files.
-        folder: Returns the folder of a step's adapter, or None without one.
-
-    Raises:
-        ArenaError: The base model cannot be read or fetched.
-        UsageError: Its family is not supported, so nothing could be proven.
+    `base` is the id of the base model at the Hugging Face hub, or its folder; ART loads the same
+    files. `folder` returns the folder of a step's adapter, or None without one. Raises ArenaError
+    if the base model cannot be read or fetched, and UsageError if its family is not supported, so
+    that nothing could be proven.
     """
 
     def __init__(self, base: str, folder: Callable[[int], Path | None]) -> None:

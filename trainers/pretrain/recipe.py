@@ -17,6 +17,7 @@ from arena.agents.seating import bot_names, default_opponent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
+from arena.episodes.files import check_new_folder
 from arena.plugins.loader import make_game
 from trainers.algorithms.checkpoint_files import recover
 from trainers.pretrain.beliefs import placed_knowledge
@@ -388,11 +389,7 @@ def read_imitation(out: Path, settings: ImitationSettings, resume: bool) -> Imit
     """
     recover(out)
     if not resume:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(
-                f"--out {out}: there is something already; --resume continues a run, or name a new "
-                "folder"
-            )
+        check_new_folder(out, "--resume continues a run, or name a new folder")
         return None
     path = out / STATE
     if not path.is_file():

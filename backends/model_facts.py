@@ -163,13 +163,9 @@ def known_model(
     installed: Mapping[str, JsonValue],
     litellm_version: str,
 ) -> KnownModel:
-    """Return what is known of a model, from all sources.
+    """Return what is known of a model, by litellm's full name `ROUTE/MODEL`, from all sources.
 
-    Args:
-        name: litellm's full name, `ROUTE/MODEL`.
-        override: The model's table in arena.toml.
-        installed: The model's entry in litellm's table.
-        litellm_version: Version of the installed litellm.
+    They are its table in arena.toml, and its entry in the table of the installed litellm.
     """
     path = facts_file()
     lists = [*(read_lists(path) if path.is_file() else ()), *bundled_lists()]

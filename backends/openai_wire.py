@@ -235,18 +235,11 @@ def read_completion(
 ) -> Completion:
     """Return the completion in the body of a response with status 200.
 
-    A response with fewer choices than requested is accepted: some servers ignore `n`.
+    A response with fewer choices than requested is accepted: some servers ignore `n`. The source, a
+    URL, is for error messages, from which the key is removed. `requested_model` is used if the
+    response names none; `server` is what is known beside it: `vLLM 0.32.0, bfloat16`.
 
-    Args:
-        body: The response body.
-        source: URL of the server, for error messages.
-        requested_model: Model of the request; used if the response names none.
-        seconds: Duration of the call.
-        key: API key; it is removed from error messages.
-        server: What the server is, beside what the response says: `vLLM 0.32.0, bfloat16`.
-
-    Raises:
-        BackendError: The body is not a chat completion.
+    Raises BackendError if the body is not a chat completion.
     """
     try:
         response = _ChatCompletion.model_validate_json(body)

@@ -86,12 +86,8 @@ def status_error(
 ) -> BackendError:
     """Return the error for an HTTP status other than 200.
 
-    Args:
-        status: HTTP status code.
-        message: The provider's message.
-        source: URL or model, for the error message.
-        retry_after: Seconds from the Retry-After header.
-        key: API key; it is removed from the message.
+    The source is a URL or a model. `retry_after` is in seconds. The key is removed from the
+    message.
     """
     text = f"{source} answered {status}: {safe_excerpt(message, key) or 'no message'}"
     # Providers have no common code for a prompt that is too long.

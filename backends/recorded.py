@@ -39,10 +39,7 @@ class RecordedRequest:
 class RecordedBackend:
     """Answers the requests of a replay with its replies, each reply once.
 
-    Args:
-        recordings: The requests and replies of the replay.
-        model: Name for error messages.
-        setup: Description of the recorded game, for the error about a request of another game.
+    `model` and `setup`, a description of the recorded game, are for errors.
     """
 
     context_length: int | None = None

@@ -48,12 +48,8 @@ class ScriptedReply:
 class ScriptedBackend:
     """Returns replies in the order of the requests and stores the requests.
 
-    A request for `n` choices gets one reply `n` times.
-
-    Args:
-        replies: The replies, or a function of the request.
-        repeat: Start again after the last reply. Otherwise a further request is a BackendError.
-        model: Name of the model.
+    A request for `n` choices gets one reply `n` times. The replies may be a function of the
+    request. After the last one they repeat, or a further request is a BackendError.
     """
 
     context_length: int | None = None

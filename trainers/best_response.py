@@ -340,15 +340,10 @@ class ResponseLearner:
 
 @dataclass(frozen=True, slots=True)
 class ResponseTraining:
-    """Training of one response.
+    """Training of one response against a frozen player.
 
-    Args:
-        match: The game and the limits; specs and seeds are set for each game.
-        player: SPEC of the frozen players.
-        games: Number of games.
-        seed: Of the weights and of all games.
-        base: SPEC of the bot in the prior; empty for a uniform prior.
-        file: Place of the weights, which are written at each update.
+    `base` is the SPEC of the bot in the prior, empty for a uniform one. The match gives the game
+    and the limits. The weights are written to `file` at each update.
     """
 
     match: Match

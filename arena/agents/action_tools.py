@@ -77,10 +77,8 @@ def called_action(
     """Return the action that a call of one of the functions means; `thoughts` do not count.
 
     The action need not be legal now. Case does not matter, neither in the name nor in the values.
-    `others` are functions that the caller has beside those of the game, for the error.
-
-    Raises:
-        InvalidAction: There is no such function, or its arguments make no action of the game.
+    `others` are functions that the caller has beside those of the game, for the error. Raises
+    InvalidAction if there is no such function, or its arguments make no action of the game.
     """
     values = {key: value for key, value in arguments.items() if key != "thoughts"}
     for kind in game.actions.speech:

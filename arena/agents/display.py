@@ -47,13 +47,7 @@ class Picture:
 def draw_table(game: Game, events: Sequence[Event], seat: int | None) -> Picture | None:
     """Return the table for a terminal from the events that its viewer has witnessed.
 
-    Args:
-        game: The game that is drawn.
-        events: The events that the viewer in this seat has witnessed.
-        seat: The viewer's seat; None sees everything.
-
-    Returns:
-        The picture, or None if the game draws nothing.
+    The viewer has this seat, or sees everything. Returns None if the game draws nothing.
     """
     from rich.console import Group
     from rich.table import Table
@@ -123,10 +117,7 @@ def _rows(panel: Panel) -> Table:
 def ending(game: Game, outcome: Outcome, seat: int | None = None) -> str:
     """Return who has won, why, and the returns if they are more than won and lost.
 
-    Args:
-        game: The game that has ended.
-        outcome: Its outcome.
-        seat: The seat of the reader, who is addressed; None for a spectator.
+    The reader in this seat is addressed; None for a spectator.
     """
     sentences = [f"{_result(game, outcome, seat)}: {outcome.reason}."]
     if not game.return_scale.is_win_rate:

@@ -24,8 +24,7 @@ _NUMBERED = re.compile(r"(?:player|seat)s? ?\d+", re.IGNORECASE)
 def person_spec(name: str) -> str:
     """Return the SPEC of a person with this name; an empty name is none.
 
-    Raises:
-        UsageError: The name is too long, or holds other characters than letters and digits.
+    Raises UsageError if the name is too long, or holds other characters than letters and digits.
     """
     name = one_line(name)
     if not name:

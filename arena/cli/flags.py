@@ -261,14 +261,8 @@ def command_words(ctx: Context) -> list[str]:
 class Sources:
     """Where the values of a command's configs come from: flags, environment and arena.toml.
 
-    Args:
-        ctx: The call of the command.
-        configs: Fields of all configs of the command.
-        values: Values of the flags; None if one is not given.
-        assignments: Values of --set.
-
-    Raises:
-        UsageError: --set names an unknown key.
+    Flags without a value are None; `assignments` are the values of --set. Raises UsageError if
+    --set names an unknown key.
     """
 
     def __init__(

@@ -171,15 +171,9 @@ async def _serve(
     address: tuple[str, int] | None,
     until: Awaitable[None] | None = None,
 ) -> None:
-    """Serve until a signal, or until `until` ends.
+    """Serve on host and port, or without an address on the standard streams.
 
-    Args:
-        tables: The games.
-        llm: Answers for the models among the other players.
-        address: Host and port for HTTP; None: the standard streams.
-        until: End of the server, beside a signal.
-
-    Raises UsageError and ArenaError for the address.
+    It ends by a signal, or when `until` ends. Raises UsageError and ArenaError for the address.
     """
     from arena.envs.mcp.server import serve_http, serve_stdio
     from arena.http.server import bind_socket, resolve_address, server_key

@@ -59,14 +59,9 @@ def print_estimate(
 ) -> None:
     """Print the calls, tokens and cost of a run.
 
-    Args:
-        match: Set-up of all games.
-        line_ups: Number of games by the SPECs of their seats.
-        matches: The games, of which the first are played by bots.
-        llm: Service without keys that names the traits of the models; None if no model plays.
-        flags: The budget and the flags of the chat.
-        as_json: Print JSON instead of a table.
-        until_ci: Half-width at which the run ends, so that the estimate is a maximum.
+    `line_ups` are the numbers of games by the SPECs of their seats. The first of the matches are
+    played by bots. The service has no keys and names the traits of the models; None if no model
+    plays. With `until_ci` the estimate is a maximum.
     """
     specs = dict.fromkeys(spec for specs in line_ups for spec in specs if has_models([spec]))
     estimate, lacking, reason = asyncio.run(_estimate(match, line_ups, matches, llm, list(specs)))

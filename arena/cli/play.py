@@ -206,15 +206,9 @@ def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
 
 
 def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
-    """Serve a game until Ctrl-C; return the exit code.
+    """Serve a game until Ctrl-C; return the exit code. Seat 0 is a person's if none was named.
 
-    Args:
-        run: The game of the command.
-        flags: How people play.
-        by_hand: Seats were named with --seat; otherwise seat 0 is a person's.
-
-    Raises:
-        UsageError: The flags do not fit together, or the address cannot be used.
+    Raises UsageError if flags do not fit together, or the address cannot be used.
     """
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup

@@ -126,11 +126,12 @@ def pretrain_command(
 def _from_scratch(
     game: str, game_flags: GameOptionFlags, flags: PretrainFlags, out: Path
 ) -> dict[str, JsonValue]:
+    from arena.episodes.files import check_new_folder
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
 
-    if not flags.resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"--out {out}: there is something already; name a new folder")
+    if not flags.resume:
+        check_new_folder(out)
     recipe = make_recipe(
         game,
         **flags.passes,

@@ -42,8 +42,7 @@ def print_plan(
 ) -> None:
     """Print what the command would do.
 
-    Raises:
-        UsageError: A run with this config is not possible.
+    Raises UsageError if a run with this config is not possible.
     """
     config = resolved.config
     game = make_game(config.game, **config.options)

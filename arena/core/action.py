@@ -24,10 +24,8 @@ class Action:
 class Speech(Action):
     """An action with free text: a verb, then the text. A game has a subclass for each kind.
 
-    The text is always in the form of `one_line` and at most `max_length` characters long.
-
-    Raises:
-        InvalidAction: The text is empty, too long or in another form; `read` puts it into this one.
+    The text is always in the form of `one_line` and at most `max_length` characters long. Raises
+    InvalidAction if the text is empty, too long or in another form; `read` puts it into this one.
     """
 
     text: str

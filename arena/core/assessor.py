@@ -13,10 +13,7 @@ from arena.core.outcome import Outcome
 class SeatAssessor:
     """Base of an assessor of one game, which reads it ply by ply from the first one on.
 
-    Args:
-        game: The game that is played.
-        players: The seats to assess; None means all.
-        kinds: The kinds of assessments to make; None means all.
+    It assesses the seats in `players`, and makes assessments of these kinds; None means all.
     """
 
     def __init__(

@@ -169,8 +169,7 @@ class Observation:
     def parse(self, text: str) -> Action:
         """Return the legal action that `text` names.
 
-        Raises:
-            ActionError: The text names no action, several, or one that is not legal now.
+        Raises ActionError if the text names no action, several, or one that is not legal now.
         """
         action = self.game.actions.parse(text)
         self.legal_actions.check(action)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.outcome import Outcome
 from arena.core.state import State
@@ -38,6 +38,12 @@ def user_folder() -> Path:
     home = os.environ.get("ARENA_HOME")
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return (Path(home) if home else Path(cache, "arena")).expanduser()
+
+
+def check_new_folder(folder: Path, remedy: str = "name a new folder") -> None:
+    """Raise UsageError, with this remedy, unless the folder is empty or does not exist."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"--out {folder}: there is something already; {remedy}")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -118,13 +118,8 @@ async def play_job(
 ) -> FinishedJob[R]:
     """Play the game of a job in this process, write its replay, and measure it.
 
-    Args:
-        job: What to play and to measure.
-        llm: Answers for the models among the players.
-        agents: One agent for each seat; by default those that the SPECs of the match name.
-        watchers: Follow the game, beside the writer of the replay.
-        writer: Writes the replay. By default that of the job's file, if it has one.
-        delay: Seconds to wait after each move.
+    By default the agents are those of the match, and the writer that of the job's file, if it has
+    one. `delay` is in seconds, after each move.
 
     Raises what `play` raises, TimeoutError, and ArenaError if the replay cannot be written.
     """

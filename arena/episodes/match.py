@@ -101,9 +101,7 @@ class Match:
     ) -> list[Agent]:
         """Make a fresh agent for each seat. Raises UsageError.
 
-        Args:
-            llm: Answers for models.
-            given: Agents of some seats, which are made elsewhere; their SPECs are names only.
+        Seats in `given` have agents that are made elsewhere; their SPECs are names only.
         """
         given = given or {}
         return [

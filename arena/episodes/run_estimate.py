@@ -222,11 +222,8 @@ def estimate_run(
 ) -> RunEstimate:
     """Return the estimate for a run.
 
-    Args:
-        match: Set-up of all games.
-        line_ups: Number of games by the SPECs of their seats.
-        samples: The sampled games.
-        models: All models that play in one of the line-ups.
+    `line_ups` are the numbers of games by the SPECs of their seats; `models` are all that play in
+    one of them.
     """
     options = match.chat or ChatOptions()
     seats: dict[str, list[SeatSample]] = defaultdict(list)

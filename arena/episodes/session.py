@@ -71,8 +71,7 @@ class GameSession:
             delay: Seconds to wait after each move, so that people can follow the others.
             start: Position of a recorded game at which this one starts.
 
-        Raises:
-            UsageError: A seat does not exist, or a SPEC names no agent.
+        Raises UsageError if a seat does not exist, or a SPEC names no agent.
         """
         for seat in seats:
             if not 0 <= seat < match.game.num_players:
@@ -182,8 +181,7 @@ class GameSession:
     def awaited(self, seat: int, turn: int | None = None) -> Observation:
         """Return the observation that an answer to this turn is for; None: the present turn.
 
-        Raises:
-            UsageError: No answer of this seat is awaited, or that to another turn.
+        Raises UsageError if no answer of this seat is awaited, or that to another turn.
         """
         external = self._find(seat)
         present = external.asked - 1

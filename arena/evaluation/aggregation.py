@@ -286,10 +286,8 @@ def stored_report(results: Results) -> Report:
     """Return the report of the games at the start of the schedule that are finished.
 
     A game counts once all games before it are finished: short games finish first, so the games
-    that happen to be finished are not a fair sample of the schedule.
-
-    Raises:
-        ArenaError: The file cannot be read, or its game is not installed.
+    that happen to be finished are not a fair sample of the schedule. Raises ArenaError if the file
+    cannot be read, or its game is not installed.
     """
     experiment, progress = results.experiment, results.progress()
     game, settings = results.make_game(), experiment.settings

@@ -276,10 +276,8 @@ class SharedGames:
 def compare_evaluations(first: Results, second: Results) -> SharedGames | None:
     """Compare the players of two evaluations on the deals that both have.
 
-    Returns None if the games or their options differ, since their deals then differ too.
-
-    Raises:
-        ArenaError: A file cannot be read, or the game is not installed.
+    Returns None if the games or their options differ, since their deals then differ too. Raises
+    ArenaError if a file cannot be read, or the game is not installed.
     """
     game = first.make_game()
     other_game = second.make_game()

@@ -71,14 +71,9 @@ def play_on(
 
 
 class RolloutAssessor(SeatAssessor):
-    """Assessor of the decisions of one game; its kind is `decision_value`.
+    """Assessor of the decisions of some players, None for all; its kind is `decision_value`.
 
-    Args:
-        game: The game that is played.
-        rollouts: Rollouts of a decision. Each costs up to two games from its position to the end.
-        seed: Seed of the game; equal seeds give equal values.
-        max_turns: Turn limit of the game.
-        players: The seats to assess; None means all.
+    Each rollout costs up to two games from a position to the end. Equal seeds give equal values.
     """
 
     def __init__(

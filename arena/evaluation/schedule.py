@@ -216,15 +216,9 @@ async def run_schedule(
 ) -> AsyncGenerator[GameResult, None]:
     """Play a schedule and yield its results in order.
 
-    Closing the iterator, or an error of one game, cancels the unfinished games.
-
-    Args:
-        slots: The schedule.
-        play_one: Plays one game.
-        store: Called with new results soon after they exist; it stores all of them, or none.
-        max_concurrent: Games that are played at the same time, at most.
-        done: Results of an earlier run in the order of the schedule; they are not played again.
-        finished: The numbers of these results.
+    Closing the iterator, or an error of one game, cancels the unfinished games. `store` is called
+    with new results soon after they exist; it stores all of them, or none. `done` are the results
+    of an earlier run in the order of the schedule, and `finished` their numbers.
     """
     earlier = iter(done)
     missing = (slot for slot in slots if slot.number not in finished)

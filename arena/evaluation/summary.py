@@ -36,8 +36,6 @@ from arena.evaluation.statistics import (
     worst_cases,
 )
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(slots=True)
 class MeasureColumn:

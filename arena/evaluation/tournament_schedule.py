@@ -48,8 +48,7 @@ def tournament_schedule(
         done: Existing slots. They are kept, and each new slot seats a player that lacks games, so
             an added player costs only its own games (and line-ups).
 
-    Raises:
-        UsageError: For players that cannot form a tournament, or too few `tables` to seat all.
+    Raises UsageError for players that cannot form a tournament, or too few `tables` to seat all.
     """
     _check(players, num_players, tables)
     slots = list(done)

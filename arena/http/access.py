@@ -40,12 +40,7 @@ _ERROR_TYPES = {
 class ApiError(HTTPException):
     """A request that is refused, with OpenAI's format of errors.
 
-    Args:
-        status: HTTP status code.
-        message: Explanation of the error.
-        param: Name of the field with the fault.
-        code: Machine-readable code, as in OpenAI's API.
-        headers: Further headers of the response.
+    `param` names the field with the fault, `code` is machine-readable, as in OpenAI's API.
     """
 
     def __init__(
@@ -125,13 +120,8 @@ async def handle_internal_error(_request: Request, _error: Exception) -> Respons
 class AccessControl:
     """ASGI middleware that refuses requests before any of their body is read.
 
-    With a key, every route except /health requires it. Without a key the server listens on
-    loopback only. Then the risk is a web page in a browser on this machine: see `foreign_page`.
-
-    Args:
-        app: The application.
-        key: API key that clients must send.
-        allows_links: Pages of other sites may link to this server.
+    With a key, every route except /health requires it. Without a key the server listens on loopback
+    only. Then the risk is a web page in a browser on this machine: see `foreign_page`.
     """
 
     def __init__(self, app: ASGIApp, key: SecretStr | None, *, allows_links: bool = True) -> None:
@@ -178,12 +168,9 @@ def foreign_page(headers: Headers, *, is_public: bool, allows_links: bool = True
     """Return the reason to refuse a request that the web page of another site sends, or None.
 
     Such a page has a foreign Origin or, after DNS rebinding of its name to 127.0.0.1, a foreign
-    Host. For embedded resources a browser sends no Origin, but the site of the page.
-
-    Args:
-        headers: Headers of the request.
-        is_public: The server may be reached by other names than those of this machine.
-        allows_links: Following a link to this server is allowed.
+    Host. For embedded resources a browser sends no Origin, but the site of the page. A public
+    server may be reached by other names than those of this machine; following a link may be
+    allowed.
     """
     # One at most: h11 refuses a request with two.
     host, origin = headers.get("host", "").lower(), headers.get("origin")

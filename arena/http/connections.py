@@ -143,12 +143,7 @@ class DeadlineProtocol(H11Protocol):
 
 
 class LineAllowance:
-    """Bounds how many messages are written per `LOG_SECONDS`; it counts those it drops.
-
-    Args:
-        clock: Seconds from any start.
-        burst: Messages per `LOG_SECONDS`.
-    """
+    """Bounds how many messages are written per `LOG_SECONDS`; it counts those it drops."""
 
     def __init__(self, clock: Callable[[], float], burst: int) -> None:
         self._clock = clock
@@ -167,11 +162,7 @@ class LineAllowance:
 
 
 class LogRateLimit(logging.Filter):
-    """Filter that bounds how often each place in the code may log.
-
-    Args:
-        clock: Seconds from any start.
-    """
+    """Filter that bounds how often each place in the code may log."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()

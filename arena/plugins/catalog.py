@@ -131,10 +131,8 @@ class Catalog:
 def require(what: str, packages: Iterable[str], extras: str) -> None:
     """Raise MissingDependency if `what` needs a package that is not installed.
 
-    Args:
-        what: The command or feature, as the message names it.
-        packages: Names of the modules that it imports later.
-        extras: The extras of arena-games that install them.
+    The packages are the names of modules that it imports later; `extras` of arena-games install
+    them.
     """
     for package in packages:
         if find_spec(package) is None:

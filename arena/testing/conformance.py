@@ -60,14 +60,9 @@ def check_registered(game: Game) -> None:
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
     """Run every check on `game`, and on the scene and the measures that are registered for it.
 
-    Args:
-        game: A game of a class that is created again from its options alone.
-        seeds: Each seed gives other games of random play; odd and even ones differ, see
-            `random_positions`.
-
-    Raises:
-        AssertionError: A check has failed.
-        UsageError: The game is not registered, so its replays could not be read.
+    The class of the game is created again from its options alone. Each seed gives other games of
+    random play; odd and even ones differ, see `random_positions`. Raises AssertionError if a check
+    has failed, and UsageError if the game is not registered, so that its replays could not be read.
     """
     # Test runners leave out this frame, so the message of a check is what they show.
     __tracebackhide__ = True

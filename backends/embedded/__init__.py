@@ -113,11 +113,8 @@ def find_checkpoint(model: str, source: str = "embedded:") -> Path:
 class SamplerBackend:
     """Backend for a sampler that the caller owns and closes.
 
-    Args:
-        sampler: The sampler.
-        adapter: Called for each request; returns the name of the adapter that answers it, or None
-            for the sampler's base weights.
-        version: Called for each request; returns the training step of those weights, if known.
+    For each request `adapter` returns the name of the adapter that answers it, None for the base
+    weights, and `version` the training step of those weights, if known.
     """
 
     def __init__(

@@ -213,10 +213,7 @@ class Batcher:
     ) -> None:
         """Record the log-probabilities of prompt tokens, if they are requested.
 
-        Args:
-            sequence: The request.
-            chunk: Consecutive tokens of it.
-            logits: The rows after its tokens, from the last one backwards.
+        The logits are the rows after the tokens of the chunk, from the last one backwards.
         """
         count = sequence.params.prompt_logprobs
         if count is None or chunk.is_decode:

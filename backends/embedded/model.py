@@ -300,15 +300,10 @@ class InferenceModel:
         return x + layer.down(F.silu(gate).mul_(up))
 
     def _attend(self, queries: Tensor, cache: Tensor, plan: AttentionPlan) -> Tensor:
-        """Attend from each chunk to its own keys.
+        """Attend from each chunk to its own keys; return [rows of the plan, heads * head_dim].
 
-        Args:
-            queries: [rows, heads, head_dim]
-            cache: Keys and values of one layer [2, kv_heads, slots, head_dim].
-            plan: The chunks and their rows.
-
-        Returns:
-            [rows of the plan, heads * head_dim]
+        The shape of `queries` is [rows, heads, head_dim], that of `cache`, the keys and values of
+        one layer, [2, kv_heads, slots, head_dim].
         """
         heads, head_dim, kv_heads = (
             self.architecture.heads,

@@ -81,8 +81,7 @@ class Sampler:
         precision: Type of the matrices. bf16 needs half the memory for them and about half the
             time on a processor that multiplies in it; probabilities move.
 
-    Raises:
-        UsageError: The folder has no checkpoint of a supported family.
+    Raises UsageError if the folder has no checkpoint of a supported family.
     """
 
     def __init__(

@@ -264,10 +264,8 @@ def schedule_step(
 ) -> list[ScheduledSequence]:
     """Return the next token of every answer, and prompt tokens up to the limit of a step.
 
-    Args:
-        sequences: The running requests; prompts are computed in this order.
-        context: Slots of a region of the KV cache.
-        shares: Number of shares of PREFILL_TOKENS.
+    Prompts are computed in the order of the sequences, in `shares` of PREFILL_TOKENS. `context` is
+    the number of slots of a region of the KV cache.
     """
     # Decoding has priority: it costs one row per answer. Prefill fills the rest of the step.
     remaining = PREFILL_TOKENS * shares

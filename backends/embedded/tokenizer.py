@@ -121,8 +121,7 @@ class CheckpointTokenizer:
     def render(self, chat: Sequence[Mapping[str, Any]], **variables: Any) -> str:
         """Return the chat as text; `variables` are those of the template.
 
-        Raises:
-            TemplateError: the template is damaged, or refuses this chat.
+        Raises TemplateError if the template is damaged, or refuses this chat.
         """
         if self._compiled is None:
             self._compiled = _ENVIRONMENT.from_string(self.chat_template)
@@ -241,13 +240,9 @@ class ChatTokenizer:
     ) -> list[int]:
         """Return the ids of the rendered chat, including the start of the assistant's answer.
 
-        Only the template writes control tokens: in a content their spelling is plain text.
-
-        Args:
-            messages: The chat.
-            is_guarded: The contents were made by `guard`, with control tokens added by the caller.
-            template: Variables of the chat template, for example `add_generation_prompt=False`,
-                or `enable_thinking=False` for Qwen3.
+        Only the template writes control tokens: in a content their spelling is plain text, unless
+        `guard` has made it, with control tokens added by the caller (`is_guarded`). `template` are
+        variables of the chat template, for example `enable_thinking=False` for Qwen3.
         """
         if not is_guarded:
             messages = [Message(m.role, self.guard(m.content, m.role)) for m in messages]
@@ -326,12 +321,7 @@ def _read_end_ids(
 
 
 class IncrementalDetokenizer:
-    """The text of one answer while its tokens arrive.
-
-    Args:
-        decode: Decoding of a list of token ids.
-        stop: Stop strings; the text ends before the first one.
-    """
+    """The text of one answer while its tokens arrive, up to the first of the stop strings."""
 
     def __init__(self, decode: Callable[[list[int]], str], stop: Sequence[str] = ()) -> None:
         self.stopped = False

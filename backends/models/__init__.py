@@ -125,11 +125,7 @@ def family_title(model: LocalModel) -> str:
 
 
 def fetch(name: str, notify: Callable[[str], None] = print) -> Path:
-    """Return the folder of a model; download and convert it if it is not there.
-
-    Args:
-        name: A name in FETCHABLE.
-        notify: Called with lines of progress.
+    """Return the folder of a model in FETCHABLE; download and convert it if it is not there.
 
     Raises:
         UsageError: the name is unknown.

@@ -85,11 +85,7 @@ def make_app(
 ) -> ASGIApp:
     """Return the application for one sampler, for uvicorn or for httpx's ASGI transport.
 
-    Args:
-        sampler: The sampler; the caller closes it.
-        options: Those of them that are about requests count.
-        key: API key that clients must send.
-        log: The request log; the caller closes it.
+    The caller closes the sampler and the log. Only those options count that are about requests.
     """
     options = options or ServeOptions()
     metrics = ServerMetrics(sampler.stats)

@@ -231,13 +231,8 @@ def parse_calls(
 ) -> tuple[str, list[dict[str, JsonValue]]]:
     """Return the content of an answer and its calls, in OpenAI's form.
 
-    A call of an unknown function, or one that is not complete, stays in the content.
-
-    Args:
-        text: The answer.
-        tools: The functions that may be called.
-        required: The whole answer is one call, without tags.
-        parallel: Return all calls, not only the first one.
+    A call of an unknown function, or one that is not complete, stays in the content. If a call is
+    required, the whole answer is one, without tags. Only the first is returned unless `parallel`.
     """
     names = {tool.function.name for tool in tools}
     calls: list[dict[str, JsonValue]] = []

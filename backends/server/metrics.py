@@ -70,16 +70,10 @@ class RequestRecord:
 class RequestLog:
     """Request log: one JSON object per line, bounded so that clients cannot fill the disk.
 
-    Standard error has a bounded rate; a line after dropped ones has their number as `dropped`. A
-    file has a bounded size.
-
-    Args:
-        file: The file; None for standard error.
-        key: API key of the server; it is removed from paths and bodies.
-        has_bodies: Log the bodies of requests, which have the prompts.
-
-    Raises:
-        UsageError: The file cannot be written.
+    Without a file it goes to standard error, which has a bounded rate; a line after dropped ones
+    has their number as `dropped`. A file has a bounded size. The API key is removed from paths and
+    bodies. With `has_bodies` the bodies of requests, which have the prompts, are logged. Raises
+    UsageError if the file cannot be written.
     """
 
     def __init__(self, file: Path | None, key: SecretStr | None, *, has_bodies: bool) -> None:

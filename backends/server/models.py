@@ -82,10 +82,8 @@ class LoadedAdapter:
 class ModelEndpoints:
     """The endpoints about the models of a sampler: its base model and its adapters.
 
-    Args:
-        sampler: Holds the weights.
-        root: Folder below which adapters may be loaded; None disables loading.
-        max_adapters: Loading one more unloads the oldest; None keeps all.
+    Adapters are loaded below `root`, or not at all without one. Loading one more than
+    `max_adapters` unloads the oldest.
     """
 
     def __init__(self, sampler: Sampler, root: Path | None, max_adapters: int | None) -> None:
@@ -207,14 +205,10 @@ class ModelEndpoints:
     ) -> LoadedAdapter:
         """Load an adapter; the oldest ones are unloaded if there are too many.
 
-        Args:
-            name: Name of the adapter.
-            path: Its folder; relative paths start at the root.
-            replaces: Replace an adapter of that name, which is an error otherwise.
-            fields: Start of the names of the two fields, in errors: `lora_name`, `lora_path`.
+        Relative paths start at the root. An adapter of that name is replaced, or an error. `fields`
+        is the start of the names of the two fields, in errors: `lora_name`, `lora_path`.
 
-        Raises:
-            ApiError: The adapter cannot be loaded. Those that are loaded stay.
+        Raises ApiError if the adapter cannot be loaded. Those that are loaded stay.
         """
         folder = self.resolve_folder(path, f"{fields}_path")
         async with self._changing:

@@ -191,8 +191,7 @@ class MoveAnalyst:
     def at(self, position: int) -> MoveAnalysisJson | None:
         """Return the analysis for the player who moved at a position; None if there is none.
 
-        Args:
-            position: From 0 to the last but one: the position before the ply of this number.
+        Position N is before ply N, up to the last but one.
         """
         entry = self._timeline.plies[position]
         player = entry.ply.player

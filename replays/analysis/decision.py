@@ -94,11 +94,7 @@ def decision_json(
 ) -> DecisionJson | None:
     """Return the decision of a ply; None for chance.
 
-    Args:
-        timeline: The game.
-        number: The ply.
-        attempts: The attempts of the player who moved.
-        posterior: The posterior of that player, for comparison with stated beliefs.
+    Attempts and posterior are those of the player who moved; stated beliefs are compared with it.
     """
     entry = timeline.plies[number]
     ply, decision = entry.ply, entry.ply.decision

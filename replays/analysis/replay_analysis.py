@@ -34,8 +34,7 @@ class ReplayAnalysis:
     def __init__(self, replay: Replay, rollouts: int = 0) -> None:
         """Play the replay; `rollouts` value each decision, for viewers who see all cards.
 
-        Raises:
-            ReplayError: A move does not fit the rules, or there is no such game.
+        Raises ReplayError if a move does not fit the rules, or there is no such game.
         """
         self._timeline = build_timeline(replay)
         self._annotator = Annotator(self._timeline, rollouts)

@@ -74,8 +74,7 @@ class Timeline:
 def build_timeline(replay: Replay) -> Timeline:
     """Play the replay once.
 
-    Raises:
-        ReplayError: A move does not fit the rules, or there is no such game.
+    Raises ReplayError if a move does not fit the rules, or there is no such game.
     """
     game = replay.make_game()
     timeline = Timeline(replay, game)
@@ -128,13 +127,9 @@ def former_players(header: Header, seat: int) -> Iterator[FormerPlayer]:
 def timeline_json(
     timeline: Timeline, scenes: Sequence[SceneJson], seat: int | None, first: int
 ) -> TimelineJson:
-    """Return the document from ply `first` on.
+    """Return the document from ply `first` on, as a seat may see it; None: everything is open.
 
-    Args:
-        timeline: The game.
-        scenes: The scenes of all positions, from `render_scenes` for the same seat.
-        seat: The perspective; None: everything is open.
-        first: The first ply of the document.
+    The scenes are those of all positions, from `render_scenes` for the same seat.
     """
     first = max(0, min(first, timeline.last_position))
     return {

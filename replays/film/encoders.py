@@ -89,8 +89,7 @@ def _shared_palette(pictures: list[bytes]) -> Image:
 def choose_colors(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return at most `COLORS` rows of red, green and blue.
 
-    Args:
-        codes: Different colours as 0xRRGGBB, the most frequent first.
+    `codes` are different colours as 0xRRGGBB, the most frequent first.
     """
     colors = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1)
     chosen = list(colors[:COMMON])
@@ -107,8 +106,7 @@ def choose_colors(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 def mp4_sink(file: BinaryIO, options: FilmOptions) -> Iterator[FrameSink]:
     """Encode the frames while they are made; the file is complete when the context has ended.
 
-    Raises:
-        ArenaError: ffmpeg does not start or fails.
+    Raises ArenaError if ffmpeg does not start or fails.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(

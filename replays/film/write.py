@@ -46,8 +46,7 @@ def installed_chromium() -> str | None:
 def open_page(html: str, options: FilmOptions) -> Iterator[Page]:
     """Open the page in a browser without a window and prepare it for the film.
 
-    Raises:
-        ArenaError: There is no browser, it does not start, or the page fails.
+    Raises ArenaError if there is no browser, it does not start, or the page fails.
     """
     from playwright.sync_api import Error, sync_playwright
 
@@ -132,8 +131,7 @@ def _first_line(error: Exception) -> str:
 def film_page(replay: Replay, seat: int | None) -> str:
     """Return a page with the documents of one perspective; None: everything open.
 
-    Raises:
-        ReplayError: The replay cannot be played.
+    Raises ReplayError if the replay cannot be played.
     """
     analysis = ReplayAnalysis(replay)
     timeline = analysis.timeline(seat)
@@ -169,15 +167,9 @@ def write_film(
     out: Path,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> FilmResult:
-    """Write the film atomically; after an error, `out` is unchanged.
+    """Write the film atomically, as a seat may see it; after an error, `out` is unchanged.
 
-    Args:
-        replay: The game.
-        seat: Only what this seat could know; None: everything open.
-        film_format: The kind of file.
-        options: What the film shows.
-        out: The file to write.
-        on_progress: Called after each frame with the number of frames done and their total.
+    `on_progress` is called after each frame with the number of frames done and their total.
 
     Raises:
         MissingDependency: A package of the extra `film` is not installed.

@@ -317,17 +317,10 @@ def line_chart(
     diagonal: bool = False,
     font: int = 12,
 ) -> Markup:
-    """Draw lines with their intervals.
+    """Draw lines with their intervals, and the label for people who cannot see the chart.
 
-    Args:
-        label: Description of the chart for people who cannot see it.
-        series: The lines.
-        x: The horizontal axis.
-        y: The vertical axis.
-        height: Height in units.
-        reference: Value of y at which a dashed line is drawn, e.g. no effect.
-        diagonal: Whether to draw the dashed line y = x.
-        font: Size of the text in units. Small charts that stand three in a row need more.
+    Lengths are in units; small charts that stand three in a row need a larger font. A dashed line
+    is drawn at the value `reference` of y, e.g. no effect, or along y = x (`diagonal`).
     """
     points = [point for line in series for point in line.points]
     ends = [end for p in points for end in (p.y, p.low, p.high) if end is not None]

@@ -42,11 +42,8 @@ def environment(package: str = REPORTS, sheets: Sequence[str] = ()) -> Environme
     """Return an environment for the templates of a package and of this one.
 
     Every text that a page shows is escaped, and control characters, which HTML does not allow and
-    which may change the reading direction, are replaced.
-
-    Args:
-        package: The package.
-        sheets: Style sheets that follow that of all reports.
+    which may change the reading direction, are replaced. `sheets` are style sheets that follow that
+    of all reports.
     """
     loader = ChoiceLoader([PackageLoader(name, ".") for name in (package, REPORTS)])
     page = Environment(

@@ -64,10 +64,7 @@ def write_training_report(run: TrainingRun, path: Path) -> None:
 
     Games of the starting and of the trained policy are read from `replays/before` and
     `replays/after` in the run's folder. The same files give the same bytes. The file is replaced
-    atomically.
-
-    Raises:
-        ArenaError: The file cannot be written.
+    atomically. Raises ArenaError if the file cannot be written.
     """
     write_document(render(run), path)
 

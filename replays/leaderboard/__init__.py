@@ -27,13 +27,10 @@ def write_site(
 ) -> dict[str, JsonValue]:
     """Write the site into a folder, with `index.html` first to open; return its numbers.
 
-    Pages load nothing but each other, and open from disk. Equal submissions give equal bytes.
-
-    Args:
-        submissions: Of one version of one suite.
-        out: A new or empty folder, or one that this function wrote before.
-        verified: Folders of the submissions that were verified.
-        show: Called with the name of each page before it is written.
+    Pages load nothing but each other, and open from disk. Equal submissions, of one version of one
+    suite, give equal bytes. The folder is new or empty, or one that this function wrote before.
+    `verified` are the folders of the submissions that were verified; `show` is called with the name
+    of each page before it is written.
 
     Raises:
         MissingDependency: If jinja2 is not installed.

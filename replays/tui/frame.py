@@ -134,13 +134,8 @@ def draw_frame(
 ) -> RenderableType:
     """Return the frame in this size, or a little higher if the terminal is very low.
 
-    Args:
-        snapshot: The position.
-        specs: SPEC of each seat.
-        entropy: Returns the bits that a seat misses.
-        seat: The perspective; None: everything is open.
-        size: The size of the frame.
-        caption: Text in the line between the seats and the events.
+    `entropy` returns the bits that a seat misses. Without a seat everything is open. The caption is
+    in the line between the seats and the events.
     """
     game = snapshot.game
     events = [event for event in snapshot.events if event.shown_to(seat)]

@@ -112,8 +112,7 @@ def step_through(replay: Replay, ply: int | None, seat: int | None, rollouts: in
 def save_svg(replay: Replay, ply: int | None, seat: int | None, file: Path) -> None:
     """Write the position after `ply` plies (default: the last) as an SVG picture.
 
-    Raises:
-        ArenaError: The file cannot be written.
+    Raises ArenaError if the file cannot be written.
     """
     console = Console(record=True, width=SVG_SIZE.width, file=io.StringIO(), force_terminal=True)
     position = len(replay.moves) if ply is None else ply

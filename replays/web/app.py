@@ -49,11 +49,8 @@ class SecurityMiddleware:
     """ASGI middleware that refuses requests of other web pages and sets security headers.
 
     Usually only this machine can reach the server. The danger is a web page in a browser on this
-    machine: it must neither send requests, nor embed the answers.
-
-    Args:
-        app: The application.
-        is_public: The server may be reached by other names than those of this machine.
+    machine: it must neither send requests, nor embed the answers. A public server may be reached by
+    other names than those of this machine.
     """
 
     def __init__(self, app: ASGIApp, is_public: bool = False) -> None:
@@ -91,11 +88,7 @@ class WebPart(Protocol):
 
 
 class PageFiles:
-    """The page, its files, and the modules that draw the tables of games.
-
-    Args:
-        index: Name of the file that `/` gives.
-    """
+    """The page, its files, and the modules that draw the tables of games; `/` gives the index."""
 
     def __init__(self, index: str = INDEX) -> None:
         self._files = page_files()
@@ -133,9 +126,7 @@ class PageFiles:
 def viewer_parts(directory: ReplayDirectory, can_play: bool = False) -> list[WebPart]:
     """Return the parts that every server has: the page, the replays, and all else in a folder.
 
-    Args:
-        directory: The files that are served.
-        can_play: Another part lets people play on from a position.
+    With `can_play`, another part lets people play on from a position.
     """
     listing = Listing(directory)
     listing.current(patience=0)  # A large folder is read while the user opens the page.
@@ -154,12 +145,9 @@ def make_app(directory: ReplayDirectory) -> ASGIApp:
 def compose(
     parts: Sequence[WebPart], lifespan: Lifespan[Starlette] | None = None, is_public: bool = False
 ) -> ASGIApp:
-    """Return the application of these parts.
+    """Return the application of these parts, no two of which have the same path.
 
-    Args:
-        parts: The parts; no two of them have the same path.
-        lifespan: Context that is open while the server runs.
-        is_public: Requests may come from other machines. The parts check who may do what.
+    If requests may come from other machines (`is_public`), the parts check who may do what.
     """
     handlers = {
         ArenaError: _handle_arena_error,

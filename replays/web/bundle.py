@@ -148,10 +148,7 @@ def _collect_moves(
 def render(data: BundleJson | Mapping[str, object], scene: str | None, index: str = INDEX) -> str:
     """Return the page with all files inlined, and a policy that allows nothing else.
 
-    Args:
-        data: The documents.
-        scene: The name of the module that draws the game's table.
-        index: The file of the page.
+    `scene` is the name of the module that draws the game's table, `index` the file of the page.
 
     Raises:
         ArenaError: The page contains a reference that cannot be inlined.

@@ -126,11 +126,8 @@ class GameIndex:
     ) -> tuple[list[ListedReplayJson], list[str], list[str]]:
         """Return the rows that match, in order, and the players and games of all rows.
 
-        Args:
-            number: The number of the snapshot.
-            rows: Its games.
-            query: The conditions and the order.
-            folders: Folders of evaluations and runs.
+        The rows are those of the snapshot with this number; `folders` are those of evaluations and
+        runs.
         """
         with self._lock:
             if number != self._number:
@@ -176,14 +173,7 @@ def _text(row: ListedReplayJson) -> str:
 
 
 class ReplayApi:
-    """Endpoints of the JSON API for the served files.
-
-    Args:
-        directory: The files.
-        listing: The list of them.
-        can_play: The server lets people play on from a position.
-        can_film: The server makes films.
-    """
+    """Endpoints of the JSON API for the served files; others may play on and make films."""
 
     def __init__(
         self,

@@ -106,13 +106,10 @@ class PlayServer:
 
 
 def play_app(games: WebGames, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:
-    """Return the application in which people play.
+    """Return the application in which people play; it closes the games at its end.
 
-    Args:
-        games: The games, which the application closes at its end.
-        directory: The replays that it shows. None: it is reached from other machines, so that it
-            shows no replays, which hold the cards of all seats, and starts no new games.
-        new_games: What the page may start.
+    Without a directory it is reached from other machines, so that it shows no replays, which hold
+    the cards of all seats, and starts no new games.
     """
     parts: list[WebPart] = [PageFiles(PLAY_PAGE), PlayApi(games, None)]
     if directory is not None:

@@ -14,12 +14,9 @@ from replays.web.replay_directory import ReplayDirectory
 def watched_folder(folder: Path, match: Path) -> tuple[Path, str]:
     """Return the folder to serve and the fragment that shows a match; print the match's state.
 
-    Args:
-        folder: The folder that would be served; one that does not hold the match is replaced by it.
-        match: Path of the match, or its name in `folder`.
-
-    Raises:
-        UsageError: There is no such folder, or it has no games and no process writes there.
+    The match is a path, or a name in `folder`, which is replaced by it if it does not hold the
+    match. Raises UsageError if there is no such folder, or it has no games and no process writes
+    there.
     """
     found = next((path for path in (match, folder / match) if path.is_dir()), None)
     if found is None:

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from kuhn_bots import KUHN, Bluffer, Careful, exact_value, kuhn_bots
+from log_capital import log_capital
 from numpy.typing import NDArray
 from slot_games import play_by_bots
 from student import student_mean
@@ -35,7 +36,6 @@ from arena.evaluation.statistics import (
 from arena.evaluation.statistics.confidence_sequence import (
     ConfidenceSequence,
     controlled_mean,
-    log_capital,
 )
 from arena.evaluation.statistics.ratings import ELO_PER_UNIT
 from arena.evaluation.statistics.ratings import rate as rate_players

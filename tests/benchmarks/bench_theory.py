@@ -37,12 +37,13 @@ from exact_gradients import (
     judged_by_the_game,
     lost,
 )
+from exact_policies import against, average
 from policy_table import PolicyTable, tabulate
 
 from arena.agents.agent import uniform
 from arena.agents.chat import ChatOptions
 from arena.cli.training_session import TrainingLines
-from arena.evaluation.exact.exploitability import against, average, exploitability
+from arena.evaluation.exact.exploitability import exploitability
 from arena.evaluation.exact.game_tree import game_tree
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from log_capital import log_capital
 from numpy.typing import NDArray
 from scipy import stats
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate
-from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence, log_capital
+from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 
 Floats = NDArray[np.float64]
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
+from log_capital import log_capital
 from pydantic import JsonValue
 from slot_games import play_by_bots
 
@@ -37,7 +38,6 @@ from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics import clustered_mean
-from arena.evaluation.statistics.confidence_sequence import log_capital
 from arena.evaluation.verdict import grids, sentences
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState

@@ -11,6 +11,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from exact_policies import against, best_response_value, information_sets
 from leduc_solver import leduc_keys, leduc_strategy, write_strategy
 
 from arena.agents.agent import Seat, uniform
@@ -23,14 +24,7 @@ from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.view.tabletop import diagram
-from arena.evaluation.exact.exploitability import (
-    Policy,
-    against,
-    best_response_value,
-    expected_returns,
-    exploitability,
-    information_sets,
-)
+from arena.evaluation.exact.exploitability import Policy, expected_returns, exploitability
 from arena.testing import check_game
 from games.leduc_poker.assessor import LeducAssessor
 from games.leduc_poker.betting import (

@@ -6,10 +6,11 @@ import random
 import re
 
 import pytest
+from reach import picked, unreached
 
 from arena import CHANCE, make_game
 from arena.core.action import normalise
-from arena.core.view.pieces import Squares, picked, unreached
+from arena.core.view.pieces import Squares
 from arena.core.view.tabletop import draw_tabletop
 from games.adapters.open_spiel import chess
 from games.adapters.open_spiel.board import Notation, draw_board, read_board

@@ -6,8 +6,9 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from reach import picked, unreached
 
-from arena.core.view.pieces import Card, Offer, Player, Players, Stepper, Tile, picked, unreached
+from arena.core.view.pieces import Card, Offer, Player, Players, Stepper, Tile
 from arena.core.view.tabletop import Tabletop, draw_tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_targets

@@ -14,12 +14,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from exact_policies import information_sets
+
 from arena.agents.chat import Chat, ChatOptions, opening
 from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.evaluation.exact.exploitability import information_sets
 from arena.evaluation.exact.game_tree import InformationSet, Situation
 from arena.llm.backend import Message, Request
 from arena.llm.service import LLMService

@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from exact_policies import information_sets
 
 from arena.agents.agent import Seat, uniform
 from arena.agents.seating import make_agent
@@ -17,7 +18,7 @@ from arena.core.errors import UsageError
 from arena.episodes.job import GameJob, play_job
 from arena.episodes.match import Match
 from arena.evaluation.deviation import Deviation, exact_gain, gain_interval, gains
-from arena.evaluation.exact.exploitability import exploitability, information_sets
+from arena.evaluation.exact.exploitability import exploitability
 from arena.plugins.loader import make_game
 from games.kuhn_poker.game import BET, CARDS, PASS, DealHands
 from trainers.best_response import (

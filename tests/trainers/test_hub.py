@@ -83,7 +83,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_after_an_error(
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    with pytest.raises(UsageError, match="--out .*full: it exists already and is not empty"):
+    with pytest.raises(UsageError, match="--out .*full: there is something already"):
         write_dataset([replays / "b"], tmp_path / "full")
     with pytest.raises(UsageError, match=r"no finished game in them; .*part\.jsonl"):
         write_dataset([replays / "m" / "part.jsonl"], tmp_path / "new")

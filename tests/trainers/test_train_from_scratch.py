@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from exact_policies import information_sets
 from policy_table import PolicyTable, tabulate
 from tiny_model import build_tiny_model
 
@@ -17,7 +18,6 @@ from arena.core.game import Game
 from arena.episodes.job import run_jobs
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.evaluation.exact.exploitability import information_sets
 from arena.evaluation.exact.game_tree import InformationSet
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService

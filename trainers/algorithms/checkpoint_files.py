@@ -67,14 +67,10 @@ def check_trained_tensors(
     ours: Mapping[str, Tensor],
     trained: str,
 ) -> None:
-    """Raise ArenaError if the checkpoint trained other tensors: Adam would lose its moments.
+    """Raise ArenaError unless a checkpoint trained the tensors `ours`: Adam would lose its moments.
 
-    Args:
-        folder: the checkpoint.
-        moments: its optimizer's, as NAME/exp_avg.
-        values: its trained tensors.
-        ours: the tensors that are trained now.
-        trained: their description.
+    `moments` are those of its optimizer, as NAME/exp_avg; `values` are its trained tensors, and
+    `trained` is their description.
     """
     with_moments = {
         # NAME/exp_avg to NAME: names hold dots, but no slash.

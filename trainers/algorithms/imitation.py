@@ -25,19 +25,11 @@ from trainers.trajectory import SampledToken, TrajectoryGroup
 def imitate(
     learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions, steps: int = 1
 ) -> float:
-    """Do some steps of the optimizer towards the trained tokens.
+    """Do some steps of the optimizer towards the trained tokens; return the mean cross-entropy.
 
-    Args:
-        learner: the weights.
-        sequences: the demonstrations.
-        options: their order depends on `seed`.
-        steps: each takes a part of the groups; there are no more steps than groups.
-
-    Returns:
-        The mean cross-entropy of the trained tokens, each before its step, in nats.
-
-    Raises:
-        ArenaError: the gradient is not finite.
+    That is of the trained tokens, each before its step, in nats. The order of the demonstrations
+    depends on the seed in the options. Each step takes a part of the groups, so there are no more
+    steps than groups. Raises ArenaError if the gradient is not finite.
     """
     sums, tokens = list[float](), 0
     with torch_threads(options.threads):

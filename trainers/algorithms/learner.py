@@ -146,18 +146,10 @@ class Learner:
     ) -> dict[str, float]:
         """Train on these sequences once: one step of the optimizer per minibatch.
 
-        Args:
-            sequences: all sequences of the call.
-            options: settings of the update.
-            reference: weights of the reference policy for the KL penalty, on the learner's device.
-
-        Returns:
-            Means over the minibatches of `loss`, `entropy`, `kl`, `kl_reference`, `clipped`,
-            `ratio` (each a mean over trained tokens; nats where it applies) and `grad_norm`. Empty
-            if there are no sequences.
-
-        Raises:
-            ArenaError: the gradient is not finite.
+        `reference` are the weights of the policy of the KL penalty, on the learner's device.
+        Returns means over the minibatches of `loss`, `entropy`, `kl`, `kl_reference`, `clipped`,
+        `ratio` (each a mean over trained tokens; nats where it applies) and `grad_norm`; empty
+        without sequences. Raises ArenaError if the gradient is not finite.
         """
         with torch_threads(options.threads), tf32(options.precision == "tf32"):
             plan = minibatches(
@@ -211,9 +203,7 @@ class Learner:
         """Do one step of the optimizer on the sum of scalar losses; return the gradient's L2 norm.
 
         Gradients are accumulated: a loss is asked for when the graph of the one before is freed.
-
-        Raises:
-            ArenaError: the gradient is not finite.
+        Raises ArenaError if the gradient is not finite.
         """
         # Set at every step: the rate follows a schedule that the caller knows.
         for group in self._adam.param_groups:
@@ -289,10 +279,8 @@ class Learner:
 
         It holds the weights, the optimizer's moments and `training.json` with `facts`. With LoRA
         the weights are the adapter in PEFT's format, and base.json names the base model. An
-        existing folder is replaced.
-
-        Raises:
-            ArenaError: a file cannot be written, for example because the disk is full.
+        existing folder is replaced. Raises ArenaError if a file cannot be written, for example
+        because the disk is full.
         """
         with draft_of(folder, self.base, NOT_COPIED) as draft:
             write_tensors(self._moments(), draft / OPTIMIZER)
@@ -314,8 +302,7 @@ class Learner:
     def load(self, folder: Path) -> None:
         """Continue from a checkpoint of `save`; later updates are equal to the bit.
 
-        Raises:
-            ArenaError: the checkpoint is broken, or other tensors were trained in it.
+        Raises ArenaError if the checkpoint is broken, or other tensors were trained in it.
         """
         base = adapter_base(folder)
         if base and base.sha256 != self._base_digest:

@@ -169,11 +169,8 @@ def policy_loss(
     temperature and grammar. The rest of the ratio, p_policy / p_old, is a factor of at most C. (ART
     multiplies by min(p_new / p_old, C), so that the change of the weights counts twice.)
 
-    Args:
-        new_logprobs: log p_new in nats, float32, shape [trained], with gradients.
-        targets: the same tokens in the same order.
-        options: the kind of loss and its limits.
-        reference: log-probabilities of the reference policy; None: no KL penalty.
+    `new_logprobs` is log p_new in nats, float32, shape [trained], with gradients; `targets` are the
+    same tokens in the same order. Without a reference there is no KL penalty.
     """
     # r, shape [trained].
     ratios = _importance_ratios(new_logprobs, targets, options)

@@ -89,8 +89,7 @@ def token_sequences(
             would depend on how long the game went on afterwards (Liu et al. 2025, "Understanding
             R1-Zero-like training", arXiv:2503.20783).
 
-    Raises:
-        ArenaError: a prompt that the server read differs from the one that would be trained.
+    Raises ArenaError if a prompt that the server read differs from the one that would be trained.
     """
     sequences: list[TokenSequence] = []
     indices = count()

@@ -68,11 +68,8 @@ def make_trajectory_app(
 ) -> ASGIApp:
     """Return the application, for uvicorn or for httpx's ASGI transport.
 
-    Args:
-        store: The state; the caller closes it.
-        key: Bearer token that clients must send.
-        max_groups: Groups that may wait for a batch.
-        max_body_bytes: Largest body, after decompression.
+    The caller closes the store. Clients must send `key` as a bearer token. At most `max_groups`
+    groups may wait for a batch, and a body may have `max_body_bytes` after decompression.
     """
     endpoints = TrajectoryEndpoints(store, max_groups, max_body_bytes)
     shown = HTTPException, StorageFull, ValidationError
@@ -90,9 +87,7 @@ def serve_trajectories(
 
     The bearer token is the variable ARENA_API_KEY, from the environment or `.env`. `data` is the
     folder of the queue, which survives the process; the limits are those of `make_trajectory_app`.
-
-    Raises:
-        ArenaError: The address or the folder cannot be used.
+    Raises ArenaError if the address or the folder cannot be used.
     """
     # Everything that can be refused is refused before anything is written.
     address = resolve_address(host)

@@ -101,12 +101,9 @@ class ReceivedBatch:
 
 
 class TrajectoryClient:
-    """Client of one server.
+    """Client of one server, which may ask for `key` as a bearer token.
 
-    Args:
-        url: Base URL of the server.
-        key: Bearer token, if the server asks for one.
-        transport: Replaces the network, for example by an application in this process.
+    `transport` replaces the network, for example by an application in this process.
     """
 
     def __init__(

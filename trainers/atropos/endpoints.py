@@ -49,10 +49,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class TrajectoryEndpoints:
     """Answers of the API. They run in the event loop and never wait, so each is atomic.
 
-    Args:
-        store: The state.
-        max_groups: Groups that may wait for a batch.
-        max_body_bytes: Largest body, after decompression.
+    At most `max_groups` groups may wait for a batch. `max_body_bytes` counts after decompression.
     """
 
     def __init__(self, store: TrajectoryStore, max_groups: int, max_body_bytes: int) -> None:

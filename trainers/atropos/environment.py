@@ -77,13 +77,9 @@ class EnvironmentCounts:
 
 
 class TrajectoryEnvironment:
-    """Pushes the games of a player to one server.
+    """Pushes the games of a player to one server, whose client the caller closes.
 
-    Args:
-        client: The server; the caller closes it.
-        player: Plays the items.
-        options: When to play and when to end.
-        notify: Gets a line for people at each step of the trainer.
+    `notify` gets a line for people at each step of the trainer.
     """
 
     def __init__(

@@ -52,8 +52,7 @@ def scored_groups(
         with_messages: Send the chats as text too.
         with_advantages: Send the advantages of the turns by token.
 
-    Raises:
-        StopPlaying: The server does not report the ids of its tokens.
+    Raises StopPlaying if the server does not report the ids of its tokens.
     """
     # By trajectory its rows; nearly always one.
     by_trajectory = [trajectory_rows(trajectory) for trajectory in group.trajectories]
@@ -145,15 +144,9 @@ class PlayedItem:
 class GroupPlayer:
     """Plays items with the model NEWEST of a service.
 
-    Args:
-        config: Game, players, limits and reward; `rollouts_per_group` is the size of a group.
-        game: The game.
-        llm: Answers for the learner and for models among the opponents.
-        with_messages: Send the chats as text too.
-        keep_equal: Keep groups whose scores are all equal; a trainer learns nothing from them.
-
-    Raises:
-        UsageError: The config names unknown players or rewards.
+    `rollouts_per_group` in the config is the size of a group. `with_messages` sends the chats as
+    text too. `keep_equal` keeps groups whose scores are all equal; a trainer learns nothing from
+    them. Raises UsageError if the config names unknown players or rewards.
     """
 
     def __init__(
@@ -197,13 +190,8 @@ class GroupPlayer:
     async def play(self, item: int, version: int | None, max_tokens: int) -> PlayedItem:
         """Play an item; the same number gives the same deal and table.
 
-        Args:
-            item: Number of the item.
-            version: Policy version if the server reports none.
-            max_tokens: Rows of so many tokens or more are dropped with their group.
-
-        Raises:
-            StopPlaying: No further game can be played.
+        `version` is the policy version if the server reports none. A row of `max_tokens` tokens or
+        more is dropped with its group. Raises StopPlaying if no further game can be played.
         """
         size = self.config.rollouts_per_group
         # One group per step, so the number of the item is the number of the step.
@@ -274,10 +262,7 @@ class NewestModel:
     """Answers with the adapter NAME@k of the largest k, and without one with the base model.
 
     A trainer loads the adapter of each step under a new name and unloads older ones. Requests that
-    name the base model would play with its weights for ever.
-
-    Args:
-        server: The server; `close` closes it.
+    name the base model would play with its weights for ever. `close` closes the server.
     """
 
     traits = BackendTraits(is_remote=True)

@@ -61,11 +61,8 @@ class ConnectedEnv:
 class TrajectoryStore:
     """The state of one server. All attributes are those of the last committed transaction.
 
-    Args:
-        folder: Folder of the file; it is created.
-
-    Raises:
-        UsageError: another server uses the folder, or it cannot be written.
+    Creates the folder of the file. Raises UsageError if another server uses it, or it cannot be
+    written.
     """
 
     def __init__(self, folder: Path) -> None:

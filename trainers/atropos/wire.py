@@ -215,10 +215,8 @@ def _check_messages(messages: Sequence[Sequence[Message]]) -> None:
 def check_group(group: ScoredData, group_size: int | None, max_token_len: int) -> None:
     """Check a group against what was registered. Raises ValueError with field and row.
 
-    Args:
-        group: The group.
-        group_size: Rows that the environment registered; None: unknown.
-        max_token_len: Longest row that the trainer registered, in tokens.
+    An environment registered `group_size` rows (None: unknown), the trainer a longest row of
+    `max_token_len` tokens.
     """
     if group_size is not None and group.size != group_size:
         raise ValueError(

@@ -48,15 +48,10 @@ def preset_names() -> list[str]:
 
 
 def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
-    """Return the settings of a bundled preset or of a file.
+    """Return the settings of a bundled preset or of a TOML file, with those of the game's table.
 
-    Args:
-        preset: Name of a bundled preset, or the path of a TOML file.
-        game: The game, whose table is applied.
-        source: Place where the preset was chosen, for error messages. Default: `--preset`.
-
-    Raises:
-        UsageError: The preset does not exist, is not TOML, or has an unknown key.
+    `source` is the place where the preset was chosen, for errors; by default `--preset`. Raises
+    UsageError if the preset does not exist, is not TOML, or has an unknown key.
     """
     if preset == DEFAULT:
         return SettingsLayer(DEFAULT, {})
@@ -121,8 +116,7 @@ def _merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> d
 def resolve(game: str, preset: str, layers: Sequence[SettingsLayer]) -> ResolvedConfig:
     """Return the config of the layers, the first of which decides.
 
-    Raises:
-        UsageError: A value is not valid. The message names its place.
+    Raises UsageError if a value is not valid. The message names its place.
     """
     values: dict[str, JsonValue] = {}
     origins = {name: "default" for name in TrainConfig.model_fields if name != "options"}

@@ -124,12 +124,10 @@ class Credit:
         values: Sequence[float] | None = None,
         done: int = 0,
     ) -> list[TrajectoryGroup]:
-        """Return the groups with the advantages of their turns.
+        """Return the groups of a step, in which no game failed, with the advantages of their turns.
 
-        Args:
-            groups: the groups of a step in which no game failed.
-            values: of the critic for each turn, in their order; None: there is no critic.
-            done: finished steps, for `judged_steps`.
+        `values` are the critic's for each turn, in their order; None: there is no critic. `done` is
+        the number of finished steps, for `judged_steps`.
         """
         if self.name == "turn" and values is not None:
             return self._by_turn(groups, values)
@@ -258,12 +256,8 @@ def group_advantages(
 ) -> list[float]:
     """Return R_i - mean(R), divided by std(R) + 1e-6 if scaled, for each game of a group.
 
-    As ART computes it: the standard deviation is the population's.
-
-    Args:
-        rewards: of the games.
-        scale: divide by the standard deviation.
-        probabilities: of the games, in the limit of a large group; None: all are equal.
+    As ART computes it: the standard deviation is the population's. `probabilities` are those of the
+    games in the limit of a large group; by default all are equal.
     """
     if not rewards:
         return []

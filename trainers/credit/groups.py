@@ -34,10 +34,8 @@ def select_groups(
 ) -> SelectedGroups:
     """Select the groups that change the weights.
 
-    Args:
-        groups: all groups of the step.
-        credited: those in which no game failed, with advantages.
-        penalised: a penalty has a gradient where all advantages are 0.
+    `credited` are the groups in which no game failed, with advantages. With `penalised` a penalty
+    has a gradient also where all advantages are 0.
     """
     trained = [group for group in credited if penalised or any(_advantages(group))]
     counts = GroupCounts(

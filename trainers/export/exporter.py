@@ -41,15 +41,9 @@ class Exporter(Protocol[Prepared]):
     """The kind of replay that can be exported, in words: `a finished game of a model`."""
 
     def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
-        """Start a file.
+        """Start a file for replays of these games; an empty reward is each game's own.
 
-        Args:
-            file: open for writing.
-            games: all games that may be exported.
-            reward: --reward; "" for each game's own.
-
-        Raises:
-            UsageError: none of the games has this reward.
+        Raises UsageError if none of the games has this reward.
         """
 
     def prepare(self, replay: Replay) -> Prepared:
@@ -99,12 +93,8 @@ def export_replays(
 ) -> ExportResult:
     """Write all replays in `paths`, files or folders, to `out`, which is replaced at the end.
 
-    Args:
-        paths: replays and folders of replays.
-        out: the file to write.
-        make: the format.
-        reward: --reward; "" for each game's own.
-        on_progress: called after each file with the number of files done and their total.
+    `make` is the format; an empty reward is each game's own. `on_progress` is called after each
+    file with the number of files done and their total.
 
     Raises:
         UsageError: no replay can be exported.

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
+from arena.episodes.files import check_new_folder
 
 
 def card(header: dict[str, JsonValue], body: str, license_id: str) -> str:
@@ -29,8 +30,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     Raises UsageError if the folder has content, and ArenaError if it cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--out {folder}: it exists already and is not empty; nothing was written")
+    check_new_folder(folder)
     draft = folder.with_name(f".{folder.name}.part")
     try:
         shutil.rmtree(draft, ignore_errors=True)

@@ -52,10 +52,7 @@ In a game of arena {version} (`pip install 'arena-games[embedded]'`):
 def write_model(model: str, folder: Path, license_id: str = "") -> Path:
     """Write a checkpoint into a new or empty folder; return the checkpoint.
 
-    Args:
-        model: A run's folder, whose newest checkpoint is meant; or what `embedded:` takes.
-        folder: Where to write.
-        license_id: For the card, as the Hub names it.
+    The model is what `embedded:` takes, or a run's folder, whose newest checkpoint is meant.
 
     Raises:
         UsageError: There is no such model, or the folder is not empty.

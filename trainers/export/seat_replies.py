@@ -143,8 +143,7 @@ class ReplyReader:
     def __init__(self, games: Sequence[Game], reward: str) -> None:
         """`games` are those whose columns are known in advance; `reward` is --reward.
 
-        Raises:
-            UsageError: none of the games has this reward.
+        Raises UsageError if none of the games has this reward.
         """
         self._reward = reward
         self._by_setup: dict[GameSetup, Rewards] = {}

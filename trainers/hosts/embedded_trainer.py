@@ -64,16 +64,13 @@ class EmbeddedTrainer:
 
         Args:
             checkpoints: the folder of the checkpoints, which `open` creates.
-            base_model: a folder with a checkpoint of a supported family.
+            base_model: a folder with a checkpoint of a supported family, else a UsageError.
             name: of the model.
             device: auto, cpu, cuda or cuda:NUMBER.
             lora: the adapter to train; None: all weights.
             context_length: tokens of the longest chat; None: the model's own.
             seed: decides everything that is shuffled.
             first_step: continue from this checkpoint and delete later ones; None: from the newest.
-
-        Raises:
-            UsageError: `base_model` holds no such checkpoint.
         """
         self.sampler = Sampler(base_model, device=device, context_length=context_length)
         self.name = name
@@ -92,8 +89,7 @@ class EmbeddedTrainer:
     def open(self) -> None:
         """Continue from a checkpoint of this model, or start with the base model.
 
-        Raises:
-            ArenaError: the checkpoint of `first_step` is missing or broken.
+        Raises ArenaError if the checkpoint of `first_step` is missing or broken.
         """
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         # Drafts of a process that was killed while it saved.
@@ -132,10 +128,8 @@ class EmbeddedTrainer:
         """Do one training step, save it and serve it; returns the metrics.
 
         Shuffling depends on the trainer's seed and the step: the same groups in the same order give
-        the same weights, to the bit. An error leaves the state after the last finished step.
-
-        Raises:
-            ArenaError: the gradient is not finite, or a checkpoint cannot be written.
+        the same weights, to the bit. An error leaves the state after the last finished step. Raises
+        ArenaError if the gradient is not finite, or a checkpoint cannot be written.
         """
         # Of all answers, also where nothing was won or lost.
         penalised = any((settings.kl_penalty_coef, settings.entropy_coef))
@@ -151,12 +145,9 @@ class EmbeddedTrainer:
         settings: TrainSettings,
         groups: Sequence[TrajectoryGroup] = (),
     ) -> dict[str, float]:
-        """Do one training step on token sequences; see `train`.
+        """Do one training step on token sequences, which `read` returns in a thread; see `train`.
 
-        Args:
-            read: returns the sequences; called in a thread.
-            settings: of the update, except `seed`.
-            groups: the games of the sequences, where they are known.
+        `groups` are the games of the sequences, where they are known.
         """
         reference = None
         if settings.kl_penalty_coef:

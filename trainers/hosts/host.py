@@ -80,12 +80,7 @@ class TrainingHost(Protocol):
     ) -> dict[str, float]:
         """Do one training step, save its weights, and answer with them from now on.
 
-        Args:
-            groups: trajectories with rewards, and turns with advantages.
-            settings: of this step.
-
-        Returns:
-            Metrics of the update, among them `seconds_saving` if it is known.
+        Returns the metrics of the update, among them `seconds_saving` if it is known.
 
         Raises:
             BackendError: the step was not done; if it is `retryable`, it may be repeated.
@@ -182,8 +177,7 @@ def train_arguments(
         unsupported: other fields of the config that mean nothing to the host, with the remedy.
         handled: fields that take effect before `train`.
 
-    Raises:
-        UsageError: the host does not support some settings; the message names all their flags.
+    Raises UsageError if the host does not support some settings; the message names all their flags.
     """
     parameters = inspect.signature(train).parameters.values()
     # Keyword-only parameters are settings; the others are the model and the groups.

@@ -48,12 +48,12 @@ class HostedPolicy:
         reload: Callable[[int | None], Awaitable[None]] | None = None,
         reload_on_loss: bool = False,
     ) -> None:
-        """Prepare to answer.
+        """Prepare to answer with the weights of a step; None: always the newest.
 
         Args:
             server: the host's connections.
             serve: makes a step (None: the newest) available and returns its name at the server.
-            step: the step that answers; None: the newest.
+            step: the step that answers.
             model: the model's name.
             context_length: tokens of the longest chat; None: unknown.
             reload: loads the weights of a step again if the server has lost them.
@@ -73,12 +73,8 @@ class HostedPolicy:
     async def complete(self, request: Request, *, is_last: bool = True) -> Completion:
         """Return the completion with the `policy_version` of the weights that answered.
 
-        Args:
-            request: what is asked.
-            is_last: whether no other server can answer, so that a lost one is worth waiting for.
-
-        Raises:
-            BackendError: the server failed, or answered with another step's weights.
+        With `is_last` no other server can answer, so that a lost one is worth waiting for. Raises
+        BackendError if the server failed, or answered with another step's weights.
         """
         # A request may ask for one version; it takes precedence over the policy's own step.
         step = self._step if request.policy_version is None else request.policy_version
@@ -165,14 +161,9 @@ class SeveralServers:
 def inference_server(
     request: HostRequest, host: str, model: str, url: str, key: str
 ) -> HTTPBackend:
-    """Return the server at `url`, with connections for all games of a run.
+    """Return the server at `url`, which ends in /v1, with connections for all games of a run.
 
-    Args:
-        request: of the host.
-        host: its name, for limits of the settings.
-        model: name of the model.
-        url: with /v1 at its end.
-        key: API key.
+    The limits are those of the settings for this host.
     """
     limits = request.settings.service.limits(host)
     # Each game has at most one request in flight, so one connection per game is enough.

@@ -61,20 +61,14 @@ class HeldOutEvaluation:
         progress: Progress = lambda done, total: None,
         replays: str = "",
     ) -> HeldOutResult:
-        """Play the deals with the checkpoint of this step.
+        """Play the deals with the checkpoint of this step, or with AVERAGE.
 
         The starting policy plays them once; its results are stored. With X_i, Y_i the returns of
         checkpoint and starting policy on deal i, the delta is the mean of X_i - Y_i, and its
         interval is that of paired differences. The same for wins, which are 0 or 1.
 
-        Args:
-            step: Step of the checkpoint, or AVERAGE.
-            llm: Answers for the policies.
-            progress: Is called after each game.
-            replays: Name of the folder for replays of some games, in `replays`. Empty: none.
-
-        Raises:
-            ArenaError: Too many requests were not answered.
+        Replays of some games are written to this folder in `replays`, unless its name is empty.
+        Raises ArenaError if too many requests were not answered.
         """
         start = await self._starting_results(llm, progress)
         # Step 0 is the starting policy itself: its delta is 0 on every deal.

@@ -84,14 +84,7 @@ class MirrorDescent:
         self._has_values = False
 
     def step(self, policy: Floats, eta: float, tau: float, pull: Floats | float = 0.0) -> Floats:
-        """Return p_t after the policy pi_t.
-
-        Args:
-            policy: pi_t.
-            eta: size of the step.
-            tau: sum of the penalties, alpha + tau above.
-            pull: alpha log rho.
-        """
+        """Return p_t after pi_t; `tau` is the sum alpha + tau above, `pull` alpha log rho."""
         logits, before = self._state
         values = self.tree.action_values(policy)
         guess = 2 * values - before if self._has_values else values

@@ -76,13 +76,6 @@ async def train(
 ) -> RunState:
     """Start or resume the training in a folder; returns the final state.
 
-    Args:
-        config: The settings of the run.
-        folder: Folder of the run. If it has finished steps, the run is resumed.
-        view: Shows the progress.
-        settings: API keys and limits of model calls.
-        report: Writes the HTML report at the end.
-
     Raises:
         UsageError: The config is not valid. Nothing has been played then.
         ArenaError: The run cannot continue. Finished steps are on disk.

@@ -79,8 +79,7 @@ class TrainingLoop:
     async def complete(self) -> RunState:
         """Do everything from the last finished step to the report.
 
-        Raises:
-            ArenaError: The run cannot continue. Finished steps are on disk.
+        Raises ArenaError if the run cannot continue. Finished steps are on disk.
         """
         async with AsyncExitStack() as stack:
             try:

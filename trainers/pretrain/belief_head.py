@@ -61,13 +61,9 @@ def chat_beliefs(
     places: Sequence[str],
     tokenizer: PreTrainedTokenizerFast,
 ) -> ChatBeliefs | None:
-    """Return the targets of a chat; None without beliefs.
+    """Return the targets of a chat, in which one seat believes; None without beliefs.
 
-    Args:
-        beliefs: of one seat in one game.
-        positions: index of the last token that has been read at each of them.
-        places: those of the head.
-        tokenizer: of the model.
+    `positions` are the indices of the last token that has been read at each belief.
     """
     if not beliefs:
         return None

@@ -347,11 +347,8 @@ def make_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Return a tokenizer of at most `vocabulary` tokens, or more if there are more than 200 names.
 
-    Args:
-        texts: a sample of messages; phrases are found in all, BPE merges in the first 200.
-        names: the names that become tokens, longest first.
-        vocabulary: number of tokens; phrases fill what names, bytes and merges leave.
-        prefixes: separators that a token of a name may begin with.
+    Names, the longest first, become tokens with each of the prefixes. Phrases are found in all
+    texts and fill what names, bytes and merges leave; BPE merges are found in the first 200 texts.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

@@ -83,13 +83,6 @@ def teach(
     A run that is interrupted at any moment, by SIGKILL too, continues with `resume` from its last
     checkpoint; on the same machine its weights are then those of an unbroken run, to the bit.
 
-    Args:
-        settings: the settings.
-        out: the folder to write; `embedded:FOLDER` plays it.
-        resume: continue the run in `out`.
-        notify: called with lines of progress.
-        progress: called after each step.
-
     Raises:
         UsageError: see `read_imitation`; or the device, the base model or its tokenizer cannot be
             used.
@@ -263,9 +256,7 @@ class DemonstrationEncoder:
 
         Only the replies are trained, each with its end token. There is more than one sequence if
         the template writes earlier replies differently, and none if no reply is within the limit.
-
-        Raises:
-            UsageError: the tokenizer has tokens that the model does not have.
+        Raises UsageError if the tokenizer has tokens that the model does not have.
         """
         first = TokenSequence(number, 0, weight=1.0)
         found = list(split_answers(self._replies(chat), first))

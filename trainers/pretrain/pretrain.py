@@ -82,18 +82,10 @@ def pretrain(
 ) -> PretrainingFigures:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
-    Args:
-        recipe: the settings.
-        out: the folder to write.
-        notify: called with lines of progress.
-        corpus: chats to learn from; None: those of the recipe's games, mostly winners'.
-        finish: chats that are read once, after all others.
-        progress: called after each step.
-        resume: continue the run in `out` after its last measured step.
-        device: "auto", "cpu" or "cuda".
-
-    A model with a hidden size of at most 64 is trained in one thread: the same recipe gives the
-    same weights to the bit. With the two threads of larger ones the last bits may differ.
+    The chats are those of the recipe's games, mostly winners', or of `corpus`; those of `finish`
+    are read once, after all others. `resume` continues the run in `out` after its last measured
+    step. A model with a hidden size of at most 64 is trained in one thread: the same recipe gives
+    the same weights to the bit. With the two threads of larger ones the last bits may differ.
 
     Raises:
         MissingDependency: the extra is not installed.
@@ -141,12 +133,8 @@ def _learn_stage(
 ) -> Iterator[tuple[CurvePoint, SavedRun]]:
     """Learn the rest of the saved run's stage; yield each step with the run after it.
 
-    Args:
-        student: the model.
-        recipe: the settings.
-        chats: those of all passes, and those that are read once at the end.
-        saved: the run before.
-        started: when the run began, as `time.perf_counter` counts, without interruptions.
+    `chats` are those of all passes, and those that are read once at the end. `started` is when the
+    run began, as `time.perf_counter` counts, without interruptions.
     """
     number, (examples, last) = saved.stage, chats
     if not examples:

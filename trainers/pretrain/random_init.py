@@ -70,18 +70,8 @@ def make_random_init(
     """Write a new model of this game to `folder`, and return it: play it as `embedded:FOLDER`.
 
     Equal arguments give equal weights (see `pretrain`). It takes seconds for games with few
-    actions. A game with hundreds of them (Cluedo) gets a larger model, which takes minutes.
-
-    Args:
-        game: the game with its options.
-        folder: the folder to write.
-        seed: decides the games and the first weights.
-        text_level: the only level of texts that the model can read.
-        notify: called with lines of progress.
-        progress: called after each game and each step.
-
-    Raises:
-        MissingDependency: the extra is not installed.
+    actions. A game with hundreds of them (Cluedo) gets a larger model, which takes minutes. The
+    model reads texts of one level only. Raises MissingDependency without the extra.
     """
     recipe = random_init_recipe(game, seed, text_level)
     # Deals after those of the first games, half as many.

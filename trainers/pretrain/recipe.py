@@ -17,6 +17,7 @@ from arena.agents.seating import bot_names, default_opponent
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
+from arena.episodes.files import check_new_folder
 from arena.plugins.loader import make_game
 from trainers.algorithms.checkpoint_files import recover
 from trainers.pretrain.beliefs import placed_knowledge
@@ -141,24 +142,14 @@ def make_recipe(
     beliefs: bool = False,
     notebook: bool = False,
 ) -> Recipe:
-    """Return the default recipe with some changes.
+    """Return the default recipe with some changes; None and "" stand for the default.
 
-    Args:
-        game: name of the game.
-        games: games to imitate; None: the default.
-        epochs: passes over them; None: the default.
-        seed: of the games and of the weights.
-        options: options of the game; `players` replaces the mix of player numbers.
-        level: the only text level; None: the default mix.
-        bot: the only bot; empty: those of `imitated_bots`.
-        beliefs: learn exact posteriors too.
-        notebook: learn to write what follows from the events.
+    The option `players` replaces the mix of player numbers. `beliefs` learns exact posteriors too,
+    and with `notebook` the model learns to write what follows from the events. Both learn at the
+    text level `events`, in Cluedo from the bot `detective` and by a curriculum of decks unless
+    `games`, `epochs` or other `options` than `players` are given.
 
-    What follows is learned at the text level `events`, in Cluedo from the bot `detective` and by a
-    curriculum of decks unless `games`, `epochs` or other `options` than `players` are given.
-
-    Raises:
-        UsageError: there is no such game, option or bot, or no exact knowledge to learn from.
+    Raises UsageError if there is no such game, option or bot, or no exact knowledge to learn from.
     """
     default = Recipe()
     levels = default.levels if level is None else {level: 1.0}
@@ -289,12 +280,9 @@ def training_steps(
 ) -> Iterator[CurvePoint]:
     """Train on the batches of `plan` in order, and yield a point after each step.
 
-    Args:
-        student: the model.
-        plan: the batches of all steps. The learning rate depends on their number.
-        warmup_steps: steps until the learning rate has its peak.
-        measure_every: steps between held-out losses; the last step has one, too.
-        first: number of steps that are done already.
+    The learning rate depends on the number of batches, and rises in the first `warmup_steps`. The
+    held-out loss is measured every `measure_every` steps, and after the last. `first` steps are
+    done already.
     """
     started = time.perf_counter()
     for step in range(first, len(plan)):
@@ -396,17 +384,12 @@ class ImitationState(BaseModel):
 def read_imitation(out: Path, settings: ImitationSettings, resume: bool) -> ImitationState | None:
     """Return the saved state to continue from; None for a new run.
 
-    Raises:
-        UsageError: the folder holds something and `resume` is not given, there is nothing to
-            resume, or the run in it has other settings.
+    Raises UsageError if the folder holds something and `resume` is not given, there is nothing to
+    resume, or the run in it has other settings.
     """
     recover(out)
     if not resume:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(
-                f"--out {out}: there is something already; --resume continues a run, or name a new "
-                "folder"
-            )
+        check_new_folder(out, "--resume continues a run, or name a new folder")
         return None
     path = out / STATE
     if not path.is_file():

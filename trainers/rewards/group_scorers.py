@@ -40,8 +40,7 @@ class GroupScorer(Protocol):
 def load_group_scorer(name: str) -> GroupScorer:
     """Return the scorer of group_scorer: `module:function`, or a name of the catalog.
 
-    Raises:
-        UsageError: there is no such function or catalog entry.
+    Raises UsageError if there is no such function or catalog entry.
     """
     if ":" in name:
         return cast("GroupScorer", load_function(name, "group_scorer"))
@@ -74,11 +73,9 @@ async def score_group(
     """Return the group with the rewards of the scorer.
 
     Each trajectory gets two metrics beside those that the scorer adds: `independent_reward`, the
-    reward before, and `group_score`, the new reward.
-
-    Raises:
-        ArenaError: the scorer, shown by its `name`, failed, or returned no group, a group of
-            another size, or a reward that is not a finite number.
+    reward before, and `group_score`, the new reward. Raises ArenaError if the scorer, shown by its
+    `name`, failed, or returned no group, a group of another size, or a reward that is not a finite
+    number.
     """
     label = f"the group scorer {name}".rstrip()
     scored = await _call(scorer, group, label)

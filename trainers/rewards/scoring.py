@@ -32,8 +32,7 @@ from trainers.trajectory import DecisionPosition, Judgement, Judgements
 def load_function(target: str, flag: str) -> Callable[..., object]:
     """Import `module:function`; modules in the working directory are found too.
 
-    Raises:
-        UsageError: there is no such function; the message names the flag.
+    Raises UsageError if there is no such function; the message names the flag.
     """
     module, _, name = target.partition(":")
     if not module or not name:
@@ -67,9 +66,7 @@ MEASURE = "measure:"
 def default_reward(game: Game, credit: CreditName = "game") -> str:
     """Return the reward of this game when --reward is not given.
 
-    Args:
-        game: The game.
-        credit: With any other than `game`, illegal answers have their own cost at their turns.
+    With any other credit than `game`, illegal answers have their own cost at their turns.
     """
     if credit != "game":
         return "win=1"
@@ -151,17 +148,10 @@ class Rewards:
     ) -> Rewards:
         """Return the reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
 
-        Terms of the catalog that need no further assessments are computed and logged too.
-
-        Args:
-            text: the value of --reward.
-            game: the game that is played.
-            reward_fn: `module:function`, the term `custom`.
-            logged: names of terms to compute without a weight.
-            credit: what this estimator reads of single decisions is computed too.
-
-        Raises:
-            UsageError: a weight is not a number, or the game has no term of this name.
+        Terms of the catalog that need no further assessments are computed and logged too, as are
+        the terms in `logged`, and what the credit reads of single decisions. `reward_fn` is
+        `module:function`, the term `custom`. Raises UsageError if a weight is not a number, or the
+        game has no term of this name.
         """
         weights = parse_weights(text.strip() or default_reward(game, credit), "--reward")
         if reward_fn and "custom" not in weights:
@@ -192,8 +182,7 @@ class Rewards:
     def score(self, seat_episode: SeatEpisode) -> RewardBreakdown:
         """Return sum(weight * term) over the terms of one seat.
 
-        Raises:
-            ArenaError: a term failed or is not a finite number; the message names the term.
+        Raises ArenaError if a term failed or is not a finite number; the message names the term.
         """
         assessments = self._assess(seat_episode)
         values = {

@@ -39,10 +39,8 @@ OWN_ENTROPY = 2
 def entropy_removed(assessments: Sequence[Assessment]) -> float:
     """Return (H_dealt - H_end) / H_dealt, from 0 to 1; 0 if the deal hid nothing.
 
-    It is read from the seat's last assessment of the kind `knowledge`.
-
-    Raises:
-        ArenaError: there is no such assessment.
+    It is read from the seat's last assessment of the kind `knowledge`. Raises ArenaError if there
+    is no such assessment.
     """
     # The last one is that of the end; earlier ones belong to earlier moments.
     for assessment in reversed(assessments):
@@ -64,10 +62,8 @@ def information_gains(
 
     The moments are the positions just before the plies in `before`, by default before each of the
     seat's own decisions. The first gain belongs to the time before all moments, each later one to
-    the time after its moment: N moments give N + 1 gains.
-
-    Raises:
-        UsageError: the game has no exact knowledge.
+    the time after its moment: N moments give N + 1 gains. Raises UsageError if the game has no
+    exact knowledge.
     """
     game, seat = seat_episode.game, seat_episode.seat
     assessor = game.analysis.assessor((seat,), ("knowledge",))
@@ -97,10 +93,8 @@ def decision_positions(
 
     The features are, for each seat from the own one on in the order of the table, the share of the
     dealt entropy that its exact posterior still has, and 2^-H with H in bits, the chance that a
-    guess is right; also the number of own decisions so far, and the seat.
-
-    Raises:
-        ArenaError: the game's knowledge of a seat is missing, or not a finite number.
+    guess is right; also the number of own decisions so far, and the seat. Raises ArenaError if the
+    game's knowledge of a seat is missing, or not a finite number.
     """
     game, seat = seat_episode.game, seat_episode.seat
     assessor = game.analysis.assessor(None, ("knowledge",)) if with_features else None
@@ -232,10 +226,8 @@ def luck_term(game: Game) -> RewardTerm:
     decision has E[grad log theta(a | h) | h] = 0, and an earlier one is known before the part. So
     E[x grad log theta(a | h)] = 0: no fixed beta moves the gradient. The learner's own draws are
     left out, since they are what the gradient is about. Source: AIVAT (Burch et al. 2018), see
-    `arena.evaluation.scoring`; the baseline of a group of games changes nothing in this.
-
-    Raises:
-        UsageError: the game does not estimate returns, so that its luck is not known.
+    `arena.evaluation.scoring`; the baseline of a group of games changes nothing in this. Raises
+    UsageError if the game does not estimate returns, so that its luck is not known.
     """
     if type(game.analysis).action_values is GameAnalysis.action_values:
         raise UsageError(

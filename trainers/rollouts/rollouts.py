@@ -101,14 +101,10 @@ class Rollouts:
         executor: Executor | None = None,
         expert: Expert | None = None,
     ) -> None:
-        """Prepare to play.
+        """Prepare to play; `score` computes the reward of a learning seat.
 
-        Args:
-            setting: How games are played.
-            llm: Answers for the learner and for models among the opponents.
-            score: Computes the reward of a learning seat.
-            executor: Runs the games; the caller opens and closes it. Default: this process.
-            expert: Labels decisions of the learning seats.
+        The caller opens and closes the executor; by default games run in this process. `expert`
+        labels decisions of the learning seats.
         """
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
@@ -134,7 +130,7 @@ class Rollouts:
         version: int | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> PlayedStep:
-        """Play `games` games of each setup.
+        """Play `games` games of each setup, after `step` finished steps.
 
         Args:
             setups: The deals and players.
@@ -144,8 +140,7 @@ class Rollouts:
             version: Step of the weights that play. Default: `step`.
             progress: Is called with the number of finished games of the step, and their total.
 
-        Raises:
-            StopPlaying: No further game can be played.
+        Raises StopPlaying if no further game can be played.
         """
         version = step if version is None else version
         started = time.monotonic()

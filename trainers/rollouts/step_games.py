@@ -69,12 +69,9 @@ class RolloutsAhead:
     """The games of the next steps, in order."""
 
     def __init__(self, play: Callable[[int], Awaitable[PlayedStep]], ahead: int, last: int) -> None:
-        """Start nothing yet.
+        """Start nothing yet. `play` plays the games of a step by its number, up to `last`.
 
-        Args:
-            play: Plays the games of the step with this number.
-            ahead: Number of steps whose games may be played while an earlier step is unfinished.
-            last: Number of the last step.
+        Games of so many steps `ahead` may be played while an earlier step is unfinished.
         """
         self._play = play
         self._ahead = ahead

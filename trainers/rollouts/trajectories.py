@@ -88,15 +88,8 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
     """Return the seat's share of a game that was played with `logprobs`. Its reward is 0.
 
     Each answer whose tokens are known is a turn. Everything else, e.g. the messages about other
-    players' moves, is the chat before a turn.
-
-    Args:
-        episode: The game.
-        seat: The seat.
-        version: Policy version of answers whose server reports none.
-
-    Raises:
-        ArenaError: The server has returned tokens without ids.
+    players' moves, is the chat before a turn. `version` is the policy version of answers whose
+    server reports none. Raises ArenaError if the server has returned tokens without ids.
     """
     turns: list[Turn] = []
     lines: list[Message] = []

@@ -29,13 +29,10 @@ class Health:
         rollout_ages: Callable[[], Sequence[float]],
         folder: Path,
     ) -> None:
-        """Prepare the checks.
+        """Prepare the checks, whose limits are the keys `health_…`.
 
-        Args:
-            config: The limits (`health_…`).
-            notify: Receives the warnings, in the event loop.
-            rollout_ages: Returns the seconds since each running game started.
-            folder: Folder on the disk that must not become full.
+        `notify` receives the warnings, in the event loop. `rollout_ages` returns the seconds since
+        each running game started. The disk of the folder must not become full.
         """
         self._config = config
         self._notify = notify

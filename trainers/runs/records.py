@@ -239,9 +239,8 @@ def read_records(path: Path) -> list[StepRecord]:
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:
     """Return the records of a file in order, without an incomplete last line.
 
-    Raises:
-        UsageError: The file is not text, or a line before the last one is not a record. Reading
-            on would lose all records after it.
+    Raises UsageError if the file is not text, or a line before the last one is not a record.
+    Reading on would lose all records after it.
     """
     records: list[Line] = []
     try:

@@ -54,13 +54,9 @@ def run_files(config: TrainConfig) -> RunFiles:
 def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
     """Return where a run with this config starts. Nothing is written.
 
-    Args:
-        config: The settings of the run.
-        resume: True requires an existing experiment, False starts a new one, None resumes the
-            experiment if it exists.
-
-    Raises:
-        UsageError: The experiment has other settings, does not exist, or is not a run.
+    `resume` True requires an existing experiment, False starts a new one, None resumes the
+    experiment if it exists. Raises UsageError if the experiment has other settings, does not exist,
+    or is not a run.
     """
     # A folder with drafts only is left by a run that was killed at once: it counts as empty.
     files = run_files(config)
@@ -211,8 +207,7 @@ def free_name(folder: Path) -> Path:
 def read_config(files: RunFiles) -> TrainConfig:
     """Return the settings that the run was started with.
 
-    Raises:
-        UsageError: The file cannot be read, or is not a config.
+    Raises UsageError if the file cannot be read, or is not a config.
     """
     return _read(files.config, TrainConfig)
 
@@ -220,9 +215,8 @@ def read_config(files: RunFiles) -> TrainConfig:
 def read_state(files: RunFiles) -> RunState:
     """Return the state of the run. A run that has just been created may have no file yet.
 
-    Raises:
-        UsageError: The file is broken, or missing although there are results. A run that is
-            mistaken for a new one would delete its checkpoints.
+    Raises UsageError if the file is broken, or missing although there are results. A run that is
+    mistaken for a new one would delete its checkpoints.
     """
     if files.state.exists():
         return _read(files.state, RunState)

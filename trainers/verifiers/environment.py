@@ -71,10 +71,6 @@ class ModelSeat:
     with a password of its own, and verifiers passes them on to the model. Here the harness is
     arena's `ChatAgent`: one segment of the rollout is one decision, with all its corrections. So
     the trace holds what the model has read, and prompts and parser are the same as everywhere else.
-
-    Args:
-        interaction: The rollout, open until the game has ended.
-        settings: Retries of calls that fail.
     """
 
     def __init__(self, interaction: vf.Interaction, settings: Settings) -> None:

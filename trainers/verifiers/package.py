@@ -30,17 +30,10 @@ MODEL = "model"
 def write_package(
     game: Game, options: Mapping[str, JsonValue], seats: Mapping[int, str], folder: Path
 ) -> str:
-    """Write the package of a game into a new or empty folder.
+    """Write the package of a game into a new or empty folder; return its name for verifiers.
 
-    Args:
-        game: The game.
-        options: Those of its options that are not the default.
-        seats: SPECs by seat, or `model`. Default: a model at seat 0, and the game's default
-            opponent at the others.
-        folder: Where to write.
-
-    Returns:
-        The name by which verifiers finds the package.
+    `options` are those that are not the default. By default a model has seat 0, and the game's
+    default opponent the others.
 
     Raises:
         UsageError: A SPEC names no agent, no seat has a model, or the folder is not empty.

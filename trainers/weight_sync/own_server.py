@@ -93,15 +93,8 @@ def own_servers(
 ) -> list[OwnServer]:
     """Return the servers of `--server vllm` or `arena`, not started.
 
-    Args:
-        request: of the host.
-        adapters: folder from which they may load adapters.
-        device: of the trainer and of each server.
-        context: tokens of the longest chat.
-        key: API key of servers on other nodes of a cluster.
-
-    Raises:
-        UsageError: another program uses a port.
+    They load adapters from `adapters`; the key is that of servers on other nodes of a cluster.
+    Raises UsageError if another program uses a port.
     """
     config = request.config
     name, port = f"--server {config.server}", config.vllm_port

@@ -57,9 +57,8 @@ class ServerActor:
     ) -> ServerPlace:
         """Choose the address.
 
-        Raises:
-            UsageError: the node has other versions, does not see the folder of the log, or another
-                program uses the port.
+        Raises UsageError if the node has other versions, does not see the folder of the log, or
+        another program uses the port.
         """
         node = ray.util.get_node_ip_address()
         if versions != NodeVersions.here():

@@ -47,18 +47,12 @@ class ServerProcess:
         start_seconds: float = START_SECONDS,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
-        """Choose the address; nothing is started.
+        """Choose the address; nothing is started. Raises UsageError if the port is in use.
 
-        Args:
-            name: name of the program in errors.
-            port: port at `host`; 0: a free one, which stays the same for all restarts.
-            log: file for the server's output; each start continues it.
-            host: IP address of this machine at which the server listens.
-            start_seconds: time until the server has to answer GET /health.
-            stop_seconds: time between SIGTERM and SIGKILL.
-
-        Raises:
-            UsageError: another program uses the port.
+        `name` is that of the program in errors. The port 0 takes a free one, which stays the same
+        for all restarts. Each start continues the log. `host` is an IP address of this machine. The
+        server has `start_seconds` to answer GET /health, and `stop_seconds` between SIGTERM and
+        SIGKILL.
         """
         self.name = name
         self.host = host
@@ -90,14 +84,9 @@ class ServerProcess:
         return self._process.pid if self._process else None
 
     def restart(self, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> float:
-        """Stop the running server, if any, start this command and wait until it answers.
+        """Stop the running server, if any, start this command, and return the seconds it took.
 
-        Args:
-            command: the program and its arguments; it must listen at `url`.
-            variables: added to the environment.
-
-        Returns:
-            The seconds that it took.
+        The command must listen at `url`; the variables are added to its environment.
 
         Raises:
             UsageError: another program uses the port.

@@ -120,11 +120,7 @@ def sentence_after(text: str, end: int) -> tuple[str, str]:
 def counts(text: str, start: int, end: int, heading: str = "") -> bool:
     """Return whether the author asserts the action that casefolded `text[start:end]` names.
 
-    Args:
-        text: The whole reply, casefolded.
-        start: Position of the first character of the mention.
-        end: Position behind its last character.
-        heading: The line that introduces the mention, e.g. "next turn:".
+    `heading` is the line that introduces the mention, e.g. "next turn:".
     """
     before = _CLOSED_PARENTHESIS.sub("", f"{heading} {sentence_before(text, start)}")
     after, mark = sentence_after(text, end)

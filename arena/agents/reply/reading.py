@@ -168,14 +168,10 @@ def _without_emphasis(text: str) -> str:
 
 
 def settle(claims: Sequence[ActionClaim], text: str) -> Reading | None:
-    """Return the reading of claims of equal weight; None if there are none.
+    """Return the reading of claims of equal weight, in the order of the text; None without any.
 
     The last claim counts if it agrees with the one before, revises it or is the final one.
     Otherwise the claims contradict each other.
-
-    Args:
-        claims: Claims in the order of the text.
-        text: The casefolded text of the reply.
     """
     final = [claim for claim in claims if claim.is_final]
     if not claims:

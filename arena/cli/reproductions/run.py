@@ -88,13 +88,9 @@ def bracket(estimate: Estimate) -> Interval:
 class ReproductionRun:
     """What the rows of a reproduction are computed with.
 
-    Args:
-        name: Name of the reproduction.
-        seed: Seed of its deals.
-        games: Games of each setting; None: as many as the reproduction needs.
-        file: Results of finished games, a line of JSON for each; a later run plays the others. A
-            new version of a bot needs a new file.
-        executor: Where games are played.
+    `games` is their number for each setting; None: as many as the reproduction needs. `file` has
+    the results of finished games, a line of JSON for each; a later run plays the others. A new
+    version of a bot needs a new file.
     """
 
     name: str
@@ -132,14 +128,10 @@ class ReproductionRun:
         measure: Callable[[Game, Episode], Numbers],
         games: int,
     ) -> list[Numbers]:
-        """Play games and return what is measured of each, in the order of the deals.
+        """Play games of a setting and return what is measured of each, in the order of the deals.
 
-        Args:
-            title: Name of the setting.
-            game: The game.
-            tables: SPECs of the seats, or a function that returns them for a seed.
-            measure: Measures a finished game; must be picklable.
-            games: Number of deals.
+        `tables` are the SPECs of the seats, or a function that returns them for a seed. `measure`
+        must be picklable.
         """
         jobs = []
         for seed in self.seeds(games):

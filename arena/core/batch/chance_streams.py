@@ -15,11 +15,8 @@ class ChanceStreams:
     """The chance streams of many seeds, read in parallel.
 
     Each method draws one number from every stream and returns what the same call of `random.Random`
-    would return for each: shape (streams,).
-
-    Args:
-        seeds: The seed of each stream.
-        words: Words of 32 bits that a stream usually needs; more are made when they are needed.
+    would return for each: shape (streams,). A stream usually needs `words` words of 32 bits; more
+    are made when they are needed.
     """
 
     def __init__(self, seeds: Sequence[int], words: int) -> None:

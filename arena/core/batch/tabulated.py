@@ -29,10 +29,8 @@ DRAWS = -2
 class PositionTable:
     """All positions of a small game, numbered from the initial one, 0.
 
-    For games in which one player acts at a time and whose states list their chance outcomes.
-
-    Raises:
-        UsageError: The game has more than `MOST_POSITIONS` positions.
+    For games in which one player acts at a time and whose states list their chance outcomes. Raises
+    UsageError if the game has more than `MOST_POSITIONS` positions.
     """
 
     def __init__(self, game: Game) -> None:
@@ -120,8 +118,7 @@ _table = lru_cache(maxsize=8)(PositionTable)
 class TabulatedBatch(StateBatch):
     """Batch of a game with few positions. Each game is a number of the table.
 
-    Raises:
-        UsageError: The game has too many positions, see `PositionTable`.
+    Raises UsageError if the game has too many positions, see `PositionTable`.
     """
 
     def __init__(self, game: Game, size: int) -> None:

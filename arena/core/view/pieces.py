@@ -18,8 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from arena.core.action import normalise
-
 Tone = Literal[
     "plain",
     "hidden",
@@ -237,20 +235,3 @@ def targets(parts: Sequence[Part]) -> Iterator[Tile | Player]:
             yield from (player for player in part.players if player.picks)
         elif not isinstance(part, Offer):
             yield from (tile for row in part.panel().rows for tile in row.tiles if tile.picks)
-
-
-def picked(text: str, picks: Sequence[str]) -> bool:
-    """Return whether the text of an action contains one of these phrases, as whole words."""
-    words = f" {normalise(text)} "
-    return any(f" {normalise(phrase)} " in words for phrase in picks)
-
-
-def unreached(parts: Sequence[Part], actions: Sequence[str]) -> list[str]:
-    """Return the actions that no piece and no offer of the table leads to."""
-    phrases = {normalise(phrase) for piece in targets(parts) for phrase in piece.picks}
-    offers = [part for part in parts if isinstance(part, Offer)]
-    return [
-        text
-        for text in actions
-        if not picked(text, tuple(phrases)) and not any(each.includes(text) for each in offers)
-    ]

@@ -86,14 +86,9 @@ def make_executor(
 ) -> Executor:
     """Return an executor of this kind.
 
-    Args:
-        kind: `local`: this process; `processes`: worker processes; `ray`: actors of a Ray cluster.
-        workers: Number of workers; `local` has one. None: one for each core.
-        llm: Answers for the models of all games. It stays in this process.
-        address: Of the Ray cluster; None: RAY_ADDRESS, or a new one on this machine.
-
-    Raises:
-        MissingDependency: Ray is not installed.
+    `local` is this process, `processes` are workers on this machine, `ray` actors of the cluster at
+    the address, by default RAY_ADDRESS, or a new one here. By default there is a worker for each
+    core. The service stays in this process. Raises MissingDependency if Ray is not installed.
     """
     if kind == "local":
         return LocalExecutor(llm)

@@ -36,12 +36,9 @@ class Executor(Protocol):
     async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
         """Run a unit of work and return its result.
 
-        Args:
-            work: What to run. It gets the service that answers for the models among `specs`.
-            specs: The players of the game, by seat; empty for work without models.
-            name: What it is, for errors, e.g. `game 17 (seed 3)`.
-
-        Raises the errors of the work, and ArenaError if its workers were lost repeatedly.
+        It gets the service that answers for the models among `specs`, the players by seat. The name
+        is for errors, e.g. `game 17 (seed 3)`. Raises the errors of the work, and ArenaError if its
+        workers were lost repeatedly.
         """
 
     async def close(self) -> None:

@@ -212,15 +212,12 @@ def commitment(name: str, version: int, secret: str) -> str:
 def reveal(suite: Suite, secret: str, beacon: str, next_secret: str, next_beacon: str) -> Suite:
     """Return the next version of a suite: the same tasks on new deals.
 
-    Args:
-        suite: The newest version, which has the commitment and names the beacon.
-        secret: The secret of the next version.
-        beacon: The value of its beacon, which everyone can look up.
-        next_secret: The secret of the version after it; only its hash is in the suite.
-        next_beacon: Name of a beacon for that version, which must not exist yet.
+    `suite` is the newest version, which has the commitment to the secret and names the beacon. Only
+    the hash of `next_secret` is in the result; `next_beacon` names a beacon that must not exist
+    yet.
 
-    Raises:
-        UsageError: If the commitment is not that of the secret, or a value is not of 64 hex digits.
+    Raises UsageError if the commitment is not that of the secret, or a value is not of 64 hex
+    digits.
     """
     version, after = suite.version + 1, suite.version + 2
     if suite.commitments.get(version) != commitment(suite.name, version, secret):

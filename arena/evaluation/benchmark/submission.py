@@ -148,14 +148,8 @@ class Submission:
 def read_submission(folder: Path, suite: Suite | None = None) -> Submission:
     """Read a submission and check that it belongs to the suite and is complete.
 
-    Nothing is played again; `verify_submission` does that.
-
-    Args:
-        folder: The folder.
-        suite: The suite that it must belong to; None for the bundled one of its name and version.
-
-    Raises:
-        ArenaError: With the fault, in one line.
+    Nothing is played again; `verify_submission` does that. The default is the bundled suite of its
+    name and version. Raises ArenaError with the fault, in one line.
     """
     if not folder.is_dir():
         raise ArenaError(f"{folder}: there is no such folder; name one of arena bench run --out")

@@ -77,9 +77,8 @@ class GameTree:
     def __init__(self, game: Game) -> None:
         """Visit all positions.
 
-        Raises:
-            UsageError: The game has more than `MOST_POSITIONS`, or does not list its chance
-                outcomes.
+        Raises UsageError if the game has more than `MOST_POSITIONS`, or does not list its chance
+        outcomes.
         """
         # The estimate may be wrong by a small factor. The limit itself is checked while counting.
         size = estimated_positions(game)

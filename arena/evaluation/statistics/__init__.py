@@ -99,7 +99,8 @@ class Sums:
 def ratio_of_sums(sums: Sums, draws: int = 1000, bounds: ArrayLike = UNBOUNDED) -> list[Estimate]:
     """Return sum(totals) / sum(weights) of each measure, all from the same resampled clusters.
 
-    The `n` of an estimate counts the clusters in which its measure occurs.
+    The `n` of an estimate counts the clusters in which its measure occurs. `bounds` are the least
+    and the greatest possible ratio, (2,) or (measures, 2).
 
     A sample without spread (20 differences, all 0) does not prove that there is none. With bounds,
     the interval then allows another value in a share
@@ -108,11 +109,6 @@ def ratio_of_sums(sums: Sums, draws: int = 1000, bounds: ArrayLike = UNBOUNDED) 
 
     of the clusters, which is exact ("rule of three", Hanley and Lippman-Hand 1983). Without bounds,
     or with fewer than two clusters, the interval is unbounded.
-
-    Args:
-        sums: Totals and weights of all games.
-        draws: Number of bootstrap samples.
-        bounds: Least and greatest possible ratio, (2,) or (measures, 2).
     """
     # The same resampled clusters for all measures, so one pass over the draws serves them all.
     ratios = _Ratios(sums, np.unique(sums.clusters))

@@ -141,19 +141,6 @@ def _log_mean(logs: Floats) -> Floats:
     return mean
 
 
-def log_capital(values: ArrayLike, mean: float, low: float, high: float) -> Floats:
-    """Return log K(mean) after each of `values` (..., n); shape (..., n).
-
-    The interval of the sequence contains `mean` while this is below -log(1 - level). This measures
-    simultaneous coverage fast; the values are not put on the grid.
-    """
-    scaled = (np.asarray(values, float) - low) / (high - low)  # x in [0, 1]
-    # A factor depends on its own value only, so all runs are one flat array here.
-    factors = log_factors(scaled.ravel(), (mean - low) / (high - low))
-    # (..., n, bets): the running product of each bet, as a sum of logs along n.
-    return _log_mean(factors.reshape(*scaled.shape, -1).cumsum(axis=-2))
-
-
 def _root(excess: Callable[[float], float], inside: float, limit: float) -> float:
     """Return where `excess` becomes positive between `inside`, where it is negative, and `limit`.
 

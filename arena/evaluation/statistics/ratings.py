@@ -74,10 +74,8 @@ def rate(
     bootstrap (Rubin 1981, Annals of Statistics 9): each draw gives each deal (the games with one
     seed) a weight from the exponential distribution, draws the weights of the prior too, and fits
     again. Each draw is centred by itself, so the interval of a rating is that of its distance from
-    the mean of the players, or from the anchor.
-
-    Raises:
-        UsageError: For a game with a player that is not among `players`, or such an anchor.
+    the mean of the players, or from the anchor. Raises UsageError for a game with a player that is
+    not among `players`, or such an anchor.
     """
     if anchor is not None and anchor not in players:
         raise UsageError(

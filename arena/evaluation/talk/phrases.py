@@ -259,11 +259,6 @@ VERDICT = re.compile(
     rf"highly )?(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
 )
 
-INTENT = (
-    r"(?:\bi (?:will|shall|am|am going to|plan to|intend to|want to|promise to|have decided to|"
-    r"have to|must|can|could|refuse to|still|hereby|gladly|also|do|am happy to|am ready to|"
-    r"am willing to)?|^)"
-)
 VOTE = re.compile(
     rf"\bi (?P<aux>(?:think i will|do not (?:plan|intend|want) to|will|shall|am|am going to|"
     rf"plan to|intend to|want to|have decided to|must|"

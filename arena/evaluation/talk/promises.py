@@ -90,11 +90,8 @@ CONDITION = re.compile(
 class PromiseReader:
     """Reader of the promises of one speech; it knows which items were named last.
 
-    Args:
-        items: Names of the items, in the order of their tokens.
-        acts: Names of the acts, in the order of their tokens.
-        speaker: The seat that speaks.
-        listener: Return the seat that "you" or a token names; None if it is unknown.
+    Names of items and acts are in the order of their tokens. `listener` returns the seat that "you"
+    or a token names; None if it is unknown.
     """
 
     def __init__(

@@ -236,12 +236,6 @@ class ProposedJson(TypedDict):
 class PlayerAtDecision:
     """One decision of a replay, at which a player is asked.
 
-    Args:
-        replay: The replay.
-        wanted: The decision and the player.
-        chat: How a model is asked.
-        llm: Answers for a model.
-
     Raises:
         UsageError: At this ply no player has decided, or the SPEC names no agent.
         ReplayError: The replay does not fit the rules.

@@ -49,10 +49,8 @@ UNKNOWN_LINK = 4404
 class PlayApi:
     """Part of the web server in which people play.
 
-    Args:
-        games: The games of this server.
-        new_games: What a page may start; None: nothing, the command starts the game.
-        directory: The replays from whose positions people may play on; None: of none.
+    Without `new_games` a page may start nothing; without a directory there are no replays from
+    whose positions people may play on.
     """
 
     def __init__(

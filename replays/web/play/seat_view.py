@@ -35,9 +35,7 @@ MAX_LISTED = 2_000
 class SeatView:
     """The events that a viewer has witnessed, and everything that is drawn from them.
 
-    Args:
-        game: The game.
-        seat: The viewer's seat; None for a spectator, who sees public events only.
+    A spectator has no seat and sees public events only.
     """
 
     def __init__(self, game: Game, seat: int | None) -> None:
@@ -81,13 +79,9 @@ class SeatView:
         chat: list[ChatLineJson],
         observation: Observation | None,
     ) -> PartsJson:
-        """Return what the page shows now.
+        """Return what the page shows now, with the names of players and whose pages are open.
 
-        Args:
-            names: For each seat the name of its player.
-            present: For each seat whether the page of its person is open.
-            chat: The lines of the chat.
-            observation: What the seat knows now; None for a spectator and before the game.
+        The observation is what the seat knows now; None for a spectator and before the game.
         """
         return {
             "scene": self._drawn,
@@ -150,13 +144,7 @@ class SeatView:
 
 
 def offer(observation: Observation, number: int, until: float | None) -> TurnJson:
-    """Return the form of a decision.
-
-    Args:
-        observation: What the seat knows, with its legal actions.
-        number: Number of the decision.
-        until: End of the time for it, in seconds since 1970; None: no limit.
-    """
+    """Return the form of a decision; `until` is in seconds since 1970, None for no limit."""
     legal = observation.legal_actions
     usual = usual_action(observation)
     speech: list[SpeechJson] = [

@@ -58,12 +58,8 @@ class WebGame:
     ) -> None:
         """Prepare the game; it starts when all persons are there.
 
-        Args:
-            setup: What is played.
-            out: Folder for the replay.
-            stem: Its name.
-            llm: Answers for models among the players.
-            served_as: Path of `out` in the viewer, see `WebGames`.
+        Its replay has the name `stem` in `out`, whose path in the viewer is `served_as`, see
+        `WebGames`.
         """
         self.setup = setup
         self.game = setup.match.game

@@ -30,14 +30,11 @@ class WebGames:
         served_as: str | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        """Begin without games.
+        """Begin without games, whose replays go to `out`.
 
-        Args:
-            out: Folder for the replays.
-            llm: Answers for models among the players.
-            served_as: Path of `out` below the folder that the viewer of the same server shows,
-                "" for this folder itself; None if there is no viewer.
-            quiet_seconds: Time without an open page after which a game is removed.
+        `served_as` is the path of `out` below the folder that the viewer of the same server shows,
+        "" for this folder itself; None if there is no viewer. A game without an open page is
+        removed after `quiet_seconds`.
         """
         self.llm = llm
         self._out = out
@@ -56,14 +53,9 @@ class WebGames:
         setup.match.seat(self.llm, persons)
 
     def add(self, setup: WebGameSetup, stem: str) -> WebGame:
-        """Add a game.
+        """Add a game, whose replay is named `stem`.
 
-        Args:
-            setup: What is played.
-            stem: Name of the replay.
-
-        Raises:
-            UsageError: No seat is a person's, or there are too many games.
+        Raises UsageError if no seat is a person's, or there are too many games.
         """
         if not setup.persons:
             raise UsageError("a game needs a human seat: give one of them the player 'human'")

@@ -94,11 +94,7 @@ Result = TypeVar("Result")
 class BatchSource:
     """Takes batches from one server and stores each until its step is finished.
 
-    Args:
-        client: The server; the caller closes it.
-        inbox: Where a batch is stored.
-        view: Shows that the trainer waits.
-        patience: Seconds to wait for a server that does not answer.
+    The caller closes the client. `patience` is the time in seconds that a server may not answer.
     """
 
     def __init__(

@@ -49,16 +49,10 @@ async def train_from_batches(
 ) -> RunState:
     """Start or resume a run in a folder; returns the final state.
 
-    Args:
-        config: Model, server, weights and update. Settings of games have no effect.
-        options: Batches; with the id of the run.
-        folder: Folder of the run. If it has finished steps, the run is resumed.
-        view: Shows the progress.
-        settings: API keys and limits.
-
-    Raises:
-        UsageError: The settings are not valid. Nothing has been trained then.
-        ArenaError: The run cannot continue. Finished steps are on disk.
+    Settings of games in the config have no effect; the options hold the id of the run. If the
+    folder has finished steps, the run is resumed. Raises UsageError if the settings are not valid,
+    before anything is trained, and ArenaError if the run cannot continue. Finished steps are on
+    disk.
     """
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()

@@ -43,13 +43,10 @@ CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
 class AdapterProof:
     """Compares the replies of a server with the adapters on disk.
 
-    Args:
-        base: Id at the Hugging Face hub, or folder, of the base model. ART loads the same files.
-        folder: Returns the folder of a step's adapter, or None without one.
-
-    Raises:
-        ArenaError: The base model cannot be read or fetched.
-        UsageError: Its family is not supported, so nothing could be proven.
+    `base` is the id of the base model at the Hugging Face hub, or its folder; ART loads the same
+    files. `folder` returns the folder of a step's adapter, or None without one. Raises ArenaError
+    if the base model cannot be read or fetched, and UsageError if its family is not supported, so
+    that nothing could be proven.
     """
 
     def __init__(self, base: str, folder: Callable[[int], Path | None]) -> None:
@@ -76,16 +73,10 @@ class AdapterProof:
     async def prove(
         self, name: str, step: int, before: int, chat: Chat = PROBE
     ) -> dict[str, float]:
-        """Prove that `name` answers with the adapter of a step; returns metrics in nats.
+        """Prove that `name` answers a chat with the adapter of a step; returns metrics in nats.
 
-        Args:
-            name: The name of the step at the server.
-            step: The step.
-            before: The step that answered before, to measure the change.
-            chat: What to ask.
-
-        Raises:
-            StopPlaying: It answers with other weights, or not at all.
+        The change is measured from the step that answered `before`. Raises StopPlaying if it
+        answers with other weights, or not at all.
         """
         probe, started = require_open(self._connected), time.perf_counter()
         try:

@@ -188,8 +188,7 @@ class ArtHost(ABC, Generic[ArtBackend]):
     def _arguments(self) -> dict[str, Any]:
         """Return the config as keyword arguments of ART's `train`.
 
-        Raises:
-            UsageError: this host does not support a setting. No setting is dropped silently.
+        Raises UsageError if this host does not support a setting. No setting is dropped silently.
         """
 
     @abstractmethod

@@ -161,12 +161,7 @@ def trainable_model(
 ) -> UnreportedModel:
     """Return the model of a run, not yet registered; ART writes into `folder`/art.
 
-    Args:
-        config: names the project and the model.
-        folder: the run's folder.
-        base_model: id or folder of the base model.
-        entity: the team at wandb.ai.
-        internal: ART's settings of the adapter and of vLLM.
+    `entity` is the team at wandb.ai, `internal` ART's settings of the adapter and of vLLM.
     """
     # As a dict: type checkers take ART's private attributes for required arguments.
     fields: dict[str, Any] = {

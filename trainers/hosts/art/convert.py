@@ -90,8 +90,7 @@ def choice_of(turn: Turn) -> Choice:
 def from_art(group: ArtGroup) -> TrajectoryGroup:
     """Return ART's group as ours. The last turn of a trajectory earns its reward.
 
-    Raises:
-        ArenaError: a token of an answer has no id.
+    Raises ArenaError if a token of an answer has no id.
     """
     return TrajectoryGroup(
         tuple(_trajectory_from_art(each) for each in group.trajectories),
@@ -128,8 +127,7 @@ def _turns(items: Iterable[Any]) -> Iterator[Turn]:
 def sampled_tokens(choice: Choice) -> tuple[SampledToken, ...]:
     """Return the sampled tokens; empty without log-probabilities, since it cannot be trained.
 
-    Raises:
-        ArenaError: the server returned texts of tokens in place of ids.
+    Raises ArenaError if the server returned texts of tokens in place of ids.
     """
     if choice.logprobs is None or not choice.logprobs.content:
         return ()

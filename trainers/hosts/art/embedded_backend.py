@@ -45,14 +45,8 @@ class EmbeddedBackend(Backend):
     ) -> None:
         """Load nothing yet.
 
-        Args:
-            base_model: a folder with a checkpoint of a supported family.
-            path: ART's base path; models get it when they are registered.
-            device: auto, cpu, cuda or cuda:NUMBER.
-            lora: the adapter to train; None: all weights.
-            context_length: tokens of the longest chat; None: the model's own.
-            seed: decides everything that is shuffled.
-            first_step: continue from this checkpoint and delete later ones; None: from the newest.
+        `path` is ART's base path, which models get when they are registered; the other arguments
+        are those of `EmbeddedTrainer`.
         """
         self._base_model = base_model
         self._path = Path(path)
@@ -115,11 +109,8 @@ class EmbeddedBackend(Backend):
     ) -> TrainResult:
         """Do one training step, save it and serve it.
 
-        Args:
-            model: the registered model.
-            trajectory_groups: trajectories whose rewards differ within a group.
-            scale_rewards: divide advantages by the standard deviation of their group.
-            kwargs: fields of `TrainSettings`, which have ART's names.
+        `scale_rewards` divides advantages by the standard deviation of their group; other keywords
+        are fields of `TrainSettings`, which have ART's names.
 
         Raises:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.

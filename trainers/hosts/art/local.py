@@ -188,8 +188,7 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:
     """Delete the checkpoints after `step`: ART continues from the newest, even a partial one.
 
-    Raises:
-        ArenaError: the step itself is missing. ART creates step 0 if necessary.
+    Raises ArenaError if the step itself is missing. ART creates step 0 if necessary.
     """
     if step and not (checkpoints / f"{step:04d}").is_dir():
         raise ArenaError(f"the weights of step {step} are not in {checkpoints}; start with --fresh")

@@ -293,7 +293,8 @@ class MultiAgentEnv:
 
     def _arrays(self) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
         """Return observations and infos of `seen`."""
-        observations, infos = dict[int, ArrayObservation](), dict[int, PlayerInfo]()
+        observations: dict[int, ArrayObservation] = {}
+        infos: dict[int, PlayerInfo] = {}
         for player, seen in self.seen.items():
             mask = seen.legal_actions.mask
             observations[player] = {"observation": seen.arrays(), "action_mask": mask}

@@ -156,8 +156,8 @@ class GoofspielState(State):
         return [ChanceOutcome(TurnUp(prize), 1 / len(left)) for prize in left]
 
     def _legal_actions(self, player: int) -> ActionSet:
-        # The cards of a hand from 1 are the actions from 0.
-        return self.game.actions.numbered(card - 1 for card in self.hands[player])
+        # The cards of a hand from 1 are the actions from 0; a hand follows from the open bids.
+        return self.game.actions.public(tuple([card - 1 for card in self.hands[player]]))
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, TurnUp):

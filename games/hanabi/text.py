@@ -89,20 +89,21 @@ def _next_cards(table: HanabiTable) -> list[str]:
 def hint_text(game: Hanabi, held: HeldCard) -> str:
     """Return what the hints say about a card: its colour and rank, or what they exclude."""
     names, deck = game.deck.colour_names, game.deck
+    colours, ranks = deck.colours_of(held.kinds), deck.ranks_of(held.kinds)
     parts = list[str]()
-    if len(held.colours) == 1:
-        parts += [names[colour] for colour in held.colours]
+    if len(colours) == 1:
+        parts += [names[colour] for colour in colours]
     # A hint of a colour leaves that colour and the multicolour.
-    elif deck.rainbow and len(held.colours) == 2 < deck.colours - 1:
-        parts.append(" or ".join(names[colour] for colour in sorted(held.colours)))
+    elif deck.rainbow and len(colours) == 2 < deck.colours - 1:
+        parts.append(" or ".join(names[colour] for colour in colours))
     # The excluded colours are the shorter list after one or two hints.
-    elif len(held.colours) < deck.colours:
-        gone = [name for number, name in enumerate(names) if number not in held.colours]
+    elif len(colours) < deck.colours:
+        gone = [name for number, name in enumerate(names) if number not in colours]
         parts.append(f"not {'/'.join(gone)}")
-    if len(held.ranks) == 1:
-        parts += [f"rank {rank}" for rank in held.ranks]
-    elif len(held.ranks) < deck.ranks:
-        missing = [str(r) for r in range(1, deck.ranks + 1) if r not in held.ranks]
+    if len(ranks) == 1:
+        parts += [f"rank {rank}" for rank in ranks]
+    elif len(ranks) < deck.ranks:
+        missing = [str(r) for r in range(1, deck.ranks + 1) if r not in ranks]
         parts.append(f"not rank {'/'.join(missing)}")
     return ", ".join(parts) or "unknown"
 

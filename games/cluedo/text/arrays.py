@@ -1,15 +1,13 @@
 """The arrays of an observation: names, shapes, bounds, and their bytes.
 
-The bytes lie one after another in one block, so that one copy makes all arrays.
+The bytes lie one after another in one block, as `GameArrays` reads them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from arena import ArraySpec
 from games.cluedo.rules import board
@@ -64,9 +62,6 @@ def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
 HAS_NOT = b"\xff"
 """The byte of -1."""
 
-LAST = "suggestions"
-"""The array at the end, where a new row moves the others without moving another array."""
-
 
 class ArrayLayout:
     """Places of the arrays of one game's observations in a block of bytes.
@@ -90,19 +85,9 @@ class ArrayLayout:
     def __init__(self, specs: Mapping[str, ArraySpec], deck: Deck) -> None:
         self.offsets = dict[str, int]()
         size = 0
-        for name in sorted(specs, key=LAST.__eq__):
+        for name, spec in specs.items():
             self.offsets[name] = size
-            size += int(np.prod(specs[name].shape))
-        # The fields keep the order of the specs, whatever their places.
-        self._dtype = np.dtype(
-            {
-                "names": list(specs),
-                "formats": [(np.int8, spec.shape) for spec in specs.values()],
-                "offsets": [self.offsets[name] for name in specs],
-                "itemsize": size,
-            }
-        )
-        self._names = tuple(specs)
+            size += math.prod(spec.shape)
         seats = specs["out"].shape[0]
         self.columns = [
             [(seat - player) % seats for seat in range(seats)] for player in range(seats)
@@ -122,7 +107,7 @@ class ArrayLayout:
             square: bytes((0, *divmod(square, board.COLUMNS))) for square in board.CORRIDOR
         }
         self.pawns |= {room: bytes((self.numbers[room], 0, 0)) for room in deck.rooms}
-        self.width = specs[LAST].shape[1]
+        self.width = specs["suggestions"].shape[1]
         self.blanks = [self._blank(specs, size, columns) for columns in self.columns]
 
     def _blank(self, specs: Mapping[str, ArraySpec], size: int, columns: list[int]) -> bytes:
@@ -135,8 +120,3 @@ class ArrayLayout:
             start = self.offsets["pawns"]
             block[start : start + len(places)] = places
         return bytes(block)
-
-    def arrays(self, block: bytearray) -> dict[str, NDArray[np.int8]]:
-        """Return the arrays in this block of bytes, which they use without another copy."""
-        record: NDArray[np.void] = np.ndarray((), self._dtype, block)
-        return {name: record[name] for name in self._names}

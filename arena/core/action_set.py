@@ -285,4 +285,4 @@ class ActionSet(Sequence[Action]):
         mask = bytearray(len(self.table.actions))
         for number in self.numbers:
             mask[number] = 1
-        return np.frombuffer(bytes(mask), dtype=np.int8)  # Read-only, because bytes are.
+        return np.frombuffer(bytes(mask), np.int8)  # Read-only, because bytes are.

@@ -387,16 +387,12 @@ class GameArrays:
     def _from_block(self, block: bytearray) -> dict[str, NDArray[Any]]:
         """Return the arrays of `specs` in this block of bytes, which they use without a copy.
 
-        Bytes are filled faster than elements of an array, and to take the fields of a record is
-        faster than to make arrays.
+        The block has them one after another, of dtype int8. Bytes are filled faster than elements
+        of an array, and to take the fields of a record is faster than to make arrays.
         """
         zeros = self._record
         record = type(zeros)((), zeros.dtype, block)
         return {name: record[name] for name in self.specs}
-
-    def _from_bytes(self, **data: bytes | bytearray) -> dict[str, NDArray[Any]]:
-        """Return the arrays of `specs`, which are all of type int8, from the bytes of each."""
-        return self._from_block(bytearray().join([data[name] for name in self.specs]))
 
     def _zeros(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of `specs` with all values 0, to be filled by `read`."""

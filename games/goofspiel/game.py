@@ -314,5 +314,5 @@ class GoofspielArrays(GameArrays):
                 prize[event.prize - 1], points = 0, event.points
                 for seat, bid in enumerate(event.bids):
                     hands[(seat - me) % players * cards + bid - 1] = 0
-        won = bytearray((*points[me:], *points[:me]))
-        return self._from_bytes(hands=hands, points=won, prize=prize, prizes_to_come=to_come)
+        won = bytes((*points[me:], *points[:me]))
+        return self._from_block(bytearray().join((hands, won, prize, to_come)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from arena import ArraySpec, GameArrays, Observation
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import CardPlayed, HintGiven
-from games.hanabi.table import HanabiNotes, HanabiTable
+from games.hanabi.table import NO_CARD, HanabiNotes, HanabiTable, row_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,30 +61,24 @@ class HanabiArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: HanabiNotes = observation.notes  # type: ignore[assignment]
-        table, one_hot, size = notes.table, self._one_hot, self.game.hand_size
-        cards, possible, moves = list[bytes](), list[bytes](), list[bytearray]()
-        held, hinted = bytearray(), bytearray()
+        table, one_hot, kinds = notes.table, self._one_hot, len(self.game.deck.kinds)
         # Row 0 is the observer, as in the canonical observations of the learning environment.
-        for player in (notes.player, *self.game.others(notes.player)):
-            hand = table.hands[player]
-            # A hand is shorter while its owner waits for a card, and in the last round.
-            empty = size - len(hand)
-            held += b"\1" * len(hand) + bytes(empty)
-            hinted += bytes([card.hinted for card in hand]) + bytes(empty)
-            possible += [*table.allowed_rows(player), *[one_hot[None]] * empty]
-            cards += [*[one_hot[card.card] for card in hand], *[one_hot[None]] * empty]
-            moves.append(_move_row(table, player))
-        return self._from_bytes(
+        seats = (notes.player, *self.game.others(notes.player))
+        # A hand is shorter while its owner waits for a card, and in the last round.
+        size, empty = self.game.hand_size, (NO_CARD,) * self.game.hand_size
+        slots = [held for seat in seats for held in (table.hands[seat] + empty)[:size]]
+        parts = (
             # The own cards are unknown, so the observer has no row here.
-            hands=b"".join(cards[size:]),
-            held=held,
-            possible=b"".join(possible),
-            hinted=hinted,
-            fireworks=bytes(table.fireworks),
-            gone=bytes(table.gone),
-            counters=bytes((table.tokens, table.lives, table.deck)),
-            moves=b"".join(moves),
+            b"".join([one_hot[held.card] for held in slots[size:]]),
+            bytes([held is not NO_CARD for held in slots]),
+            b"".join([row_of(held.kinds, kinds) for held in slots]),
+            bytes([held.hinted for held in slots]),
+            bytes(table.fireworks),
+            bytes(table.gone),
+            bytes((table.tokens, table.lives, table.deck)),
+            *[_move_row(table, seat) for seat in seats],
         )
+        return self._from_block(bytearray().join(parts))
 
 
 def _move_row(table: HanabiTable, player: int) -> bytearray:
@@ -94,7 +88,7 @@ def _move_row(table: HanabiTable, player: int) -> bytearray:
         # Numbers start at 1, since 0 means that there is none.
         row[0] = 4 if move.rank else 3
         row[3] = (move.target - (table.viewer or 0)) % table.game.num_players + 1
-        row[4] = move.rank or deck.hints.index(move.colour or "") + 1
+        row[4] = move.rank or deck.hints.index(move.name) + 1
         # Columns 5 and later are the slots, which are numbered from 1.
         for slot in move.slots:
             row[4 + slot] = 1

@@ -238,28 +238,26 @@ class HanabiState(State):
             self._move(player, action)
 
     def _deal(self, hands: tuple[tuple[str, ...], ...]) -> None:
+        deck = list(self.deck)
         for hand in hands:
             for card in hand:
-                self._take(card)
-        self.hands = hands
-        self.log.append(HandsDealt(self.game.hand_size, sum(self.deck)))
+                deck[self.game.deck.index[card]] -= 1
+        self.deck, self.hands = tuple(deck), hands
+        self.log.append(HandsDealt(self.game.hand_size, sum(deck)))
         for player, hand in enumerate(hands):
             self.log.append(HandSeen(player, hand, self.game.others(player)))
         self.turn, self.to_act = 1, (0,)
 
     def _draw(self, card: str) -> None:
         player, others = self.player, self.game.others(self.player)
-        self._take(card)
+        kind = self.game.deck.index[card]
+        # A new tuple, because clones share the old one.
+        self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
         self._set_hand((*self.hands[player], card))
         left = sum(self.deck)
         self.log.append(CardDrawn(player, card, left, others))
         self.log.append(UnseenCardDrawn(player, left))
         self._next_turn()
-
-    def _take(self, card: str) -> None:
-        kind = self.game.deck.index[card]
-        # A new tuple, because clones share the old one.
-        self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
 
     def _move(self, player: int, action: Action) -> None:
         match action:

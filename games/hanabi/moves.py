@@ -105,7 +105,7 @@ class HanabiDeck:
         return found
 
     @cached_property
-    def named_by(self) -> dict[str | int | None, Kinds]:
+    def named_by(self) -> dict[str | int, Kinds]:
         """The kinds that each hint of a colour or rank names."""
         return {
             name: as_kinds(name in self.hints_on[kind] for kind in self.kinds)
@@ -141,7 +141,7 @@ class HanabiDeck:
         """
         colour = hint.colour if isinstance(hint, HintColour) else None
         rank = None if isinstance(hint, HintColour) else hint.rank
-        name, on = colour or rank, self.hints_on
+        name, on = hint.name, self.hints_on
         slots = [slot for slot, card in enumerate(hand, 1) if card is not None and name in on[card]]
         return HintGiven(player, hint.target, colour, rank, tuple(slots), tokens)
 
@@ -268,6 +268,11 @@ class HintColour(Action):
     target: int
     colour: str
 
+    @property
+    def name(self) -> str:
+        """The colour, as in `HanabiDeck.hints`."""
+        return self.colour
+
     def __str__(self) -> str:
         return f"hint Player {self.target} {self.colour}"
 
@@ -278,6 +283,11 @@ class HintRank(Action):
 
     target: int
     rank: int
+
+    @property
+    def name(self) -> int:
+        """The rank, as in `HanabiDeck.hints`."""
+        return self.rank
 
     def __str__(self) -> str:
         return f"hint Player {self.target} rank {self.rank}"
@@ -370,3 +380,8 @@ class HintGiven(Event):
     slots: tuple[int, ...]
     tokens: int
     """Hint tokens left."""
+
+    @property
+    def name(self) -> str | int:
+        """The colour or rank, as in `HanabiDeck.hints`."""
+        return self.colour or self.rank or 0

@@ -20,7 +20,6 @@ from games.hanabi.moves import (
     DiscardSlot,
     DrawCard,
     HanabiDeal,
-    HanabiDeck,
     HandsDealt,
     HandSeen,
     HintGiven,
@@ -46,16 +45,22 @@ class HeldCard:
     hinted: bool = False
     """Whether a hint has named it. Other hints only exclude their colour or rank."""
 
-    def after_hint(self, hint: HintGiven, deck: HanabiDeck, named: bool) -> HeldCard:
-        """Return the card after a hint that names it, or does not name it."""
-        shown = deck.named_by[hint.colour or hint.rank]
+    def after_hint(self, shown: Kinds, named: bool) -> HeldCard:
+        """Return the card after a hint of some kinds that names it, or does not name it."""
         # A hint also says of the cards that it does not name that they differ.
         kinds = self.kinds & shown if named else self.kinds & ~shown
-        return HeldCard(self.card, kinds, self.hinted or named)
+        hinted = self.hinted or named
+        if kinds == self.kinds and hinted == self.hinted:
+            return self
+        return HeldCard(self.card, kinds, hinted)
+
+
+NO_CARD = HeldCard(None, 0)
+"""An empty slot."""
 
 
 @cache
-def _row(kinds: Kinds, number: int) -> bytes:
+def row_of(kinds: Kinds, number: int) -> bytes:
     """Return 1 for each of these kinds, 0 for the others of this number."""
     return bytes(kinds >> kind & 1 for kind in range(number))
 
@@ -126,9 +131,10 @@ class HanabiTable:
         self.discards += (card,)
 
     def _add_hint(self, hint: HintGiven) -> None:
+        shown, slots = self.game.deck.named_by[hint.name], hint.slots
+        hand = enumerate(self.hands[hint.target], 1)
         self.hands[hint.target] = tuple(
-            held.after_hint(hint, self.game.deck, slot in hint.slots)
-            for slot, held in enumerate(self.hands[hint.target], 1)
+            [held.after_hint(shown, slot in slots) for slot, held in hand]
         )
 
     def _new(self, card: str | None) -> HeldCard:
@@ -160,13 +166,9 @@ class HanabiTable:
 
     def allowed(self, player: int) -> NDArray[np.bool_]:
         """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
-        rows = self.allowed_rows(player)
-        return np.frombuffer(b"".join(rows), bool).reshape(len(rows), len(self.game.deck.kinds))
-
-    def allowed_rows(self, player: int) -> list[bytes]:
-        """Return the rows of `allowed`, one byte for each kind."""
         number = len(self.game.deck.kinds)
-        return [_row(held.kinds, number) for held in self.hands[player]]
+        rows = [row_of(held.kinds, number) for held in self.hands[player]]
+        return np.frombuffer(b"".join(rows), bool).reshape(len(rows), number)
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -87,23 +88,24 @@ class LeducArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        deck, arrays, chips = self.game.deck, self._zeros(), [ANTE] * self.game.num_players
-        arrays["player"][observation.player] = 1
-        cards, moves, number, place = arrays["cards"], arrays["moves"], 0, 0
+        deck, players, place = self.game.deck, self.game.num_players, 0
+        ranks, size = len(deck), math.prod(self.specs["moves"].shape)
+        player, chips = bytearray(players), bytearray((ANTE,) * players)
+        player[observation.player] = 1
+        cards, board, moves = bytearray(players * ranks), bytearray(ranks), bytearray(size)
         for event in observation.events:
             if isinstance(event, LeducMoved):
-                moves[number, place, COLUMNS[event.move]] = 1
-                place += 1
+                moves[place + COLUMNS[event.move]] = 1
+                place += len(MOVES)
                 chips[event.player] += event.chips
             # Only cards that the observer has seen; the others stay zeros.
             elif isinstance(event, HoleCardDealt):
-                cards[event.player, deck.index(event.card)] = 1
+                cards[event.player * ranks + deck.index(event.card)] = 1
             elif isinstance(event, BoardCardDealt):
-                arrays["board"][deck.index(event.card)] = 1
-                number, place = 1, 0
+                board[deck.index(event.card)] = 1
+                place = size // 2
             elif isinstance(event, LeducShowdown):
                 for seat, card in enumerate(event.cards):
                     if card:
-                        cards[seat, deck.index(card)] = 1
-        arrays["chips"][:] = chips
-        return arrays
+                        cards[seat * ranks + deck.index(card)] = 1
+        return self._from_block(bytearray().join((player, cards, board, moves, chips)))

@@ -198,8 +198,9 @@ class LiarsDiceState(State):
         return None
 
     def _rolls(self) -> dict[Action, ChanceOutcome]:
-        assert self.roller is not None
-        return roll_outcomes(self.dice_left[self.roller], self.game.options.faces)
+        seat = self.roller
+        assert seat is not None
+        return roll_outcomes(self.dice_left[seat], self.game.options.faces)
 
     def is_out(self, player: int) -> bool:
         return super().is_out(player) or not self.dice_left[player]

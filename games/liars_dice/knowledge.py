@@ -136,22 +136,25 @@ class LiarsDiceArrays(GameArrays):
         `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
         each player made, lowest bid first, `palifico` a 1 in such a round.
         """
-        notes, arrays = observation.notes, self._zeros()
+        notes, me, columns = observation.notes, observation.player, self._columns
         assert isinstance(notes, DiceNotes)
+        players, faces, width = self.game.num_players, self.game.options.faces, len(columns)
+        player, dice, bids = (
+            bytearray(players),
+            bytearray(players * faces),
+            bytearray(players * width),
+        )
+        player[me] = 1
         # The observer is always row 0, so that a network need not learn each seat.
-        me, players, columns = observation.player, self.game.num_players, self._columns
-        arrays["player"][me] = 1
-        # Counts per face, since the order of dice does not matter.
-        dice, bids = arrays["dice"], arrays["bids"]
         for seat, hand in notes.hands.items():
+            # Counts per face, since the order of dice does not matter.
             for die in hand:
-                dice[(seat - me) % players, die - 1] += 1
-        arrays["dice_left"][:] = (*notes.dice_left[me:], *notes.dice_left[:me])
+                dice[(seat - me) % players * faces + die - 1] += 1
+        left = bytes((*notes.dice_left[me:], *notes.dice_left[:me]))
         for made in notes.bids:
-            bids[(made.player - me) % players, columns[made.quantity, made.face]] = 1
-        if "palifico" in arrays:
-            arrays["palifico"][0] = notes.palifico
-        return arrays
+            bids[(made.player - me) % players * width + columns[made.quantity, made.face]] = 1
+        palifico = bytes([notes.palifico] if self.game.options.palifico else [])
+        return self._from_block(bytearray().join((player, dice, left, bids, palifico)))
 
 
 # Exact knowledge

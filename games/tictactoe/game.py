@@ -134,7 +134,8 @@ class TicTacToeState(State):
         number = self.game.actions.index[action]
         self.board = (*self.board[:number], player, *self.board[number + 1 :])
         self.log.append(Marked(player, action.row, action.column))
-        if has_line(self.marks(player)):
+        # The first player has three marks in turn 5.
+        if self.turn > 4 and has_line(self.marks(player)):
             self.winner = player
             self.to_act = ()
         elif None not in self.board:

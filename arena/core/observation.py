@@ -384,6 +384,18 @@ class GameArrays:
         fields = [(name, spec.dtype, spec.shape) for name, spec in self.specs.items()]
         return np.zeros((), np.dtype(fields, align=True))
 
+    @functools.cached_property
+    def _offsets(self) -> dict[str, int]:
+        """The first byte of each array in a block of bytes, see `_from_block`."""
+        fields = self._record.dtype.fields or {}
+        return {name: field[1] for name, field in fields.items()}
+
+    @functools.cached_property
+    def _seat_blocks(self) -> tuple[bytes, ...]:
+        """For each player a block of zeros with a 1 in the array `player`, which begins it."""
+        size, seats = self._record.nbytes, range(self.game.num_players)
+        return tuple(bytes(seat) + b"\1" + bytes(size - seat - 1) for seat in seats)
+
     def _from_block(self, block: bytearray) -> dict[str, NDArray[Any]]:
         """Return the arrays of `specs` in this block of bytes, which they use without a copy.
 

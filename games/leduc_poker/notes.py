@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -88,24 +87,27 @@ class LeducArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        deck, players, place = self.game.deck, self.game.num_players, 0
-        ranks, size = len(deck), math.prod(self.specs["moves"].shape)
-        player, chips = bytearray(players), bytearray((ANTE,) * players)
-        player[observation.player] = 1
-        cards, board, moves = bytearray(players * ranks), bytearray(ranks), bytearray(size)
+        deck, at, block = (
+            self.game.deck,
+            self._offsets,
+            bytearray(self._seat_blocks[observation.player]),
+        )
+        cards, board, place, chips = at["cards"], at["board"], at["moves"], at["chips"]
+        block[chips:] = bytes((ANTE,)) * self.game.num_players
         for event in observation.events:
             if isinstance(event, LeducMoved):
-                moves[place + COLUMNS[event.move]] = 1
+                block[place + COLUMNS[event.move]] = 1
                 place += len(MOVES)
-                chips[event.player] += event.chips
+                block[chips + event.player] += event.chips
             # Only cards that the observer has seen; the others stay zeros.
             elif isinstance(event, HoleCardDealt):
-                cards[event.player * ranks + deck.index(event.card)] = 1
+                block[cards + event.player * len(deck) + deck.index(event.card)] = 1
             elif isinstance(event, BoardCardDealt):
-                board[deck.index(event.card)] = 1
-                place = size // 2
+                block[board + deck.index(event.card)] = 1
+                # The second half of the moves.
+                place = (at["moves"] + chips) // 2
             elif isinstance(event, LeducShowdown):
                 for seat, card in enumerate(event.cards):
                     if card:
-                        cards[seat * ranks + deck.index(card)] = 1
-        return self._from_block(bytearray().join((player, cards, board, moves, chips)))
+                        block[cards + seat * len(deck) + deck.index(card)] = 1
+        return self._from_block(block)

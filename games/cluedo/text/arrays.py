@@ -5,7 +5,6 @@ The bytes lie one after another in one block, as `GameArrays` reads them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -67,7 +66,6 @@ class ArrayLayout:
     """Places of the arrays of one game's observations in a block of bytes.
 
     Attributes:
-        offsets: The first byte of each array.
         blanks: Per observer, the block before the first event.
         columns: Per observer, the column of each seat: the number counted from the observer.
         rows: The first byte of each card's row in the notebook.
@@ -79,15 +77,15 @@ class ArrayLayout:
 
     Args:
         specs: The arrays, all of them of the dtype int8.
+        offsets: The first byte of each array.
+        size: Length of a block.
         deck: The cards.
     """
 
-    def __init__(self, specs: Mapping[str, ArraySpec], deck: Deck) -> None:
-        self.offsets = dict[str, int]()
-        size = 0
-        for name, spec in specs.items():
-            self.offsets[name] = size
-            size += math.prod(spec.shape)
+    def __init__(
+        self, specs: Mapping[str, ArraySpec], offsets: Mapping[str, int], size: int, deck: Deck
+    ) -> None:
+        self.offsets = offsets
         seats = specs["out"].shape[0]
         self.columns = [
             [(seat - player) % seats for seat in range(seats)] for player in range(seats)

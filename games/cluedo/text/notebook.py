@@ -313,7 +313,7 @@ class CluedoArrays(GameArrays):
     @cached_property
     def layout(self) -> ArrayLayout:
         """Places of the arrays in the block of a notebook."""
-        return ArrayLayout(self.specs, self.game.deck)
+        return ArrayLayout(self.specs, self._offsets, self._record.nbytes, self.game.deck)
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         assert isinstance(observation.notes, Notebook)

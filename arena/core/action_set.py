@@ -98,7 +98,11 @@ class ActionTable:
 
         Faster than `subset`, which searches for the numbers of its actions.
         """
-        return ActionSet(self, None, (), tuple(numbers))
+        found = ActionSet(self, ())
+        # The actions are computed on first use: a network needs the mask only.
+        del found.__dict__["actions"]
+        found.__dict__["numbers"] = tuple(numbers)
+        return found
 
     def public(self, numbers: tuple[int, ...]) -> ActionSet:
         """Return the set with these numbers, as one complete object for all positions.
@@ -128,18 +132,13 @@ class ActionSet(Sequence[Action]):
     def __init__(
         self,
         table: ActionTable,
-        actions: tuple[Action, ...] | None,
+        actions: tuple[Action, ...],
         speech: tuple[SpeechOffer, ...] = (),
-        numbers: tuple[int, ...] | None = None,
     ) -> None:
         fields = self.__dict__  # Assignment is blocked, see `__setattr__`.
         fields["table"] = table
+        fields["actions"] = actions
         fields["speech"] = speech
-        # Either of them is enough; the other one is computed on first use.
-        if actions is not None:
-            fields["actions"] = actions
-        if numbers is not None:
-            fields["numbers"] = numbers
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"an ActionSet is immutable: cannot set '{name}'")

@@ -387,7 +387,8 @@ class GameArrays:
     @functools.cached_property
     def _offsets(self) -> dict[str, int]:
         """The first byte of each array in a block of bytes, see `_from_block`."""
-        fields = self._record.dtype.fields or {}
+        fields = self._record.dtype.fields
+        assert fields is not None, "the game has no arrays"
         return {name: field[1] for name, field in fields.items()}
 
     @functools.cached_property

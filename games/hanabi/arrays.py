@@ -67,7 +67,7 @@ class HanabiArrays(GameArrays):
         # A hand is shorter while its owner waits for a card, and in the last round.
         size, empty = self.game.hand_size, (NO_CARD,) * self.game.hand_size
         slots = [held for seat in seats for held in (table.hands[seat] + empty)[:size]]
-        parts = (
+        parts: tuple[bytes | bytearray, ...] = (
             # The own cards are unknown, so the observer has no row here.
             b"".join([one_hot[held.card] for held in slots[size:]]),
             bytes([held is not NO_CARD for held in slots]),

@@ -316,5 +316,6 @@ class CluedoArrays(GameArrays):
         return ArrayLayout(self.specs, self._offsets, self._record.nbytes, self.game.deck)
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        assert isinstance(observation.notes, Notebook)
-        return self._from_block(observation.notes.block.copy())
+        notes = observation.notes
+        assert isinstance(notes, Notebook)
+        return self._from_block(notes.block.copy())

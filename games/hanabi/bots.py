@@ -115,7 +115,7 @@ class HanabiPiers:
             events = [_hint_event(table, hint) for hint in to_target]
             for slot, before in enumerate(table.hands[target], 1):
                 for hint, event in zip(to_target, events, strict=True):
-                    after = before.after_hint(deck.named_by[hint.name], named=True)
+                    after = before.after_hint(deck.named_by[event.name], named=True)
                     if slot in event.slots and after.kinds != before.kinds:
                         yield hint, before, after
 

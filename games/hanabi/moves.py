@@ -141,7 +141,7 @@ class HanabiDeck:
         """
         colour = hint.colour if isinstance(hint, HintColour) else None
         rank = None if isinstance(hint, HintColour) else hint.rank
-        name, on = hint.name, self.hints_on
+        name, on = colour or rank, self.hints_on
         slots = [slot for slot, card in enumerate(hand, 1) if card is not None and name in on[card]]
         return HintGiven(player, hint.target, colour, rank, tuple(slots), tokens)
 
@@ -268,11 +268,6 @@ class HintColour(Action):
     target: int
     colour: str
 
-    @property
-    def name(self) -> str:
-        """The colour, as in `HanabiDeck.hints`."""
-        return self.colour
-
     def __str__(self) -> str:
         return f"hint Player {self.target} {self.colour}"
 
@@ -283,11 +278,6 @@ class HintRank(Action):
 
     target: int
     rank: int
-
-    @property
-    def name(self) -> int:
-        """The rank, as in `HanabiDeck.hints`."""
-        return self.rank
 
     def __str__(self) -> str:
         return f"hint Player {self.target} rank {self.rank}"

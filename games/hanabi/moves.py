@@ -122,11 +122,12 @@ class HanabiDeck:
 
     def colours_of(self, kinds: Kinds) -> list[int]:
         """Return the colours of these kinds, from 0."""
-        return sorted({n // self.ranks for n in range(len(self.kinds)) if kinds >> n & 1})
+        every_rank = (1 << self.ranks) - 1
+        return [c for c in range(self.colours) if kinds >> c * self.ranks & every_rank]
 
     def ranks_of(self, kinds: Kinds) -> list[int]:
         """Return the ranks of these kinds, from 1."""
-        return sorted({n % self.ranks + 1 for n in range(len(self.kinds)) if kinds >> n & 1})
+        return [rank for rank in range(1, self.ranks + 1) if kinds & self.named_by[rank]]
 
     def hint_given(
         self, player: int, hint: HanabiHint, hand: Iterable[str | None], tokens: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import numpy as np
 
@@ -13,13 +14,15 @@ from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
     CardPlayed,
+    HanabiDeck,
     HandsDealt,
     HandSeen,
     HintGiven,
+    Kinds,
     UnseenCardDrawn,
 )
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
+from games.hanabi.table import HanabiNotes, HanabiTable
 
 
 def _deck_left(number: int) -> str:
@@ -66,7 +69,7 @@ def table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
     for player in game.others(table.viewer or 0):
         # What others know of their cards decides which hint helps them.
         cards = "; ".join(
-            f"{slot}: {held.card} ({hint_text(game, held)})"
+            f"{slot}: {held.card} ({hint_text(game.deck, held.kinds)})"
             for slot, held in enumerate(table.hands[player], 1)
         )
         yield f"- hand of {game.seat_names[player]}, and what hints say: {cards or 'empty'}"
@@ -74,7 +77,7 @@ def table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
         yield from _own_posterior(table)
     else:
         own = "; ".join(
-            f"{slot}: {hint_text(game, held)}"
+            f"{slot}: {hint_text(game.deck, held.kinds)}"
             for slot, held in enumerate(table.hands[table.viewer or 0], 1)
         )
         yield f"- your hand, by hints: {own or 'empty'}"
@@ -86,10 +89,15 @@ def _next_cards(table: HanabiTable) -> list[str]:
     return cards
 
 
-def hint_text(game: Hanabi, held: HeldCard) -> str:
-    """Return what the hints say about a card: its colour and rank, or what they exclude."""
-    names, deck = game.deck.colour_names, game.deck
-    colours, ranks = deck.colours_of(held.kinds), deck.ranks_of(held.kinds)
+@cache
+def hint_text(deck: HanabiDeck, kinds: Kinds) -> str:
+    """Return what the hints say about a card: its colour and rank, or what they exclude.
+
+    Args:
+        deck: The deck of the game.
+        kinds: Kinds that the card may have by the hints.
+    """
+    names, colours, ranks = deck.colour_names, deck.colours_of(kinds), deck.ranks_of(kinds)
     parts = list[str]()
     if len(colours) == 1:
         parts += [names[colour] for colour in colours]

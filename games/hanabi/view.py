@@ -91,7 +91,7 @@ class HanabiView:
         return TileRow(tiles, self.game.seat_names[seat], seat=seat)
 
     def _card(self, seat: int, slot: int, held: HeldCard) -> Card:
-        title = f"slot {slot}; by hints: {hint_text(self.game, held)}"
+        title = f"slot {slot}; by hints: {hint_text(self.game.deck, held.kinds)}"
         mark = _hint_mark(self.game, held)
         # The label has to say everything, as the tone is only colour.
         if held.card is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from arena import ArraySpec, GameArrays, Observation
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import CardPlayed, HintGiven
-from games.hanabi.table import NO_CARD, HanabiNotes, HanabiTable, row_of
+from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard, held_card
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,19 +59,24 @@ class HanabiArrays(GameArrays):
         kinds = self.game.deck.kinds
         return {card: bytes(card == kind for kind in kinds) for card in (*kinds, None)}
 
+    @cached_property
+    def _empty_hand(self) -> tuple[HeldCard, ...]:
+        """Empty slots: cards that have no kind."""
+        return (held_card(None, 0, False, len(self.game.deck.kinds)),) * self.game.hand_size
+
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: HanabiNotes = observation.notes  # type: ignore[assignment]
-        table, one_hot, kinds = notes.table, self._one_hot, len(self.game.deck.kinds)
+        table, one_hot, empty = notes.table, self._one_hot, self._empty_hand
         # Row 0 is the observer, as in the canonical observations of the learning environment.
         seats = (notes.player, *self.game.others(notes.player))
         # A hand is shorter while its owner waits for a card, and in the last round.
-        size, empty = self.game.hand_size, (NO_CARD,) * self.game.hand_size
+        size = len(empty)
         slots = [held for seat in seats for held in (table.hands[seat] + empty)[:size]]
         parts: tuple[bytes | bytearray, ...] = (
             # The own cards are unknown, so the observer has no row here.
             b"".join([one_hot[held.card] for held in slots[size:]]),
-            bytes([held is not NO_CARD for held in slots]),
-            b"".join([row_of(held.kinds, kinds) for held in slots]),
+            bytes([held is not empty[0] for held in slots]),
+            b"".join([held.row for held in slots]),
             bytes([held.hinted for held in slots]),
             bytes(table.fireworks),
             bytes(table.gone),

@@ -42,27 +42,25 @@ class HeldCard:
     """None if the viewer does not see it."""
     kinds: Kinds
     """Kinds that it may have by the hints."""
-    hinted: bool = False
+    hinted: bool
     """Whether a hint has named it. Other hints only exclude their colour or rank."""
+    row: bytes
+    """The set `kinds` as bytes: 1 for each kind in it, else 0."""
 
     def after_hint(self, shown: Kinds, named: bool) -> HeldCard:
         """Return the card after a hint of some kinds that names it, or does not name it."""
         # A hint also says of the cards that it does not name that they differ.
         kinds = self.kinds & shown if named else self.kinds & ~shown
-        hinted = self.hinted or named
-        if kinds == self.kinds and hinted == self.hinted:
-            return self
-        return HeldCard(self.card, kinds, hinted)
-
-
-NO_CARD = HeldCard(None, 0)
-"""An empty slot."""
+        return held_card(self.card, kinds, self.hinted or named, len(self.row))
 
 
 @cache
-def row_of(kinds: Kinds, number: int) -> bytes:
-    """Return 1 for each of these kinds, 0 for the others of this number."""
-    return bytes(kinds >> kind & 1 for kind in range(number))
+def held_card(card: str | None, kinds: Kinds, hinted: bool, number: int) -> HeldCard:
+    """Return a card of a game with this number of kinds.
+
+    All equal cards are one object: to look it up is faster than to make it.
+    """
+    return HeldCard(card, kinds, hinted, bytes(kinds >> kind & 1 for kind in range(number)))
 
 
 class HanabiTable:
@@ -138,7 +136,7 @@ class HanabiTable:
         )
 
     def _new(self, card: str | None) -> HeldCard:
-        return HeldCard(card, self._everything)
+        return held_card(card, self._everything, False, len(self.gone))
 
     @property
     def score(self) -> int:
@@ -166,9 +164,8 @@ class HanabiTable:
 
     def allowed(self, player: int) -> NDArray[np.bool_]:
         """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
-        number = len(self.game.deck.kinds)
-        rows = [row_of(held.kinds, number) for held in self.hands[player]]
-        return np.frombuffer(b"".join(rows), bool).reshape(len(rows), number)
+        rows = [held.row for held in self.hands[player]]
+        return np.frombuffer(b"".join(rows), bool).reshape(len(rows), len(self.game.deck.kinds))
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FEW = 4
 """Actions of a set that is searched one by one."""
+SCANNED = 32
+"""Actions of a set whose numbers are searched one by one: to hash them all takes longer."""
 
 
 class ActionTable:
@@ -30,6 +32,7 @@ class ActionTable:
         self.actions = tuple(actions)
         self.speech = tuple(speech)
         self.index = {action: number for number, action in enumerate(self.actions)}
+        self._public = dict[tuple[int, ...], ActionSet]()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without caches: the bytes depend on the value only.
@@ -95,9 +98,20 @@ class ActionTable:
 
         Faster than `subset`, which searches for the numbers of its actions.
         """
-        numbers = tuple(numbers)
-        found = ActionSet(self, tuple([self.actions[number] for number in numbers]))
-        found.__dict__["numbers"] = numbers
+        found = ActionSet(self, ())
+        # The actions are computed on first use: a network needs the mask only.
+        del found.__dict__["actions"]
+        found.__dict__["numbers"] = tuple(numbers)
+        return found
+
+    def public(self, numbers: tuple[int, ...]) -> ActionSet:
+        """Return the set with these numbers, as one complete object for all positions.
+
+        All sets are kept, so only what every player knows may determine the numbers.
+        """
+        found = self._public.get(numbers)
+        if found is None:
+            found = self._public[numbers] = self.numbered(numbers).complete()
         return found
 
 
@@ -113,7 +127,6 @@ class ActionSet(Sequence[Action]):
     """
 
     table: ActionTable
-    actions: tuple[Action, ...]
     speech: tuple[SpeechOffer, ...]
 
     def __init__(
@@ -138,12 +151,12 @@ class ActionSet(Sequence[Action]):
 
     def complete(self) -> Self:
         """Compute all caches now, and return the set itself."""
-        for name in ("numbers", "_members", "_by_type", "mask"):
+        for name in ("actions", "numbers", "_members", "_by_type", "mask"):
             getattr(self, name)
         return self
 
     def __len__(self) -> int:
-        return len(self.actions)
+        return len(self.__dict__.get("numbers") or self.actions)
 
     @overload
     def __getitem__(self, number: int) -> Action: ...
@@ -154,6 +167,12 @@ class ActionSet(Sequence[Action]):
 
     def __iter__(self) -> Iterator[Action]:
         return iter(self.actions)
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """The actions, in the order of the set."""
+        actions = self.table.actions
+        return tuple([actions[number] for number in self.numbers])
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -180,9 +199,10 @@ class ActionSet(Sequence[Action]):
 
     def _own(self, action: Any) -> Action | None:
         """Return the action of the set that equals `action` and is of the same class."""
-        if len(self.actions) > FEW:
+        size = len(self)
+        if size > FEW:
             number = self.table.index.get(action)
-            if number is None or number not in self._members:
+            if number is None or number not in (self.numbers if size <= SCANNED else self._members):
                 return None
             own = self.table[number]
             return own if type(own) is type(action) else None
@@ -264,4 +284,4 @@ class ActionSet(Sequence[Action]):
         mask = bytearray(len(self.table.actions))
         for number in self.numbers:
             mask[number] = 1
-        return np.frombuffer(bytes(mask), dtype=np.int8)  # Read-only, because bytes are.
+        return np.frombuffer(bytes(mask), np.int8)  # Read-only, because bytes are.

@@ -183,7 +183,7 @@ class MultiAgentEnv:
             raise IllegalAction(
                 f"player {player}: there is no action {index}; they go from 0 to {len(mask) - 1}"
             )
-        action = self.game.actions[index]
+        action = self.game.actions.actions[index]
         if not mask[index]:
             raise IllegalAction(f"player {player}: action {index}, '{action}', is not allowed now")
         return action
@@ -293,9 +293,11 @@ class MultiAgentEnv:
 
     def _arrays(self) -> tuple[dict[int, ArrayObservation], dict[int, PlayerInfo]]:
         """Return observations and infos of `seen`."""
-        observations, infos = dict[int, ArrayObservation](), dict[int, PlayerInfo]()
+        observations: dict[int, ArrayObservation] = {}
+        infos: dict[int, PlayerInfo] = {}
+        read = self.game.arrays.read
         for player, seen in self.seen.items():
             mask = seen.legal_actions.mask
-            observations[player] = {"observation": seen.arrays(), "action_mask": mask}
+            observations[player] = {"observation": read(seen), "action_mask": mask}
             infos[player] = {"observation": seen}
         return observations, infos

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -136,6 +136,12 @@ class Goofspiel(Game):
         return GoofspielBatch(self, size, self.options.cards, self.options.prizes == "descending")
 
 
+@lru_cache(maxsize=8192)  # All sets of 13 prizes. They are public.
+def turn_ups(prizes: tuple[int, ...]) -> tuple[ChanceOutcome, ...]:
+    """Return the prizes that may be turned up, each with the same probability."""
+    return tuple(ChanceOutcome(TurnUp(prize), 1 / len(prizes)) for prize in prizes)
+
+
 class GoofspielState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
@@ -152,12 +158,11 @@ class GoofspielState(State):
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return the remaining prizes; in descending order, only the highest."""
-        left = self.prizes if self.game.options.prizes == "random" else self.prizes[-1:]
-        return [ChanceOutcome(TurnUp(prize), 1 / len(left)) for prize in left]
+        return turn_ups(self.prizes if self.game.options.prizes == "random" else self.prizes[-1:])
 
     def _legal_actions(self, player: int) -> ActionSet:
-        # The cards of a hand from 1 are the actions from 0.
-        return self.game.actions.numbered(card - 1 for card in self.hands[player])
+        # The cards of a hand from 1 are the actions from 0; a hand follows from the open bids.
+        return self.game.actions.public(tuple([card - 1 for card in self.hands[player]]))
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, TurnUp):
@@ -165,14 +170,14 @@ class GoofspielState(State):
         elif isinstance(action, Bid):
             # The bid is sealed: there is no event before all players have committed.
             self.bids = {**self.bids, player: action.card}
-            self.to_act = tuple(seat for seat in self.to_act if seat != player)
+            self.to_act = tuple([seat for seat in self.to_act if seat != player])
             if not self.to_act:
                 self._reveal()
 
     def _turn_up(self, prize: int) -> None:
         self._begin_turn(*range(self.game.num_players))
         self.prize = prize
-        self.prizes = tuple(other for other in self.prizes if other != prize)
+        self.prizes = tuple([other for other in self.prizes if other != prize])
         self.log.append(PrizeTurnedUp(prize))
 
     def _reveal(self) -> None:
@@ -314,5 +319,5 @@ class GoofspielArrays(GameArrays):
                 prize[event.prize - 1], points = 0, event.points
                 for seat, bid in enumerate(event.bids):
                     hands[(seat - me) % players * cards + bid - 1] = 0
-        won = bytearray((*points[me:], *points[:me]))
-        return self._from_bytes(hands=hands, points=won, prize=prize, prizes_to_come=to_come)
+        won = bytes((*points[me:], *points[:me]))
+        return self._from_block(bytearray().join((hands, won, prize, to_come)))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from arena import ArraySpec, GameArrays, Observation
 from games.hanabi.game import Hanabi
-from games.hanabi.moves import CardDiscarded, CardPlayed, HintGiven
-from games.hanabi.table import HanabiNotes, HanabiTable
+from games.hanabi.moves import CardPlayed, HintGiven
+from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard, held_card
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,48 +59,45 @@ class HanabiArrays(GameArrays):
         kinds = self.game.deck.kinds
         return {card: bytes(card == kind for kind in kinds) for card in (*kinds, None)}
 
+    @cached_property
+    def _empty_hand(self) -> tuple[HeldCard, ...]:
+        """Empty slots: cards that have no kind."""
+        return (held_card(None, 0, False, len(self.game.deck.kinds)),) * self.game.hand_size
+
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         notes: HanabiNotes = observation.notes  # type: ignore[assignment]
-        table, one_hot = notes.table, self._one_hot
-        hands, held, possible, hinted, moves = (bytearray() for _ in range(5))
+        table, one_hot, empty = notes.table, self._one_hot, self._empty_hand
         # Row 0 is the observer, as in the canonical observations of the learning environment.
-        for place, player in enumerate((notes.player, *self.game.others(notes.player))):
-            hand = table.hands[player]
-            # A hand is shorter while its owner waits for a card, and in the last round.
-            empty = self.game.hand_size - len(hand)
-            held += b"\1" * len(hand) + bytes(empty)
-            hinted += bytes([card.hinted for card in hand]) + bytes(empty)
-            possible += b"".join(table.allowed_rows(player)) + one_hot[None] * empty
+        seats = (notes.player, *self.game.others(notes.player))
+        # A hand is shorter while its owner waits for a card, and in the last round.
+        size = len(empty)
+        slots = [held for seat in seats for held in (table.hands[seat] + empty)[:size]]
+        parts: tuple[bytes | bytearray, ...] = (
             # The own cards are unknown, so the observer has no row here.
-            if place:
-                hands += b"".join([one_hot[card.card] for card in hand]) + one_hot[None] * empty
-            moves += bytes(_move_row(table, player))
-        return self._from_bytes(
-            hands=hands,
-            held=held,
-            possible=possible,
-            hinted=hinted,
-            fireworks=bytearray(table.fireworks),
-            gone=bytearray(table.gone),
-            counters=bytearray((table.tokens, table.lives, table.deck)),
-            moves=moves,
+            b"".join([one_hot[held.card] for held in slots[size:]]),
+            bytes([held is not empty[0] for held in slots]),
+            b"".join([held.row for held in slots]),
+            bytes([held.hinted for held in slots]),
+            bytes(table.fireworks),
+            bytes(table.gone),
+            bytes((table.tokens, table.lives, table.deck)),
+            *[_move_row(table, seat) for seat in seats],
         )
+        return self._from_block(bytearray().join(parts))
 
 
-def _move_row(table: HanabiTable, player: int) -> list[int]:
+def _move_row(table: HanabiTable, player: int) -> bytearray:
     """Return the row of `moves` of one player."""
-    game, row = table.game, [0] * (5 + table.game.hand_size)
-    match table.moves.get(player):
-        case CardPlayed(slot=slot, card=card, fits=fits):
-            row[:5] = (1, slot, game.deck.index[card] + 1, 0, fits)
-        case CardDiscarded(slot=slot, card=card):
-            row[:5] = (2, slot, game.deck.index[card] + 1, 0, 0)
-        case HintGiven(target=target, colour=colour, rank=rank, slots=slots):
-            # Numbers start at 1, since 0 means that there is none.
-            seat = (target - (table.viewer or 0)) % game.num_players + 1
-            value = rank or game.deck.colour_names.index(colour or "") + 1
-            row[:5] = (4 if rank else 3, 0, 0, seat, value)
-            # Columns 5 and later are the slots, which are numbered from 1.
-            for slot in slots:
-                row[4 + slot] = 1
+    deck, row, move = table.game.deck, bytearray(5 + table.game.hand_size), table.moves.get(player)
+    if isinstance(move, HintGiven):
+        # Numbers start at 1, since 0 means that there is none.
+        row[0] = 4 if move.rank else 3
+        row[3] = (move.target - (table.viewer or 0)) % table.game.num_players + 1
+        row[4] = move.rank or deck.hints.index(move.name) + 1
+        # Columns 5 and later are the slots, which are numbered from 1.
+        for slot in move.slots:
+            row[4 + slot] = 1
+    elif move is not None:
+        row[1], row[2] = move.slot, deck.index[move.card] + 1
+        row[0], row[4] = (1, move.fits) if isinstance(move, CardPlayed) else (2, 0)
     return row

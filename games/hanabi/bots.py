@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena import Action, ActionSet, Decision, Observation, Seat
-from games.hanabi.conventions import ConventionTable, Kinds, as_kinds, is_single, kinds_of
+from games.hanabi.conventions import ConventionTable, is_single
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
     DiscardSlot,
-    HanabiDeck,
     HanabiHint,
     HintColour,
     HintGiven,
     HintRank,
+    Kinds,
     PlaySlot,
+    as_kinds,
 )
 from games.hanabi.posterior import CERTAIN
 from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
@@ -101,7 +102,7 @@ class HanabiPiers:
             assert after.card is not None
             if deck.fits(after.card, table.fireworks):
                 return hint
-            if not shown and not _kinds(after, deck) & needed and _kinds(before, deck) & needed:
+            if not shown and not after.kinds & needed and before.kinds & needed:
                 shown = hint
         return shown if table.tokens < self.FEW_TOKENS else None
 
@@ -114,14 +115,9 @@ class HanabiPiers:
             events = [_hint_event(table, hint) for hint in to_target]
             for slot, before in enumerate(table.hands[target], 1):
                 for hint, event in zip(to_target, events, strict=True):
-                    after = before.after_hint(event, deck, named=True)
-                    if slot in event.slots and _kinds(after, deck) != _kinds(before, deck):
+                    after = before.after_hint(deck.named_by[event.name], named=True)
+                    if slot in event.slots and after.kinds != before.kinds:
                         yield hint, before, after
-
-
-def _kinds(held: HeldCard, deck: HanabiDeck) -> Kinds:
-    """Return the kinds that a card may have by the hints about it."""
-    return kinds_of(held.colours, held.ranks, deck.ranks)
 
 
 class HanabiConventions:

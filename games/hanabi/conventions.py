@@ -21,8 +21,6 @@ All of this follows from public events, so every player computes the same meanin
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from functools import cache
 from typing import Self
 
 from arena import Event
@@ -33,24 +31,11 @@ from games.hanabi.moves import (
     CardPlayed,
     HandsDealt,
     HintGiven,
+    Kinds,
     UnseenCardDrawn,
+    as_kinds,
 )
 from games.hanabi.table import HanabiTable
-
-Kinds = int
-"""A set of kinds, as bits."""
-
-
-@cache
-def kinds_of(colours: frozenset[int], ranks: frozenset[int], highest: int) -> Kinds:
-    """Return the kinds with one of these colours and one of these ranks."""
-    # Bit sets: a bot compares thousands of them for one decision.
-    return sum(1 << (colour * highest + rank - 1) for colour in colours for rank in ranks)
-
-
-def as_kinds(flags: Iterable[bool]) -> Kinds:
-    """Return the set of the kinds whose flag is true."""
-    return sum(1 << kind for kind, flag in enumerate(flags) if flag)
 
 
 def is_single(kinds: Kinds) -> bool:
@@ -69,8 +54,6 @@ class ConventionTable(HanabiTable):
 
     def __init__(self, game: Hanabi, viewer: int) -> None:
         super().__init__(game, viewer)
-        everything = (1 << len(game.deck.kinds)) - 1
-        self._everything: Kinds = everything
         self.meanings: list[tuple[Kinds, ...]] = [()] * game.num_players
         """For each player and slot, the kinds that the card may have by convention."""
         self._refresh()
@@ -123,8 +106,7 @@ class ConventionTable(HanabiTable):
             left: Kinds that are possible at all; by default those that are not gone.
         """
         held = self.hands[player][index]
-        possible = kinds_of(held.colours, held.ranks, self.game.deck.ranks)
-        possible &= self.left if left is None else left
+        possible = held.kinds & (self.left if left is None else left)
         # Hints are facts, a meaning is only an agreement.
         possible = possible & self.meanings[player][index] or possible
         # Rule 4: players do not name a useless card without need.

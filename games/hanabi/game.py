@@ -9,8 +9,8 @@ the rules of the card game (A. Bauza, 2010), and the clues to no card of hanab.l
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
 from games.hanabi.moves import (
@@ -29,6 +29,12 @@ from games.hanabi.moves import (
     PlaySlot,
     UnseenCardDrawn,
 )
+
+
+@cache
+def places(bits: int, first: int) -> tuple[int, ...]:
+    """Return the places of the bits that are set, counted from `first`."""
+    return tuple(first + n for n in range(bits.bit_length()) if bits >> n & 1)
 
 
 class Hanabi(Game):
@@ -186,14 +192,16 @@ class HanabiState(State):
         return HanabiDeal(tuple(tuple(cards[n * size : (n + 1) * size]) for n in range(players)))
 
     def _is_possible(self, action: Action) -> bool:
+        index = self.game.deck.index
         if self.turn:
-            return super()._is_possible(action)
+            # A look-up: a list of all outcomes would take longer than the rest of the move.
+            drawn = index.get(action.card) if isinstance(action, DrawCard) else None
+            return drawn is not None and self.deck[drawn] > 0
         if not isinstance(action, HanabiDeal):
             return False
         # A replay from an unknown source may contain any deal.
         sizes = [len(hand) for hand in action.hands]
         cards = [card for hand in action.hands for card in hand]
-        index = self.game.deck.index
         return sizes == [self.game.hand_size] * self.game.num_players and all(
             card in index and cards.count(card) <= self.deck[index[card]] for card in cards
         )
@@ -206,25 +214,18 @@ class HanabiState(State):
     # Moves of players
 
     def _legal_actions(self, player: int) -> ActionSet:
-        return self.game.actions.numbered(self._moves(player))
-
-    def _moves(self, player: int) -> Iterator[int]:
-        """Yield the numbers of the legal actions, in the order of `Hanabi._all_actions`."""
         game, deck, slots = self.game, self.game.deck, len(self.hands[player])
         # Playing is always legal: no player in turn has an empty hand.
-        yield from range(slots)
+        numbers = (*range(slots),)
         if self.tokens < game.options.hint_tokens:
-            yield from range(game.hand_size, game.hand_size + slots)
-        if self.tokens == 0:
-            return
-        # A hint must name at least one card, unless the option allows it to name none.
-        may_be_empty = game.options.empty_hints
-        for target in game.others(player):
-            named = set[str | int]().union(*[deck.hints_on[card] for card in self.hands[target]])
-            first = 2 * game.hand_size + target * len(deck.hints)
-            for number, name in enumerate(deck.hints, first):
-                if may_be_empty or name in named:
-                    yield number
+            numbers += (*range(game.hand_size, game.hand_size + slots),)
+        for target in game.others(player) if self.tokens else ():
+            # A hint must name at least one card, unless the option allows it to name none.
+            hints = (1 << len(deck.hints)) - 1 if game.options.empty_hints else 0
+            for card in self.hands[target]:
+                hints |= deck.hint_bits[card]
+            numbers += places(hints, 2 * game.hand_size + target * len(deck.hints))
+        return game.actions.numbered(numbers)
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, HanabiDeal):
@@ -237,27 +238,26 @@ class HanabiState(State):
             self._move(player, action)
 
     def _deal(self, hands: tuple[tuple[str, ...], ...]) -> None:
+        deck = list(self.deck)
         for hand in hands:
             for card in hand:
-                self._take(card)
-        self.hands = hands
-        self.log.append(HandsDealt(self.game.hand_size, sum(self.deck)))
+                deck[self.game.deck.index[card]] -= 1
+        self.deck, self.hands = tuple(deck), hands
+        self.log.append(HandsDealt(self.game.hand_size, sum(deck)))
         for player, hand in enumerate(hands):
             self.log.append(HandSeen(player, hand, self.game.others(player)))
         self.turn, self.to_act = 1, (0,)
 
     def _draw(self, card: str) -> None:
         player, others = self.player, self.game.others(self.player)
-        self._take(card)
-        self._set_hand((*self.hands[player], card))
-        self.log.append(CardDrawn(player, card, sum(self.deck), others))
-        self.log.append(UnseenCardDrawn(player, sum(self.deck)))
-        self._next_turn()
-
-    def _take(self, card: str) -> None:
         kind = self.game.deck.index[card]
         # A new tuple, because clones share the old one.
         self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
+        self._set_hand((*self.hands[player], card))
+        left = sum(self.deck)
+        self.log.append(CardDrawn(player, card, left, others))
+        self.log.append(UnseenCardDrawn(player, left))
+        self._next_turn()
 
     def _move(self, player: int, action: Action) -> None:
         match action:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arena import Action, ActionSet, Decision, Observation, Seat
-from games.hanabi.conventions import Kinds, as_kinds
 from games.hanabi.game import Hanabi
 from games.hanabi.hats import HatTable
-from games.hanabi.moves import DiscardSlot, HanabiHint, HintColour, HintRank, PlaySlot
+from games.hanabi.moves import (
+    DiscardSlot,
+    HanabiHint,
+    HintColour,
+    HintRank,
+    Kinds,
+    PlaySlot,
+    as_kinds,
+)
 
 
 class HanabiHats:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from arena import Event
-from games.hanabi.conventions import Kinds, as_kinds, is_single, kinds_of
+from games.hanabi.conventions import is_single
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
     CardDiscarded,
@@ -32,7 +32,9 @@ from games.hanabi.moves import (
     CardPlayed,
     HandsDealt,
     HintGiven,
+    Kinds,
     UnseenCardDrawn,
+    as_kinds,
 )
 from games.hanabi.table import HanabiTable
 
@@ -176,7 +178,7 @@ class HatTable(HanabiTable):
         deck = self.game.deck
         for player, hand in enumerate(self.hands):
             self.known[player] = tuple(
-                self._narrowed(kinds, kinds_of(held.colours, held.ranks, deck.ranks))
+                self._narrowed(kinds, held.kinds)
                 for held, kinds in zip(hand, self.known[player], strict=True)
             )
         while True:

@@ -21,6 +21,13 @@ COLOURS = ("red", "yellow", "green", "white", "blue")
 """In the order of the Hanabi Learning Environment; a game of n colours uses the first n."""
 MULTICOLOUR = "multicolour"
 """The suit of the option `rainbow`; it is the last one."""
+Kinds = int
+"""A set of kinds, as bits. Bots compare thousands of them for one decision."""
+
+
+def as_kinds(flags: Iterable[bool]) -> Kinds:
+    """Return the set of the kinds whose flag is true."""
+    return sum(1 << kind for kind, flag in enumerate(flags) if flag)
 
 
 @dataclass(frozen=True)
@@ -97,10 +104,30 @@ class HanabiDeck:
             found[kind] = frozenset((*names, self.rank(kind)))
         return found
 
-    def shown_by(self, colour: str) -> frozenset[int]:
-        """Return the colours of the cards that a hint of a colour names, from 0."""
-        shown = {self.colour_names.index(colour)} | ({self.colours - 1} if self.rainbow else set())
-        return frozenset(shown)
+    @cached_property
+    def named_by(self) -> dict[str | int, Kinds]:
+        """The kinds that each hint of a colour or rank names."""
+        return {
+            name: as_kinds(name in self.hints_on[kind] for kind in self.kinds)
+            for name in self.hints
+        }
+
+    @cached_property
+    def hint_bits(self) -> dict[str, int]:
+        """The hints that name each kind, as bits in the order of `hints`."""
+        return {
+            kind: sum(1 << number for number, name in enumerate(self.hints) if name in names)
+            for kind, names in self.hints_on.items()
+        }
+
+    def colours_of(self, kinds: Kinds) -> list[int]:
+        """Return the colours of these kinds, from 0."""
+        every_rank = (1 << self.ranks) - 1
+        return [c for c in range(self.colours) if kinds >> c * self.ranks & every_rank]
+
+    def ranks_of(self, kinds: Kinds) -> list[int]:
+        """Return the ranks of these kinds, from 1."""
+        return [rank for rank in range(1, self.ranks + 1) if kinds & self.named_by[rank]]
 
     def hint_given(
         self, player: int, hint: HanabiHint, hand: Iterable[str | None], tokens: int
@@ -115,9 +142,9 @@ class HanabiDeck:
         """
         colour = hint.colour if isinstance(hint, HintColour) else None
         rank = None if isinstance(hint, HintColour) else hint.rank
-        named = (c is not None and (colour or rank) in self.hints_on[c] for c in hand)
-        slots = tuple(slot for slot, flag in enumerate(named, 1) if flag)
-        return HintGiven(player, hint.target, colour, rank, slots, tokens)
+        name, on = colour or rank, self.hints_on
+        slots = [slot for slot, card in enumerate(hand, 1) if card is not None and name in on[card]]
+        return HintGiven(player, hint.target, colour, rank, tuple(slots), tokens)
 
     def fits(self, card: str, fireworks: tuple[int, ...]) -> bool:
         """Return whether a card continues the firework of its colour.
@@ -344,3 +371,8 @@ class HintGiven(Event):
     slots: tuple[int, ...]
     tokens: int
     """Hint tokens left."""
+
+    @property
+    def name(self) -> str | int:
+        """The colour or rank, as in `HanabiDeck.hints`."""
+        return self.colour or self.rank or 0

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import Self
 
 import numpy as np
@@ -21,10 +20,10 @@ from games.hanabi.moves import (
     DiscardSlot,
     DrawCard,
     HanabiDeal,
-    HanabiDeck,
     HandsDealt,
     HandSeen,
     HintGiven,
+    Kinds,
     PlaySlot,
     UnseenCardDrawn,
 )
@@ -41,32 +40,27 @@ class HeldCard:
 
     card: str | None
     """None if the viewer does not see it."""
-    colours: frozenset[int]
-    """Colours that it may have by the hints, from 0."""
-    ranks: frozenset[int]
-    """Ranks that it may have by the hints, from 1."""
-    hinted: bool = False
+    kinds: Kinds
+    """Kinds that it may have by the hints."""
+    hinted: bool
     """Whether a hint has named it. Other hints only exclude their colour or rank."""
+    row: bytes
+    """The set `kinds` as bytes: 1 for each kind in it, else 0."""
 
-    def after_hint(self, hint: HintGiven, deck: HanabiDeck, named: bool) -> HeldCard:
-        """Return the card after a hint that names it, or does not name it."""
+    def after_hint(self, shown: Kinds, named: bool) -> HeldCard:
+        """Return the card after a hint of some kinds that names it, or does not name it."""
         # A hint also says of the cards that it does not name that they differ.
-        colours, ranks = self.colours, self.ranks
-        if hint.colour is not None:
-            shown = deck.shown_by(hint.colour)
-            colours = colours & shown if named else colours - shown
-        if hint.rank is not None:
-            ranks = ranks & {hint.rank} if named else ranks - {hint.rank}
-        return HeldCard(self.card, colours, ranks, self.hinted or named)
+        kinds = self.kinds & shown if named else self.kinds & ~shown
+        return held_card(self.card, kinds, self.hinted or named, len(self.row))
 
 
 @cache
-def _kinds(
-    colours: frozenset[int], ranks: frozenset[int], all_colours: int, all_ranks: int
-) -> bytes:
-    """Return 1 for each kind with one of these colours and ranks: by colour, then by rank."""
-    pairs = product(range(all_colours), range(1, all_ranks + 1))
-    return bytes(colour in colours and rank in ranks for colour, rank in pairs)
+def held_card(card: str | None, kinds: Kinds, hinted: bool, number: int) -> HeldCard:
+    """Return a card of a game with this number of kinds.
+
+    All equal cards are one object: to look it up is faster than to make it.
+    """
+    return HeldCard(card, kinds, hinted, bytes(kinds >> kind & 1 for kind in range(number)))
 
 
 class HanabiTable:
@@ -81,7 +75,7 @@ class HanabiTable:
         self.game = game
         self.viewer = viewer
         deck = game.deck
-        self._unhinted = frozenset(range(deck.colours)), frozenset(range(1, deck.ranks + 1))
+        self._everything: Kinds = (1 << len(deck.kinds)) - 1
         self.fireworks = (0,) * deck.colours
         self.lives = game.options.lives
         self.tokens = game.options.hint_tokens
@@ -97,22 +91,22 @@ class HanabiTable:
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
-        match event:
-            case HandsDealt(size, left):
-                # The hands that the viewer sees follow in events of their own.
-                self.hands = [(self._new(None),) * size] * self.game.num_players
-                self.deck = left
-            case HandSeen(player, cards):
-                self.hands[player] = tuple(map(self._new, cards))
-            case CardDrawn(player, card, left):
-                self.hands[player] += (self._new(card),)
-                self.deck = left
+        if isinstance(event, Move):  # The most frequent ones.
+            self._add_move(event)
+        elif isinstance(event, CardDrawn):
+            self.hands[event.player] += (self._new(event.card),)
+            self.deck = event.deck
+        elif isinstance(event, UnseenCardDrawn):
             # A viewer who sees everything has already added the card, from `CardDrawn`.
-            case UnseenCardDrawn(player, left) if left < self.deck:
-                self.hands[player] += (self._new(None),)
-                self.deck = left
-            case CardPlayed() | CardDiscarded() | HintGiven():
-                self._add_move(event)
+            if event.deck < self.deck:
+                self.hands[event.player] += (self._new(None),)
+                self.deck = event.deck
+        elif isinstance(event, HandsDealt):
+            # The hands that the viewer sees follow in events of their own.
+            self.hands = [(self._new(None),) * event.hand_size] * self.game.num_players
+            self.deck = event.deck
+        elif isinstance(event, HandSeen):
+            self.hands[event.player] = tuple(map(self._new, event.cards))
 
     def _add_move(self, move: Move) -> None:
         self.moves[move.player] = move
@@ -135,13 +129,14 @@ class HanabiTable:
         self.discards += (card,)
 
     def _add_hint(self, hint: HintGiven) -> None:
+        shown, slots = self.game.deck.named_by[hint.name], hint.slots
+        hand = enumerate(self.hands[hint.target], 1)
         self.hands[hint.target] = tuple(
-            held.after_hint(hint, self.game.deck, slot in hint.slots)
-            for slot, held in enumerate(self.hands[hint.target], 1)
+            [held.after_hint(shown, slot in slots) for slot, held in hand]
         )
 
     def _new(self, card: str | None) -> HeldCard:
-        return HeldCard(card, *self._unhinted)
+        return held_card(card, self._everything, False, len(self.gone))
 
     @property
     def score(self) -> int:
@@ -169,13 +164,8 @@ class HanabiTable:
 
     def allowed(self, player: int) -> NDArray[np.bool_]:
         """Return for each slot of a hand the kinds that the hints allow; shape (slots, kinds)."""
-        rows = self.allowed_rows(player)
+        rows = [held.row for held in self.hands[player]]
         return np.frombuffer(b"".join(rows), bool).reshape(len(rows), len(self.game.deck.kinds))
-
-    def allowed_rows(self, player: int) -> list[bytes]:
-        """Return the rows of `allowed`, one byte for each kind."""
-        colours, ranks = self.game.deck.colours, self.game.deck.ranks
-        return [_kinds(held.colours, held.ranks, colours, ranks) for held in self.hands[player]]
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import numpy as np
 
@@ -13,13 +14,15 @@ from games.hanabi.moves import (
     CardDiscarded,
     CardDrawn,
     CardPlayed,
+    HanabiDeck,
     HandsDealt,
     HandSeen,
     HintGiven,
+    Kinds,
     UnseenCardDrawn,
 )
 from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
+from games.hanabi.table import HanabiNotes, HanabiTable
 
 
 def _deck_left(number: int) -> str:
@@ -66,7 +69,7 @@ def table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
     for player in game.others(table.viewer or 0):
         # What others know of their cards decides which hint helps them.
         cards = "; ".join(
-            f"{slot}: {held.card} ({hint_text(game, held)})"
+            f"{slot}: {held.card} ({hint_text(game.deck, held.kinds)})"
             for slot, held in enumerate(table.hands[player], 1)
         )
         yield f"- hand of {game.seat_names[player]}, and what hints say: {cards or 'empty'}"
@@ -74,7 +77,7 @@ def table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
         yield from _own_posterior(table)
     else:
         own = "; ".join(
-            f"{slot}: {hint_text(game, held)}"
+            f"{slot}: {hint_text(game.deck, held.kinds)}"
             for slot, held in enumerate(table.hands[table.viewer or 0], 1)
         )
         yield f"- your hand, by hints: {own or 'empty'}"
@@ -86,23 +89,29 @@ def _next_cards(table: HanabiTable) -> list[str]:
     return cards
 
 
-def hint_text(game: Hanabi, held: HeldCard) -> str:
-    """Return what the hints say about a card: its colour and rank, or what they exclude."""
-    names, deck = game.deck.colour_names, game.deck
+@cache
+def hint_text(deck: HanabiDeck, kinds: Kinds) -> str:
+    """Return what the hints say about a card: its colour and rank, or what they exclude.
+
+    Args:
+        deck: The deck of the game.
+        kinds: Kinds that the card may have by the hints.
+    """
+    names, colours, ranks = deck.colour_names, deck.colours_of(kinds), deck.ranks_of(kinds)
     parts = list[str]()
-    if len(held.colours) == 1:
-        parts += [names[colour] for colour in held.colours]
+    if len(colours) == 1:
+        parts += [names[colour] for colour in colours]
     # A hint of a colour leaves that colour and the multicolour.
-    elif deck.rainbow and len(held.colours) == 2 < deck.colours - 1:
-        parts.append(" or ".join(names[colour] for colour in sorted(held.colours)))
+    elif deck.rainbow and len(colours) == 2 < deck.colours - 1:
+        parts.append(" or ".join(names[colour] for colour in colours))
     # The excluded colours are the shorter list after one or two hints.
-    elif len(held.colours) < deck.colours:
-        gone = [name for number, name in enumerate(names) if number not in held.colours]
+    elif len(colours) < deck.colours:
+        gone = [name for number, name in enumerate(names) if number not in colours]
         parts.append(f"not {'/'.join(gone)}")
-    if len(held.ranks) == 1:
-        parts += [f"rank {rank}" for rank in held.ranks]
-    elif len(held.ranks) < deck.ranks:
-        missing = [str(r) for r in range(1, deck.ranks + 1) if r not in held.ranks]
+    if len(ranks) == 1:
+        parts += [f"rank {rank}" for rank in ranks]
+    elif len(ranks) < deck.ranks:
+        missing = [str(r) for r in range(1, deck.ranks + 1) if r not in ranks]
         parts.append(f"not rank {'/'.join(missing)}")
     return ", ".join(parts) or "unknown"
 

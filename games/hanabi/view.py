@@ -91,7 +91,7 @@ class HanabiView:
         return TileRow(tiles, self.game.seat_names[seat], seat=seat)
 
     def _card(self, seat: int, slot: int, held: HeldCard) -> Card:
-        title = f"slot {slot}; by hints: {hint_text(self.game, held)}"
+        title = f"slot {slot}; by hints: {hint_text(self.game.deck, held.kinds)}"
         mark = _hint_mark(self.game, held)
         # The label has to say everything, as the tone is only colour.
         if held.card is None:
@@ -129,20 +129,20 @@ class HanabiView:
         if held.card is None:
             return ()
         deck = self.game.deck
-        colour = deck.colour(held.card)
-        named = [name for name in deck.hint_colours if colour in deck.shown_by(name)]
+        named = [name for name in deck.hint_colours if name in deck.hints_on[held.card]]
         hints = (*named, f"rank {deck.rank(held.card)}")
         return tuple(f"hint Player {seat} {hint}" for hint in hints)
 
 
 def _only_colour(game: Hanabi, held: HeldCard) -> str:
     """Return the colour of a card, if the hints leave one; else nothing."""
-    return game.deck.colour_names[min(held.colours)] if len(held.colours) == 1 else ""
+    colours = game.deck.colours_of(held.kinds)
+    return game.deck.colour_names[colours[0]] if len(colours) == 1 else ""
 
 
 def _hint_mark(game: Hanabi, held: HeldCard) -> str:
     """Return two signs: the letter of the colour and the rank, `?` for what hints leave open."""
     # Excluded colours and ranks are in the title of the tile, for lack of space.
     colour = _only_colour(game, held)[:1].upper() or "?"
-    rank = str(min(held.ranks)) if len(held.ranks) == 1 else "?"
-    return colour + rank
+    ranks = game.deck.ranks_of(held.kinds)
+    return colour + (str(ranks[0]) if len(ranks) == 1 else "?")

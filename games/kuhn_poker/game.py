@@ -303,16 +303,15 @@ class KuhnArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: the seat, the known card of each seat, the moves (pass, bet)."""
-        arrays = self._zeros()
-        arrays["player"][observation.player] = 1
-        cards, moves, number = arrays["cards"], arrays["moves"], 0
+        block = bytearray(self._seat_blocks[observation.player])
+        cards, place = self._offsets["cards"], self._offsets["moves"]
         for event in observation.events:
             if isinstance(event, Moved):
-                moves[number, int(event.move == "bet")] = 1
-                number += 1
+                block[place + (event.move == "bet")] = 1
+                place += 2
             elif isinstance(event, CardDealt):
-                cards[event.player, CARDS.index(event.card)] = 1
+                block[cards + 3 * event.player + CARDS.index(event.card)] = 1
             elif isinstance(event, Showdown):
                 for player, card in enumerate(event.cards):
-                    cards[player, CARDS.index(card)] = 1
-        return arrays
+                    block[cards + 3 * player + CARDS.index(card)] = 1
+        return self._from_block(block)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Self
 
@@ -102,6 +102,7 @@ class LeducBetting:
         """True if no move follows: with one player left, or at the end of the second round."""
         return len(self.left) == 1 or (len(self.rounds) == 2 and not self.waiting)
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - Values of a few hundred public sequences of moves.
     def after(self, move: str) -> LeducBetting:
         """Return the betting after a legal move."""
         # A fold adds nothing; a call matches the others; a raise adds its amount on top.

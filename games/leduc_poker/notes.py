@@ -87,23 +87,27 @@ class LeducArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        deck, arrays, chips = self.game.deck, self._zeros(), [ANTE] * self.game.num_players
-        arrays["player"][observation.player] = 1
-        cards, moves, number, place = arrays["cards"], arrays["moves"], 0, 0
+        deck, at, block = (
+            self.game.deck,
+            self._offsets,
+            bytearray(self._seat_blocks[observation.player]),
+        )
+        cards, board, place, chips = at["cards"], at["board"], at["moves"], at["chips"]
+        block[chips:] = bytes((ANTE,)) * self.game.num_players
         for event in observation.events:
             if isinstance(event, LeducMoved):
-                moves[number, place, COLUMNS[event.move]] = 1
-                place += 1
-                chips[event.player] += event.chips
+                block[place + COLUMNS[event.move]] = 1
+                place += len(MOVES)
+                block[chips + event.player] += event.chips
             # Only cards that the observer has seen; the others stay zeros.
             elif isinstance(event, HoleCardDealt):
-                cards[event.player, deck.index(event.card)] = 1
+                block[cards + event.player * len(deck) + deck.index(event.card)] = 1
             elif isinstance(event, BoardCardDealt):
-                arrays["board"][deck.index(event.card)] = 1
-                number, place = 1, 0
+                block[board + deck.index(event.card)] = 1
+                # The second half of the moves.
+                place = (at["moves"] + chips) // 2
             elif isinstance(event, LeducShowdown):
                 for seat, card in enumerate(event.cards):
                     if card:
-                        cards[seat, deck.index(card)] = 1
-        arrays["chips"][:] = chips
-        return arrays
+                        block[cards + seat * len(deck) + deck.index(card)] = 1
+        return self._from_block(block)

@@ -10,8 +10,10 @@ Related Topics (1991), 15-28, treat the game with one die of the bidder.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
@@ -168,6 +170,12 @@ def roll_outcomes(dice: int, faces: int) -> dict[Action, ChanceOutcome]:
     return {outcome.action: outcome for outcome in outcomes}
 
 
+@lru_cache(maxsize=64)
+def roll_sums(dice: int, faces: int) -> tuple[float, ...]:
+    """Return the sums of the probabilities of `roll_outcomes`, up to each outcome."""
+    return tuple(accumulate(p for _, p in hand_distribution(dice, faces)))
+
+
 class LiarsDiceState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
@@ -182,6 +190,8 @@ class LiarsDiceState(State):
         self.dice_left = (game.options.dice,) * game.num_players
         self.hands: tuple[Hand, ...] = ((),) * game.num_players
         self.last: BidMade | None = None
+        self.bid: DiceBid | None = None
+        """The bid of `last`."""
         self.revealed: DiceRevealed | None = None
 
     @property
@@ -197,29 +207,35 @@ class LiarsDiceState(State):
                 return seat
         return None
 
-    def _rolls(self) -> dict[Action, ChanceOutcome]:
-        assert self.roller is not None
-        return roll_outcomes(self.dice_left[self.roller], self.game.options.faces)
+    def _rolled(self) -> tuple[int, int]:
+        """Return the dice that the next seat rolls, and their faces."""
+        seat = self.roller
+        assert seat is not None
+        return self.dice_left[seat], self.game.options.faces
 
     def is_out(self, player: int) -> bool:
         return super().is_out(player) or not self.dice_left[player]
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return all hands of the next seat that rolls."""
-        return list(self._rolls().values())
+        return list(roll_outcomes(*self._rolled()).values())
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        """Draw a hand as `State` does, without adding up the probabilities again."""
+        rolled = self._rolled()
+        return rng.choices([*roll_outcomes(*rolled)], cum_weights=roll_sums(*rolled))[0]
 
     def _is_possible(self, action: Action) -> bool:
         # A look-up instead of a search: six dice of ten faces have 5005 hands.
-        return action in self._rolls()
+        return action in roll_outcomes(*self._rolled())
 
     def _legal_actions(self, player: int) -> ActionSet:
         """Return the higher bids of a possible quantity, then the calls if there is a bid."""
-        last = self.last.bid if self.last else None
-        return self.game.legal_after(last, self.total, self.palifico)
+        return self.game.legal_after(self.bid, self.total, self.palifico)
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, DiceBid):
-            self.last = BidMade(player, action.quantity, action.face)
+            self.bid, self.last = action, BidMade(player, action.quantity, action.face)
             self.log.append(self.last)
             self._begin_turn(self._next_seat(player))
         elif isinstance(action, RollHand):
@@ -250,8 +266,8 @@ class LiarsDiceState(State):
 
     def _call(self, player: int, spot_on: bool) -> None:
         """Show all dice, and decide on a challenge or a call of spot on."""
-        assert self.last is not None
-        bid, bidder, options = self.last.bid, self.last.player, self.game.options
+        assert self.last is not None and self.bid is not None
+        bid, bidder, options = self.bid, self.last.player, self.game.options
         count = sum(self.game.matches(hand, bid.face, self.palifico) for hand in self.hands)
         # "At least": a bid that is exactly met is true.
         is_right = count == bid.quantity if spot_on else count < bid.quantity
@@ -280,7 +296,7 @@ class LiarsDiceState(State):
         """Give a seat its new number of dice; start the next round unless one player has all."""
         self.palifico = self.game.options.palifico and dice == 1 < self.dice_left[seat]
         self.dice_left = (*self.dice_left[:seat], dice, *self.dice_left[seat + 1 :])
-        self.last, self.hands = None, ((),) * self.game.num_players
+        self.last, self.bid, self.hands = None, None, ((),) * self.game.num_players
         # That seat bids first in the next round, or the one after it if it has no dice.
         self.first = seat if dice else self._next_seat(seat)
         # The event of the call is the last one of its round.

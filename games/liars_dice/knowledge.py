@@ -136,22 +136,23 @@ class LiarsDiceArrays(GameArrays):
         `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
         each player made, lowest bid first, `palifico` a 1 in such a round.
         """
-        notes, arrays = observation.notes, self._zeros()
+        notes, me, at, columns = observation.notes, observation.player, self._offsets, self._columns
         assert isinstance(notes, DiceNotes)
+        players, block = self.game.num_players, bytearray(self._seat_blocks[me])
+        dice, left, bids = at["dice"] - 1, at["dice_left"], at["bids"]
         # The observer is always row 0, so that a network need not learn each seat.
-        me, players, columns = observation.player, self.game.num_players, self._columns
-        arrays["player"][me] = 1
-        # Counts per face, since the order of dice does not matter.
-        dice, bids = arrays["dice"], arrays["bids"]
         for seat, hand in notes.hands.items():
+            row = dice + (seat - me) % players * self.game.options.faces
+            # Counts per face from 1, since the order of dice does not matter.
             for die in hand:
-                dice[(seat - me) % players, die - 1] += 1
-        arrays["dice_left"][:] = (*notes.dice_left[me:], *notes.dice_left[:me])
+                block[row + die] += 1
+        block[left : left + players] = (*notes.dice_left[me:], *notes.dice_left[:me])
         for made in notes.bids:
-            bids[(made.player - me) % players, columns[made.quantity, made.face]] = 1
-        if "palifico" in arrays:
-            arrays["palifico"][0] = notes.palifico
-        return arrays
+            row = bids + (made.player - me) % players * len(columns)
+            block[row + columns[made.quantity, made.face]] = 1
+        if notes.palifico:
+            block[at["palifico"]] = 1
+        return self._from_block(block)
 
 
 # Exact knowledge

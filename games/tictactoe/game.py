@@ -127,14 +127,15 @@ class TicTacToeState(State):
 
     def _legal_actions(self, player: int) -> ActionSet:
         free = [number for number, owner in enumerate(self.board) if owner is None]
-        return self.game.actions.numbered(free)
+        return self.game.actions.public(tuple(free))
 
     def _apply(self, player: int, action: Action) -> None:
         assert isinstance(action, Mark)
         number = self.game.actions.index[action]
         self.board = (*self.board[:number], player, *self.board[number + 1 :])
         self.log.append(Marked(player, action.row, action.column))
-        if has_line(self.marks(player)):
+        # The first player has three marks in turn 5.
+        if self.turn > 4 and has_line(self.marks(player)):
             self.winner = player
             self.to_act = ()
         elif None not in self.board:
@@ -211,11 +212,11 @@ class TicTacToeArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return the board: 1 for an own mark, -1 for the other player's, 0 if empty."""
-        arrays = self._zeros()
+        arrays, me = self._zeros(), observation.player
+        board = arrays["board"]
         for event in observation.events:
             assert isinstance(event, Marked)
-            mine = event.player == observation.player
-            arrays["board"][event.row - 1, event.column - 1] = 1 if mine else -1
+            board[event.row - 1, event.column - 1] = 1 if event.player == me else -1
         return arrays
 
 

@@ -115,6 +115,27 @@ def test_caches_of_a_shared_set_are_filled_from_the_start() -> None:
     assert set(vars(shared)) == before
 
 
+@pytest.mark.parametrize("numbers", [(), (4,), (8, 0, 4), (8, 1, 0, 4, 2, 7)])
+def test_a_set_by_numbers_equals_the_set_of_its_actions(numbers: tuple[int, ...]) -> None:
+    table = TicTacToe().actions
+    expected = table.subset([table[number] for number in numbers])
+    for action in table:
+        # A set of its own each time: what is asked first must not matter.
+        assert (action in table.numbered(numbers)) == (action in expected)
+    found = table.numbered(numbers)
+    assert len(found) == len(numbers) and bool(found) == bool(numbers)
+    assert (found.mask == expected.mask).all() and found == expected
+    assert found.actions == expected.actions and found.numbers == expected.numbers
+
+
+def test_a_public_set_is_one_complete_object() -> None:
+    table = TicTacToe().actions
+    shared = table.public((8, 0, 4))
+    assert shared is table.public((8, 0, 4)) is not table.public((0, 4, 8))
+    assert vars(shared).keys() == vars(table.numbered((8, 0, 4)).complete()).keys()
+    assert pickle.dumps(table) == pickle.dumps(TicTacToe().actions), "without the sets"
+
+
 def test_rules_without_words_give_the_notation() -> None:
     class Wordless(TicTacToe):
         name = "wordless"

@@ -40,7 +40,7 @@ class BoardState(State):
         self.squares = board.START_SQUARES if game.has_board else 0
         """Set of the corridor squares with a pawn on them, one bit per square."""
         # Suspects whose pawn was brought to a room since the last turn of their player.
-        self.summoned = frozenset[str]()
+        self.summoned: frozenset[str] = frozenset()
         self.throw = 0
         # By seat; without a choice, seats play the suspects in card order.
         self.suspects: tuple[str, ...] = ()

@@ -88,7 +88,7 @@ class CluedoState(BoardState):
         self.envelope: Triple | None = None
         self.hands: tuple[frozenset[str], ...] = ()
         # Players after a false accusation: they take no turns but still refute.
-        self.out = frozenset[int]()
+        self.out: frozenset[int] = frozenset()
         # None until a right accusation, and for ever if all players accuse falsely.
         self.winner: int | None = None
         self.choices: tuple[str, ...] = ()

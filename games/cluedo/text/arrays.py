@@ -1,15 +1,12 @@
 """The arrays of an observation: names, shapes, bounds, and their bytes.
 
-The bytes lie one after another in one block, so that one copy makes all arrays.
+The bytes lie one after another in one block, as `GameArrays` reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from arena import ArraySpec
 from games.cluedo.rules import board
@@ -64,15 +61,11 @@ def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
 HAS_NOT = b"\xff"
 """The byte of -1."""
 
-LAST = "suggestions"
-"""The array at the end, where a new row moves the others without moving another array."""
-
 
 class ArrayLayout:
     """Places of the arrays of one game's observations in a block of bytes.
 
     Attributes:
-        offsets: The first byte of each array.
         blanks: Per observer, the block before the first event.
         columns: Per observer, the column of each seat: the number counted from the observer.
         rows: The first byte of each card's row in the notebook.
@@ -84,25 +77,15 @@ class ArrayLayout:
 
     Args:
         specs: The arrays, all of them of the dtype int8.
+        offsets: The first byte of each array.
+        size: Length of a block.
         deck: The cards.
     """
 
-    def __init__(self, specs: Mapping[str, ArraySpec], deck: Deck) -> None:
-        self.offsets = dict[str, int]()
-        size = 0
-        for name in sorted(specs, key=LAST.__eq__):
-            self.offsets[name] = size
-            size += int(np.prod(specs[name].shape))
-        # The fields keep the order of the specs, whatever their places.
-        self._dtype = np.dtype(
-            {
-                "names": list(specs),
-                "formats": [(np.int8, spec.shape) for spec in specs.values()],
-                "offsets": [self.offsets[name] for name in specs],
-                "itemsize": size,
-            }
-        )
-        self._names = tuple(specs)
+    def __init__(
+        self, specs: Mapping[str, ArraySpec], offsets: Mapping[str, int], size: int, deck: Deck
+    ) -> None:
+        self.offsets = offsets
         seats = specs["out"].shape[0]
         self.columns = [
             [(seat - player) % seats for seat in range(seats)] for player in range(seats)
@@ -122,7 +105,7 @@ class ArrayLayout:
             square: bytes((0, *divmod(square, board.COLUMNS))) for square in board.CORRIDOR
         }
         self.pawns |= {room: bytes((self.numbers[room], 0, 0)) for room in deck.rooms}
-        self.width = specs[LAST].shape[1]
+        self.width = specs["suggestions"].shape[1]
         self.blanks = [self._blank(specs, size, columns) for columns in self.columns]
 
     def _blank(self, specs: Mapping[str, ArraySpec], size: int, columns: list[int]) -> bytes:
@@ -135,8 +118,3 @@ class ArrayLayout:
             start = self.offsets["pawns"]
             block[start : start + len(places)] = places
         return bytes(block)
-
-    def arrays(self, block: bytearray) -> dict[str, NDArray[np.int8]]:
-        """Return the arrays in this block of bytes, which they use without another copy."""
-        record: NDArray[np.void] = np.ndarray((), self._dtype, block)
-        return {name: record[name] for name in self._names}

@@ -33,7 +33,7 @@ from games.cluedo.rules.events import (
     WeaponMoved,
 )
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.text.arrays import HAS_NOT, LAST, ArrayLayout, array_specs
+from games.cluedo.text.arrays import HAS_NOT, HISTORY, ArrayLayout, array_specs
 
 SHEETS = 4
 """Number of cached sheets of conclusions. A text compares the latest sheet with an earlier one."""
@@ -72,7 +72,7 @@ class Notebook(Notes):
         self._at = layout.offsets
         self._column = layout.columns[player]
         """The number of each seat, counted from the observer's own."""
-        self._block = bytearray(layout.blanks[player])
+        self.block = bytearray(layout.blanks[player])
         """All arrays, see `ArrayLayout`."""
         self._one_refuter = game.options.refuters == "in_turn"
         self._sheets: dict[int, NDArray[np.bool_]] = {}
@@ -98,10 +98,6 @@ class Notebook(Notes):
         if record:
             record(self, event)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return copies of the current arrays."""
-        return self._layout.arrays(self._block.copy())
-
     def _dealt(self, event: Dealt) -> None:
         self.open_cards = event.open_cards
         for card in event.open_cards:
@@ -110,7 +106,7 @@ class Notebook(Notes):
 
     def _hand_dealt(self, event: HandDealt) -> None:
         self.hand = event.cards
-        block, layout, hand = self._block, self._layout, self._at["hand"]
+        block, layout, hand = self.block, self._layout, self._at["hand"]
         book, index, columns = self._at["notebook"], self.game.deck.index, len(layout.nowhere)
         # Column 0 is the observer: its hand is known completely, so all other cards are excluded.
         block[book : book + len(index) * columns : columns] = HAS_NOT * len(index)
@@ -121,18 +117,18 @@ class Notebook(Notes):
     def _place(self, card: str, row: bytes) -> None:
         """Write the row of a card whose place is known."""
         start = self._layout.rows[card]
-        self._block[start : start + len(row)] = row
+        self.block[start : start + len(row)] = row
 
     def _suspect_chosen(self, event: SuspectChosen) -> None:
         place = self._at["suspects"] + self._column[event.player]
-        self._block[place] = self._layout.numbers[event.suspect]
+        self.block[place] = self._layout.numbers[event.suspect]
         if event.player == self.player:
             self.pawn = event.suspect
 
     def _turn_began(self, event: TurnBegan) -> None:
         turn, column = self._at["turn"], self._column
-        self._block[turn + column[self.in_turn]] = 0
-        self._block[turn + column[event.player]] = 1
+        self.block[turn + column[self.in_turn]] = 0
+        self.block[turn + column[event.player]] = 1
         self.in_turn = event.player
         if self.dice != (0, 0):
             self._set_dice(0, 0)
@@ -143,25 +139,26 @@ class Notebook(Notes):
     def _set_dice(self, first: int, second: int) -> None:
         place = self._at["dice"]
         self.dice = first, second
-        self._block[place], self._block[place + 1] = self.dice
+        self.block[place], self.block[place + 1] = self.dice
 
     def _pawn_moved(self, event: PawnMoved) -> None:
         self.places[event.suspect] = event.place
         # The suspects are the first cards of the deck.
         start = self._at["pawns"] + 3 * self.game.deck.index[event.suspect]
-        self._block[start : start + 3] = self._layout.pawns[event.place]
+        self.block[start : start + 3] = self._layout.pawns[event.place]
 
     def _weapon_moved(self, event: WeaponMoved) -> None:
         numbers = self._layout.numbers
-        self._block[self._at["weapons"] + numbers[event.weapon] - 1] = numbers[event.room]
+        self.block[self._at["weapons"] + numbers[event.weapon] - 1] = numbers[event.room]
 
     def _suggested(self, event: Suggested) -> None:
         self.suggestion = suspect, weapon, room = event.triple
-        block, start, numbers = self._block, self._at[LAST], self._layout.numbers
+        block, start, numbers = self.block, self._at["suggestions"], self._layout.numbers
         row = bytes((numbers[suspect], numbers[weapon], numbers[room], self._column[event.player]))
         row = row.ljust(self._layout.width, b"\0")
         # The latest comes first, and the oldest leaves at the end.
-        block[start:] = row + block[start : -len(row)]
+        end = start + HISTORY * len(row)
+        block[start:end] = row + block[start : end - len(row)]
 
     def _unable(self, event: Unable) -> None:
         assert self.suggestion is not None
@@ -170,20 +167,20 @@ class Notebook(Notes):
             column = self._column[player]
             for row in rows:
                 # A seat that cannot refute holds none of the three cards.
-                self._block[row + column] = HAS_NOT[0]
+                self.block[row + column] = HAS_NOT[0]
 
     def _refuted(self, event: Refuted) -> None:
-        start, column = self._at[LAST] + 4, self._column[event.player]
+        start, column = self._at["suggestions"] + 4, self._column[event.player]
         if self._one_refuter:
-            self._block[start] = column + 1
+            self.block[start] = column + 1
         else:
-            self._block[start + column] = 1
+            self.block[start + column] = 1
 
     def _card_shown(self, event: CardShown) -> None:
         # One refuter: the last place of the row. Else the second place of that seat.
         seats = self.game.num_players
         place = 5 if self._one_refuter else 4 + seats + self._column[event.player]
-        self._block[self._at[LAST] + place] = self.game.deck.index[event.card] + 1
+        self.block[self._at["suggestions"] + place] = self.game.deck.index[event.card] + 1
         if event.suggester == self.player:
             self.shown[event.card] = event.player
             # The place of a card excludes all other places.
@@ -194,7 +191,7 @@ class Notebook(Notes):
     def _accused(self, event: Accused) -> None:
         if not event.correct:
             self.out.add(event.player)
-            self._block[self._at["out"] + self._column[event.player]] = 1
+            self.block[self._at["out"] + self._column[event.player]] = 1
 
     # Seen cards and conclusions
 
@@ -316,8 +313,9 @@ class CluedoArrays(GameArrays):
     @cached_property
     def layout(self) -> ArrayLayout:
         """Places of the arrays in the block of a notebook."""
-        return ArrayLayout(self.specs, self.game.deck)
+        return ArrayLayout(self.specs, self._offsets, self._record.nbytes, self.game.deck)
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        assert isinstance(observation.notes, Notebook)
-        return observation.notes.arrays()
+        notes = observation.notes
+        assert isinstance(notes, Notebook)
+        return self._from_block(notes.block.copy())

@@ -250,6 +250,8 @@ class FirstGame:
     """Pairs of the verb of an action and a text. In each turn, the first pair that was not shown
     yet and whose action is legal is shown."""
     seed: int = 1
+    level: Literal["easy", "fair", "strong"] = "easy"
+    """Of the other players."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -305,6 +307,10 @@ class GameText:
     def narrate(self, event: Event) -> str:
         """Return one event as a sentence, for its audience."""
         return str(event)
+
+    def for_people(self, text: str) -> str:
+        """Return a text of the game with words in place of its codes; by default as it is."""
+        return text
 
     def describe(self, observation: Observation, level: TextLevel, since: int = 0) -> str:
         """Return an observation as text. The default: the events, then the `situation`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -169,11 +169,23 @@ def check_targets(game: Game, seed: int, samples: int = 4) -> None:
         for seat in range(game.num_players):
             table = draw_tabletop(game, _witnessed(position.state, seat), seat)
             pieces = targets(table.panels) if table else ()
+            _check_blocked(position.state, seat, table.blocked if table else {}, texts)
             for phrase in (phrase for piece in pieces for phrase in piece.picks):
                 assert f" {normalise(phrase)} " in known, (
                     f"seed {seed}, after {len(position.history)} plies: a piece on the table of "
                     f"player {seat} has the phrase {phrase!r}, which no action contains"
                 )
+
+
+def _check_blocked(
+    state: State, seat: int, blocked: Mapping[str, str], actions: Sequence[str]
+) -> None:
+    """Check that the actions that a table calls blocked are such of the game, and not legal."""
+    unknown = sorted(set(blocked).difference(actions))
+    assert not unknown, f"the table of player {seat} blocks {unknown[0]!r}, which is no action"
+    legal = map(str, state.legal_actions(seat) if seat in state.to_act else ())
+    wrong = sorted(set(blocked).intersection(legal))
+    assert not wrong, f"the table of player {seat} blocks {wrong[0]!r}, which is legal"
 
 
 def _check_growth(

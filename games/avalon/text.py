@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from arena import Event, Observation, PlayGuide, Spoken, TextLevel
+from arena import Event, FirstGame, Observation, PlayGuide, Spoken, TextLevel
 from games.avalon.game import Avalon
 from games.avalon.knowledge import AvalonNotes
 from games.avalon.moves import (
@@ -34,6 +34,44 @@ _LADY = (
     "Player {} holds the Lady of the Lake. After each of the missions 2, 3 and 4, her holder "
     "chooses a player who has not held her, learns in secret whether this player is evil, and "
     "passes her on to this player."
+)
+
+
+# The person is Merlin, and leads first.
+FIRST_GAME = FirstGame(
+    {"players": 5, "talk": 0},
+    (
+        (
+            "propose",
+            "You are Merlin, on the side of good. Two players are marked as evil, and of the good "
+            "only you know it. You lead first: click two players who are not evil (you may be "
+            "one), then confirm the team.",
+        ),
+        (
+            "approve",
+            "All vote on the team at the same time, and the majority decides. Approve a team "
+            "without evil players, and reject one with them. First teams are often rejected, but "
+            "after five in a row evil wins.",
+        ),
+        (
+            "approve",
+            "On an approved team, good players play a success. An evil one may play a fail: one is "
+            "enough, and who played it stays secret. So watch which missions fail.",
+        ),
+        (
+            "approve",
+            "The signs of each player are its earlier votes. The others learn from them, and so "
+            "does the Assassin: who is always right is probably Merlin. So be wrong sometimes, "
+            "where a rejected team costs nothing.",
+        ),
+        (
+            "propose",
+            "Prefer players whose missions succeeded: then your team looks like a guess. After "
+            "three successes the Assassin names one player, and if that is you, evil wins.",
+        ),
+    ),
+    seed=7,
+    level="fair",
 )
 
 
@@ -189,6 +227,7 @@ class AvalonText(HiddenRolesText):
                 "A mission of two has one fail. One of these two players is evil: vote against "
                 "every team with both of them, and watch who votes for it."
             ),
+            first_game=FIRST_GAME,
         )
 
     def rules(self) -> str:

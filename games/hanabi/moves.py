@@ -93,6 +93,10 @@ class HanabiDeck:
         """Return the rank of a card, from 1."""
         return self.index[card] % self.ranks + 1
 
+    def words(self, card: str) -> str:
+        """Return the colour and the rank of a card in words: `green 2`."""
+        return f"{self.colour_names[self.colour(card)]} {self.rank(card)}"
+
     @cached_property
     def hints_on(self) -> dict[str, frozenset[str | int]]:
         """The colours and the rank whose hints name each kind."""

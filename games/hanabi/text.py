@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
 import numpy as np
 
-from arena import Event, GameText, Observation, PlayGuide, TextLevel
+from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
 from arena.core.text import pluralize
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import (
@@ -23,6 +24,41 @@ from games.hanabi.moves import (
 )
 from games.hanabi.posterior import CERTAIN
 from games.hanabi.table import HanabiNotes, HanabiTable
+
+# The partner holds one 1; the person holds three of different colours after the first discard.
+FIRST_GAME = FirstGame(
+    {"players": 2},
+    (
+        (
+            "hint",
+            "You see your partner's cards, and not your own, which are in the last row. Every "
+            "firework begins with a 1, and your partner holds one: click it, then “hint … rank 1”. "
+            "Cards that a hint would point out are marked like its button.",
+        ),
+        (
+            "discard",
+            "A partner who is told of a 1 plays it. A hint costs a token, and a discard gives one "
+            "back. You know nothing of your cards yet: click slot 1, the oldest, then “discard”.",
+        ),
+        (
+            "play",
+            "Look at your own cards: what hints say about them stays on them. A 1 fits unless its "
+            "firework has begun: click one, then “play”. A card that does not fit costs one of "
+            "three lives.",
+        ),
+        (
+            "hint",
+            "Look for a card of your partner's that continues a firework, and tell its colour or "
+            "its rank. A colour and a rank together make it certain.",
+        ),
+        (
+            "discard",
+            "With few tokens left, discard the oldest card that no hint has named. There is one 5 "
+            "of each colour only, so hints to keep a 5 are worth a token, too.",
+        ),
+    ),
+    seed=8,
+)
 
 
 def _deck_left(number: int) -> str:
@@ -211,6 +247,7 @@ class HanabiText(GameText):
                 'No firework has begun, and you are told "rank 1" about two of your cards. Both'
                 " can be played, unless they have the same colour: play one of them."
             ),
+            first_game=FIRST_GAME,
         )
 
     def rules(self) -> str:
@@ -290,6 +327,11 @@ class HanabiText(GameText):
                 )
             case _:
                 raise TypeError(f"{event!r} is not an event of Hanabi")
+
+    def for_people(self, text: str) -> str:
+        """Return a text with "green 2" in place of "G2"."""
+        deck = self.game.deck
+        return re.sub(rf"\b({'|'.join(deck.kinds)})\b", lambda found: deck.words(found[1]), text)
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
         """Return the table as it is now, and the legal actions."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from arena import Card, Event, Panel, Tabletop, Tile, TileRow, Track, Tracks
 from arena.core.view.pieces import Colour
 from games.hanabi.game import Hanabi
-from games.hanabi.moves import MULTICOLOUR
+from games.hanabi.moves import MULTICOLOUR, DiscardSlot, HintRank
 from games.hanabi.table import HanabiTable, HeldCard
 from games.hanabi.text import hint_text
 
@@ -59,8 +59,22 @@ class HanabiView:
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
         hands = tuple(self._hand(seat) for seat in seats)
         return Tabletop(
-            (Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands))
+            (Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands)),
+            blocked=dict(self._blocked()),
         )
+
+    def _blocked(self) -> Iterator[tuple[str, str]]:
+        """Yield the moves that the hint tokens forbid the viewer, and why."""
+        table, seat = self._table, self._seat
+        if seat is None:
+            return
+        if table.tokens == self.game.options.hint_tokens:
+            why = f"No discard while all {table.tokens} hint tokens are there."
+            for slot in range(1, len(table.hands[seat]) + 1):
+                yield str(DiscardSlot(slot)), why
+        elif not table.tokens:
+            for target in self.game.others(seat):
+                yield str(HintRank(target, 1)), "No hint without a hint token."
 
     def _discards(self) -> Iterator[Tile]:
         """Yield the ranks of each colour that are out of the game, such as R113."""
@@ -70,7 +84,8 @@ class HanabiView:
             gone = sorted(deck.rank(c) for c in self._table.discards if deck.colour(c) == colour)
             if gone:
                 ranks = "".join(map(str, gone))
-                yield Tile(f"{name[0].upper()}{ranks}", "muted", f"{name}: {' '.join(ranks)}")
+                label, words = f"{name[0].upper()}{ranks}", f"{name} {' '.join(ranks)}"
+                yield Tile(label, "muted", words, face=words)
 
     def _firework(self, colour: int) -> Card:
         deck, height = self.game.deck, self._table.fireworks[colour]
@@ -112,12 +127,12 @@ class HanabiView:
         return Card(
             f"{held.card}({mark})" if held.hinted else held.card,
             "accent" if held.hinted else "plain",
-            f"{held.card}, {title}",
+            f"{deck.words(held.card)}, {title}",
             self._picks(seat, slot, held),
             face=str(deck.rank(held.card)),
             symbol=symbol,
             colour=paint,
-            note=f"knows {mark}" if held.hinted else "",
+            note=f"knows {_known(self.game, held)}" if held.hinted else "",
         )
 
     def _picks(self, seat: int, slot: int, held: HeldCard) -> tuple[str, ...]:
@@ -138,6 +153,12 @@ def _only_colour(game: Hanabi, held: HeldCard) -> str:
     """Return the colour of a card, if the hints leave one; else nothing."""
     colours = game.deck.colours_of(held.kinds)
     return game.deck.colour_names[colours[0]] if len(colours) == 1 else ""
+
+
+def _known(game: Hanabi, held: HeldCard) -> str:
+    """Return the colour and the rank that hints have named: `green`, `2` or `green 2`."""
+    rank = str(min(held.ranks)) if len(held.ranks) == 1 else ""
+    return f"{_only_colour(game, held)} {rank}".strip() or "?"
 
 
 def _hint_mark(game: Hanabi, held: HeldCard) -> str:

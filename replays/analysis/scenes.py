@@ -62,6 +62,7 @@ class TabletopScene:
             "parts": [_json(part) for part in table.panels],
             "caption": table.caption,
             "side_by_side": table.side_by_side,
+            "blocked": dict(table.blocked),
         }
 
 

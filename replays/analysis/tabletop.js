@@ -27,7 +27,7 @@ function tile(context, piece) {
   if (piece.kind === "card") return card(context, piece, tone);
   if (piece.kind === "die") return die(context, piece, tone);
   // A dot is an empty square in a text.
-  const label = piece.label === "." ? [] : owner(context, { ...piece, name: piece.label });
+  const label = piece.label === "." ? [] : owner(context, { ...piece, name: piece.face ?? piece.label });
   const look = piece.seat === undefined ? "tile" : "tile of-seat";
   return h("span", { class: `${look} ${tone}`, ...marks(piece) }, ...label);
 }

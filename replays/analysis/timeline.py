@@ -62,8 +62,9 @@ class Timeline:
     @cached_property
     def narration(self) -> dict[int, str]:
         """The text of each event, by `id(event)`; it is the same for all who witness it."""
-        narrate = self.game.text.narrate
-        return {id(event): narrate(event) for entry in self.plies for event in entry.ply.events}
+        texts = self.game.text
+        events = (event for entry in self.plies for event in entry.ply.events)
+        return {id(event): texts.for_people(texts.narrate(event)) for event in events}
 
     def events_seen_by(self, seat: int | None, ply: int) -> Sequence[Event]:
         """Return the events of a ply that `seat` witnesses; None means that everything is open."""

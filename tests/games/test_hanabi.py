@@ -75,7 +75,9 @@ def test_every_colour_names_a_multicoloured_card() -> None:
     notes = state.observe(1).text("notes")
     assert "1: red; 2: multicolour; 3: yellow; 4: multicolour; 5: red" in notes
     move(state, "play slot 4")
-    assert "plays slot 4, M1: it fits." in state.observe(0).text("events")
+    text = state.observe(0).text("events")
+    assert "plays slot 4, M1: it fits." in text
+    assert "Player 1 plays slot 4, multicolour 1: it fits." in game.text.for_people(text)
 
 
 def test_a_hint_may_name_no_card_if_the_option_allows_it() -> None:

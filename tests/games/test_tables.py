@@ -13,6 +13,7 @@ from arena.core.view.tabletop import Tabletop, draw_tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions
+from games.hanabi.view import HanabiView
 from replays.analysis.scenes import TabletopScene
 
 MOST = 12
@@ -52,6 +53,15 @@ def test_every_action_is_on_the_table_or_in_a_short_list(
                 texts = [str(action) for action in observation.legal_actions]
                 left = unreached(table.panels, texts)
                 assert len(left) <= MOST, (name, len(position.history), left[:20])
+
+
+@pytest.mark.parametrize(("action", "fault"), [("play slot 1", "legal"), ("wink", "no action")])
+def test_a_blocked_action_is_one_of_the_game_and_not_legal(
+    action: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HanabiView, "_blocked", lambda _: [(action, "Not now.")])
+    with pytest.raises(AssertionError, match=fault):
+        check_targets(make_game("hanabi"), 1)
 
 
 def test_phrases_are_whole_words() -> None:

@@ -110,11 +110,27 @@ def move(page: Page, button: Locator) -> None:
     page.locator(".play-event").nth(events).wait_for()
 
 
+# Levels in words, then the other bots.
+SEATS = {
+    "cluedo": [
+        *["easy (Novice)", "fair (Detective)", "strong (Reader)"],
+        *["bot:random", "bot:oracle"],
+    ],
+    "hanabi": ["easy and fair (Piers)", "strong (Conventions)", "bot:hats", "bot:random"],
+}
+
+
 def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     """A new game by the form; its links; both play; a page that is loaded again loses nothing."""
     with tab(browser) as host, tab(browser, (390, 844)) as guest:
         host.page.goto(f"{server.base}/play")
-        host.page.get_by_role("combobox", name="Game").select_option("tictactoe")
+        game = host.page.get_by_role("combobox", name="Game")
+        for name, others in SEATS.items():
+            game.select_option(name)
+            expect(host.page.get_by_label("Seat 2").locator("option")).to_have_text(
+                ["a person, by link", *others]
+            )
+        game.select_option("tictactoe")
         host.page.get_by_label("Seat 2").select_option("human")
         host.page.get_by_label("Seconds between moves").fill("0")
         host.page.get_by_role("button", name="Start").click()
@@ -238,7 +254,7 @@ def test_pages_fit_and_are_accessible(
         page.get_by_label("Probabilities").check()
         page.locator(".play-help table.grid").wait_for()
         _check(opened)
-        choose(page, "Mrs White", "Rope", "Hall")
+        choose(page, "Mrs White", "Rope", "Hall", "Hall")
         page.get_by_role("button", name="Play: accuse").click()
         page.get_by_text("Sure?").wait_for()
         _check(opened)
@@ -250,23 +266,41 @@ def _check(opened: Tab) -> None:
     assert not opened.faults
 
 
-def test_a_guided_game(server: PlayProcess, browser: Browser) -> None:
+# What the first turns of a guided game say to do: pieces, then a button.
+LESSONS = {
+    # A second suspect takes the place of the first one.
+    "cluedo": [
+        (["Miss Scarlett", "Dagger", "Conservatory", "Mrs White"], "suggest Mrs White, Dagger"),
+    ],
+    "hanabi": [
+        (["hint Player 1 green|hint Player 1 rank 1"], "hint Piers rank 1"),
+        (["slot 1"], "discard slot 1"),
+        (["slot 1"], "play slot 1"),
+    ],
+    "avalon": [(["Player 0", "Player 3"], "propose Player 1, Deducer 3"), ([], "approve")],
+}
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_guided_game(server: PlayProcess, browser: Browser, name: str) -> None:
     """Its deal is fixed; each hint is shown once, in a turn in which it helps."""
-    guide = make_game("cluedo").text.guide()
+    guide = make_game(name).text.guide()
     assert guide is not None and guide.first_game is not None
-    hints = guide.first_game.hints
+    made = make_game(name, **dict(guide.first_game.options))
+    verbs = {str(action).split()[0] for action in made.actions}
+    assert verbs >= {verb for verb, _ in guide.first_game.hints}
     with tab(browser, (390, 844)) as opened:
         page = opened.page
-        page.goto(f"{server.base}/play")
+        page.goto(f"{server.base}/play?game={name}")
         page.get_by_label("Seconds between moves").fill("0")
         page.get_by_role("button", name="Play a guided game").click()
         lesson = page.locator(".play-lesson")
-        for verb, text in hints[:2]:
-            assert wait_for_turn(page)
+        for (_, text), (pieces, button) in zip(guide.first_game.hints, LESSONS[name], strict=False):
             expect(lesson).to_have_text(text)
-            if verb == "suggest":
-                choose(page, "Mrs White", "Dagger", "Conservatory")
-                page.get_by_role("button", name="suggest Mrs White, Dagger").click()
+            choose(page, *pieces)
+            page.get_by_role("button", name=button).click()
+        _, text = guide.first_game.hints[len(LESSONS[name])]
+        expect(lesson).to_have_text(text)
         _check(opened)
 
 

@@ -89,12 +89,12 @@ def test_nobody_receives_the_events_of_another_seat(server: PlayProcess, game: s
     assert verify(replay) is None
     made = replay.make_game()
     events = [event for walked in replay.walk() for event in walked.ply.events]
+    text = {id(event): made.text.for_people(made.text.narrate(event)) for event in events}
     for seat, person in enumerate(seats):
-        seen = [made.text.narrate(e) for e in events if e.seen_by(seat)]
-        assert person.events == seen
+        assert person.events == [text[id(event)] for event in events if event.seen_by(seat)]
         # Without news there is no message: not even the number of moves is there.
         assert all(each.keys() - {"now"} for each in map(json.loads, person.sent))
-    public = [made.text.narrate(event) for event in events if event.audience is None]
+    public = [text[id(event)] for event in events if event.audience is None]
     spectator.wait("over")
     assert spectator.events == public
     assert str(replay.header.seed) not in "".join(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from browsing import NARROW, Tab, box_of, browsing, missing, tab
+from browsing import NARROW, Tab, axe_findings, box_of, browsing, expect, missing, tab
 from clicking import OVER, choices, click, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
@@ -67,6 +68,18 @@ def seated(
     seat = 2 if name == "codenames" else 0
     seats = ["human" if each == seat else "bot:random" for each in range(players)]
     token = server.table(name, seats, options=options)[0]
+    with at_table(server, browser, token, size, scheme) as opened:
+        yield opened
+
+
+@contextmanager
+def at_table(
+    server: PlayProcess,
+    browser: Browser,
+    token: str,
+    size: tuple[int, int],
+    scheme: Literal["light", "dark"] = "light",
+) -> Iterator[Tab]:
     with tab(browser, size, scheme) as opened:
         opened.page.goto(f"{server.base}/play#{token}")
         opened.page.locator(".play").wait_for()
@@ -101,15 +114,88 @@ def test_a_game_by_keys(server: PlayProcess, browser: Browser, name: str) -> Non
     assert max(heights, default=0) <= NARROW[1] / 4
 
 
-def test_one_card_is_enough_for_a_hint(server: PlayProcess, browser: Browser) -> None:
-    """No other card may have the same colour, so the colour is offered beside the rank."""
-    with seated(server, browser, "hanabi", (1440, 900)) as opened:
-        # The first pieces are the cards of the other player.
-        # The first pieces are the cards of the other player.
-        assert choices(opened.page)[0][0] == "piece"
-        click(opened.page, 0)
-        hints = [kind for kind, _ in choices(opened.page) if kind.startswith("play hint")]
+# Of each card: its phrases, its classes, its own colours, and the contrast of its ring.
+CARDS = """() => {
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((each) => each / 255);
+    const linear = parts.map((v) => (v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4));
+    return .2126 * linear[0] + .7152 * linear[1] + .0722 * linear[2];
+  };
+  return [...document.querySelectorAll('.table-top [data-picks]')].map((card) => {
+    const parts = [card, card.querySelector('.card-face')];
+    const [own, face] = parts.map((each) => getComputedStyle(each));
+    const [ring, ground] = [own.boxShadow, own.backgroundColor].map((each) => light(each) + .05);
+    return {
+      picks: card.dataset.picks.split('|'),
+      look: [...card.classList],
+      colours: [own.backgroundColor, own.backgroundImage, own.borderColor, face.color],
+      contrast: Math.max(ring, ground) / Math.min(ring, ground),
+    };
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_chosen_and_what_a_hint_is_about(
+    server: PlayProcess, browser: Browser, scheme: Literal["light", "dark"]
+) -> None:
+    """Its own colours stay. One card is enough: both hints are offered, each with its cards."""
+    token = server.table("hanabi", [], guided=True)[0]
+    with at_table(server, browser, token, (1440, 900), scheme) as opened:
+        page = opened.page
+        before = page.evaluate(CARDS)
+        # The first pieces are the cards of the other player. The second shares colour and rank.
+        assert choices(page)[1][0] == "piece"
+        click(page, 1)
+        hints = [kind for kind, _ in choices(page) if kind.startswith("play hint")]
         assert sorted(" rank " in hint for hint in hints) == [False, True]
+        cards = page.evaluate(CARDS)
+        for at, hint in enumerate(hints):
+            about = [hint.removeprefix("play ") in card["picks"] for card in cards]
+            assert about == [f"touched-{at}" in card["look"] for card in cards]
+            assert sum(about) == 2
+        assert "picked" in cards[1]["look"] and cards[1]["contrast"] >= 3
+        assert [card["colours"] for card in cards] == [card["colours"] for card in before]
+        assert not axe_findings(page, "minor", "moderate")
+
+
+def test_a_second_click_keeps_what_is_chosen(server: PlayProcess, browser: Browser) -> None:
+    """Escape, a click beside the pieces and a button take it back; nothing else does."""
+    with seated(server, browser, "hanabi", (1440, 900)) as opened:
+        page = opened.page
+        own, picked = page.locator("[data-picks='slot 2']"), page.locator(".table-top .picked")
+        play = page.get_by_role("button", name="play slot 2")
+        parts = page.locator(".part")
+        page.get_by_text("No discard while all 8 hint tokens are there.").wait_for()
+        # At other times a click means two things, so it does not play now either.
+        own.click()
+        assert page.get_by_role("button", name="discard slot 2").is_disabled()
+        stays: list[Callable[[], None]] = [
+            own.click,
+            own.dblclick,
+            parts.locator(".card").first.click,
+        ]
+        for way in stays:
+            way()
+            assert picked.count() == 1 and play.is_visible()
+        leaves: list[Callable[[], None]] = [
+            lambda: page.keyboard.press("Escape"),
+            parts.locator("h3").first.click,
+            page.get_by_role("button", name="Clear").click,
+        ]
+        for way in leaves:
+            own.click()
+            way()
+            assert picked.count() == play.count() == 0
+        own.click()
+        play.click()
+        played = page.locator(".play-event", has_text="plays slot 2")
+        played.first.wait_for()
+        # People read colours in words.
+        words = re.compile(r"slot 2, (red|yellow|green|white|blue) [1-5]:")
+        expect(played.first).to_have_text(words)
+        codes = page.locator(".play-event", has_text=re.compile(r"\b[RYGWB][1-5]\b"))
+        expect(codes).to_have_count(0)
 
 
 @pytest.mark.adapters

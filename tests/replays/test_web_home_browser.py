@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import NARROW, axe_findings, expect, missing, tab
+from browsing import NARROW, axe_findings, box_of, expect, missing, tab
 from home_folder import ATTACK, fill_folder, write_records, write_run
+from play_server import web_server
 from training_rows import rows
 from web_viewer import WebViewer, record, serving
 
@@ -103,6 +104,24 @@ def test_two_are_chosen_and_compared(browser: Browser, home: Home) -> None:
         page.get_by_role("heading", name="A: first · B: second").wait_for()
         legend = page.locator(".chart-legend").first
         expect(legend.locator(".legend-name")).to_have_text(["A: first", "B: second"])
+        assert not opened.faults
+
+
+def test_an_empty_home_leads_to_a_game(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    with web_server("web runs --port 0", tmp_path) as server, tab(browser, NARROW) as opened:
+        page = opened.page
+        page.goto(server.base)
+        start = page.get_by_role("main").get_by_role("button", name="New game")
+        command = page.get_by_text("arena play cluedo")
+        assert box_of(start)["y"] < box_of(command)["y"]
+        assert not axe_findings(page) and opened.overflow() == 0
+        page.get_by_role("main").get_by_role("button", name="hanabi").click()
+        expect(page.get_by_role("combobox", name="Game")).to_have_value("hanabi")
+        page.get_by_role("button", name="Play a guided game").wait_for()
+        page.go_back()
+        start.click()
+        expect(page.get_by_role("combobox", name="Game")).to_have_value("cluedo")
         assert not opened.faults
 
 

@@ -112,12 +112,13 @@ def play_to_the_end(
 def step(page: Page, rng: random.Random, choose: Callable[[Page, int], None] = click) -> None:
     """Choose something that leads on: a chosen action is confirmed, not cleared."""
     found = choices(page)
-    useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(("clear", "no"))]
+    # A click on what is chosen already changes nothing.
+    idle = ("clear", "no", "picked")
+    useful = [at for at, (kind, _) in enumerate(found) if not kind.startswith(idle)]
     if not useful:
         # The turn is over by now. If it is not, this waits in vain and fails.
         page.wait_for_selector(f".play:not(.is-turn), .table-top .pickable, {OVER}")
         return
-    useful = [at for at in useful if found[at][0] != "picked"] or useful
     # A question whether the person is sure stands beside what it asks about.
     for last in ("yes", "ready"):
         leading = [at for at in useful if found[at][0] == last]

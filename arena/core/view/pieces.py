@@ -47,14 +47,14 @@ class Tile:
     """Phrases of the actions that a click on it may choose."""
     seat: int | None = None
     """The player that the label names; a page then shows that player's name."""
+    face: str = ""
+    """Text in a browser, instead of the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card(Tile):
-    """A playing card. With the tone `hidden` its back is up."""
+    """A playing card. With the tone `hidden` its back is up. Its face is written large."""
 
-    face: str = ""
-    """Large text of the card in a browser, instead of the label."""
     symbol: str = ""
     """Sign of its colour or suit: not every reader sees colours."""
     colour: Colour = ""

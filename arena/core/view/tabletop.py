@@ -33,6 +33,9 @@ class Tabletop:
     """A short note about a seat for its line, for example that it is out of the game."""
     legend: Mapping[str, str] = field(default_factory=dict)
     """Signs of the table and their meanings; at most seven, of a few words each."""
+    blocked: Mapping[str, str] = field(default_factory=dict)
+    """Texts of actions of the viewer that the rules forbid now, each with the reason as a sentence.
+    A page shows them where the pieces of the action are chosen."""
 
     def text(self) -> str:
         """Return the table as plain text."""

@@ -4,7 +4,7 @@
 import { button, fill, h } from "./dom.js";
 import { OfferForm } from "./offers.js";
 import { Names } from "./names.js";
-import { Selection, normalise } from "./selection.js";
+import { FEW_LEFT, Selection, normalise } from "./selection.js";
 
 // More choices than these are narrowed by typing.
 const MOST_BUTTONS = 12;
@@ -12,8 +12,6 @@ const MOST_BUTTONS = 12;
 const SEAT_FIELDS = new Set(["seat", "player", "target", "to"]);
 // Kinds of actions that are named.
 const MOST_VERBS = 6;
-// So many actions of the chosen pieces are offered before they are told apart.
-const FEW_LEFT = 2;
 
 export class ActionForm {
   constructor(act, changed) {
@@ -25,6 +23,7 @@ export class ActionForm {
     this.chosen = [];
     this.selection = new Selection();
     this.offers = [];
+    this.blocked = {};
     this.forms = [];
     this.sought = {};
     this.picked = h("div", { class: "action-picked", role: "status" });
@@ -60,10 +59,12 @@ export class ActionForm {
     } else this.draw();
   }
 
-  // What can be chosen on the table, whether or not it is legal: phrases of pieces, and offers.
-  setTable(pieces, offers) {
+  // What can be chosen on the table, whether or not it is legal: phrases of pieces, and offers; and
+  // actions that are not legal now, with the reason.
+  setTable(pieces, offers, blocked) {
     this.selection.setPieces(pieces);
     this.offers = offers;
+    this.blocked = blocked;
     if (!this.turn) return;
     this.sort();
     if (!this.kinds.includes(this.kind)) this.kind = null;
@@ -84,7 +85,8 @@ export class ActionForm {
     this.kinds = kinds.filter((kind) => !isOnTable(kind));
     const onTable = kinds.filter((kind) => !this.kinds.includes(kind));
     const texts = onTable.flatMap((kind) => kind.actions.map(([text]) => text));
-    this.selection.setActions(texts.filter((text) => !isOffered(text)));
+    const blocked = Object.keys(this.blocked).filter((text) => !legal.has(text));
+    this.selection.setActions(texts.filter((text) => !isOffered(text)), blocked);
     // Where room is short, what can be chosen by clicks need not be typed.
     this.element.classList.toggle("has-all", !leftOut);
     this.forms = this.offers
@@ -157,23 +159,50 @@ export class ActionForm {
     if (!selection.chosen.length) {
       const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
       const how = verbs.size > MOST_VERBS ? "Choose on the table." : `Choose on the table: ${[...verbs].join(", ")}.`;
-      return h("p", { class: "muted" }, how);
+      return this.drawReasons(how, selection.blocked.map(({ text }) => text));
     }
     const left = selection.fitting();
+    const missing = selection.missing().slice(0, MOST_BUTTONS);
+    const barred = missing.map((text) => button(this.names.text(text), () => {}, { disabled: true }));
     const clear = button("Clear", () => this.clear(), { class: "quiet", "data-choice": "clear" });
-    if (left.length > 1 && selection.canNarrow()) {
-      const names = this.names.text(selection.chosen.map((phrases) => phrases[0]).join(" + "));
-      // No further piece may tell these apart: the colour of a card that no other has, from its rank.
-      const few = left.length <= FEW_LEFT ? left.map((text) => this.playButton(text, null)) : [];
+    const reasons = missing.length ? this.drawReasons("", missing) : null;
+    const narrows = left.length > 1 && selection.canNarrow();
+    // No further piece may tell these apart: the colour of a card that no other has, from its rank.
+    const usual = left.length === 1 ? left[0] : null;
+    const few = left.length <= FEW_LEFT ? left.map((text) => this.playButton(text, usual)) : [];
+    const row = h("div", { class: "action-row" }, few, barred, clear);
+    if (narrows) {
+      // The phrases of a piece that has several are actions, not its name.
+      const single = selection.chosen.filter((phrases) => phrases.length === 1);
+      const names = single.length ? `${this.names.text(single.join(" + "))}. ` : "";
       const how = few.length ? "Choose one of these, or more on the table." : "Choose more on the table.";
-      return [h("p", null, `${names}. ${how}`), h("div", { class: "action-row" }, few, clear)];
+      return [h("p", null, names, how), row, reasons];
     }
-    if (left.length === 1) {
-      const ready = this.playButton(left[0], left[0]);
-      return h("div", { class: "action-row" }, ready, clear);
-    }
-    const row = h("div", { class: "action-row" }, clear);
-    return [this.drawMany("picked", left, (text) => this.playButton(text, null)), row];
+    const many = few.length ? null : this.drawMany("picked", left, (text) => this.playButton(text, null));
+    return [many, row, reasons];
+  }
+
+  // A text, and why these actions are not legal.
+  drawReasons(text, blocked) {
+    const reasons = new Set(blocked.map((each) => this.blocked[each]));
+    return h("p", { class: "muted" }, [text, ...reasons].filter(Boolean).join(" "));
+  }
+
+  // How a piece with these phrases looks, by the names of classes. `marked` are the marked actions.
+  lookOf(phrases, marked) {
+    const { selection, turn } = this;
+    const more = selection.chosen.length ? selection.fitting([...selection.chosen, phrases]) : [];
+    const touched = Array.from({ length: FEW_LEFT }, (_, at) => [
+      `touched-${at}`,
+      turn !== null && at < marked.length && selection.isAbout(marked[at], phrases),
+    ]);
+    return {
+      pickable: this.canPick(phrases),
+      picked: this.isPicked(phrases),
+      // A click would take the place of what is chosen.
+      elsewhere: turn !== null && selection.chosen.length > 0 && !more.length,
+      ...Object.fromEntries(touched),
+    };
   }
 
   // At most twelve of many choices; more are found by typing.
@@ -204,8 +233,23 @@ export class ActionForm {
   }
 
   clear() {
+    if (!this.turn) return;
     this.selection.clear();
-    this.draw();
+    this.chooseKind(this.kind);
+  }
+
+  // Takes back the last step: a question, else what is chosen.
+  cancel() {
+    if (this.element.classList.contains("is-asking")) this.say();
+    else this.clear();
+  }
+
+  // A click on what is chosen already changes nothing: it leads the eye to what can be done with it.
+  point() {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const glow = ["0 0 0 0 transparent", "0 0 0 6px var(--accent)", "0 0 0 0 transparent"];
+    for (const each of this.element.querySelectorAll("[data-choice^='play '], [data-choice='ready']"))
+      each.animate({ boxShadow: glow }, 700);
   }
 
   drawKinds() {
@@ -235,7 +279,9 @@ export class ActionForm {
   playButton(text, usual) {
     // Where a person may speak, that comes first.
     const isMain = text === usual && !this.turn.speech.length;
-    const look = { class: isMain ? "primary" : null, "data-choice": `play ${text}` };
+    const marked = this.selection.marked();
+    const mark = marked.length > 1 ? `touched-${marked.indexOf(text)}` : null;
+    const look = { class: isMain ? "primary" : mark, "data-choice": `play ${text}` };
     return button(this.names.text(text), () => this.play(text), look);
   }
 
@@ -251,7 +297,9 @@ export class ActionForm {
     const ready = complete
       ? button(`Play: ${this.names.text(left[0][0])}`, () => this.play(left[0][0]), look)
       : h("span", { class: "muted" }, "Choose one of each.");
-    return [rows, h("div", { class: "action-row" }, ready)];
+    const free = this.chosen.some((value, field) => value !== null && this.valuesOf(field).length > 1);
+    const clear = free ? button("Clear", () => this.clear(), { class: "quiet", "data-choice": "clear" }) : null;
+    return [rows, h("div", { class: "action-row" }, ready, clear)];
   }
 
   drawField(name, field) {
@@ -328,13 +376,16 @@ export class ActionForm {
   pick(phrases) {
     const { selection } = this;
     if (selection.canPick(phrases)) {
-      selection.pick(phrases);
+      const isNew = selection.pick(phrases);
       const left = selection.fitting();
-      // One click is enough where it means one thing; several are confirmed.
-      if (selection.chosen.length === 1 && left.length === 1) {
+      // One click is enough where it means one thing, now and at other times; several are confirmed.
+      if (isNew && selection.chosen.length === 1 && left.length === 1 && !selection.missing().length) {
         selection.clear();
         this.play(left[0]);
-      } else this.draw();
+        return;
+      }
+      this.draw();
+      if (!isNew) this.point();
       return;
     }
     const kind = this.openKinds().find((each) => this.placeOf(each, phrases));
@@ -346,8 +397,8 @@ export class ActionForm {
     }
     const isNew = kind !== this.kind;
     if (isNew) this.chooseKind(kind);
-    // A second click on a piece takes its choice back.
-    if (!isNew || this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
+    if (this.chosen[field] !== action[field + 1]) this.choose(field, action[field + 1]);
+    else if (!isNew) this.point();
   }
 
   submitTyped(text) {

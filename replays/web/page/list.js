@@ -60,7 +60,7 @@ export class GameList {
         "div",
         { class: "list" },
         h("div", { class: "list-head" }, h("h1", null, "Games"), this.count, way),
-        this.form(),
+        (this.filters = this.form()),
         this.error.element,
         this.table,
         this.empty,
@@ -195,11 +195,25 @@ export class GameList {
 
   drawEmpty(all, shown) {
     this.empty.hidden = shown > 0;
-    if (shown > 0) return;
+    this.filters.hidden = !all && !this.list.unread;
     let text = null;
     if (this.list.unread) text = "Reading the folder…";
     else if (all > 0) text = "No game matches. Change a filter, or clear all filters.";
-    fill(this.empty, text === null ? drawExample(this.list) : h("p", null, text));
+    if (shown > 0 || text === this.emptyText) return;
+    this.emptyText = text;
+    if (text !== null) fill(this.empty, h("p", null, text));
+    else this.drawStart();
+  }
+
+  // Where people may play, that comes first: a new game, and games that are explained step by step.
+  async drawStart() {
+    const open = (query) => () => location.assign(`/play${query}`);
+    const start = this.list.can_play ? button("New game", open(""), { class: "primary" }) : null;
+    const guided = h("p", { class: "empty-start" });
+    fill(this.empty, h("h2", null, "No games here yet"), start, guided, drawExample(this.list));
+    const form = start ? await this.source.playForm().catch(() => null) : null;
+    const names = (form?.games ?? []).filter((game) => game.has_first_game).map(({ name }) => name);
+    if (names.length) fill(guided, "Explained step by step: ", names.map((name) => button(name, open(`?game=${name}`))));
   }
 
   close() {
@@ -228,8 +242,7 @@ function isFiltered() {
 
 function drawExample({ root, folder }) {
   return [
-    h("h2", null, "No games here yet"),
-    h("p", null, "There are no replays in ", h("code", null, root), ". Play a game:"),
+    h("p", null, "There are no replays in ", h("code", null, root), ". A command for a game of bots:"),
     h("pre", null, h("code", null, exampleOf(folder))),
     h("p", null, "The game appears here while it is running."),
   ];

@@ -12,7 +12,8 @@ export class NewGame {
     this.form = form;
     this.fields = new Map();
     this.seats = [];
-    this.game = form.games.find((game) => game.name === "cluedo") ?? form.games[0];
+    const named = (name) => form.games.find((game) => game.name === name);
+    this.game = named(new URLSearchParams(location.search).get("game")) ?? named("cluedo") ?? form.games[0];
     this.options = h("div", { class: "new-options" });
     this.seatRows = h("ol", { class: "new-seats" });
     this.level = h("select", { onchange: () => this.setLevel() });
@@ -55,6 +56,7 @@ export class NewGame {
     this.guided.hidden = !this.game.has_first_game;
     const chosen = this.level.value || "fair";
     fill(this.level, options(this.levels(), `level:${chosen.replace("level:", "")}`));
+    if (!this.level.value) this.level.value = "level:fair";
     this.fields = new Map();
     this.seats = [];
     // The number of players and the variant are what people change; the rest is folded.
@@ -84,9 +86,15 @@ export class NewGame {
     return Number.isInteger(count) && count > 0 && count <= 64 ? count : this.game.players;
   }
 
-  // Pairs of a SPEC and words: "fair (Detective)".
+  // Pairs of a SPEC and words: "fair (Detective)". A bot that plays at two levels is there once.
   levels() {
-    return Object.entries(this.game.levels).map(([level, bot]) => [`level:${level}`, `${level} (${bot})`]);
+    const levels = Object.entries(this.game.levels);
+    return [...new Set(Object.values(this.game.levels))].map((bot) => {
+      const same = levels.filter(([, each]) => each === bot).map(([level]) => level);
+      const name = describe(bot.replace(/^bot:/, ""));
+      const words = `${same.join(" and ")} (${name[0].toUpperCase()}${name.slice(1)})`;
+      return [`level:${same.includes("fair") ? "fair" : same[0]}`, words];
+    });
   }
 
   // All seats that a bot has by its level.
@@ -100,7 +108,9 @@ export class NewGame {
     this.seats = Array.from({ length: this.players }, (_, seat) => {
       const value = before[seat] ?? (seat === 0 ? HUMAN : this.level.value);
       const person = seat === 0 ? "you" : "a person, by link";
-      const named = [...this.game.bots, ...this.form.models].map((spec) => [spec, spec]);
+      const atLevels = Object.values(this.game.levels);
+      const bots = this.game.bots.filter((spec) => !atLevels.includes(spec));
+      const named = [...bots, ...this.form.models].map((spec) => [spec, spec]);
       const choices = options([[HUMAN, person], ...this.levels()], value);
       const others = h("optgroup", { label: "By name" }, options(named, value));
       return h("select", { "aria-label": `Seat ${seat + 1}` }, choices, others);

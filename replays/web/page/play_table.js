@@ -39,7 +39,7 @@ export class PlayTable {
     this.pacing = new Pacing((message) => this.show(message));
     this.trouble = new Trouble();
     this.table = h("div", { class: "table-top" });
-    this.keys = new TableKeys(this.table, (phrases) => this.form.pick(phrases));
+    this.keys = new TableKeys(this.table, (phrases) => this.form.pick(phrases), () => this.form.clear());
     this.list = h("ol", { class: "event-list play-events" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
     this.form = new ActionForm((body) => this.act(body), () => this.markTargets());
@@ -55,6 +55,7 @@ export class PlayTable {
     this.result = h("section", { class: "panel play-result", hidden: true });
     this.seats = h("ul", { class: "play-seats" });
     this.element = this.draw();
+    this.element.addEventListener("keydown", ({ key }) => key === "Escape" && this.form.cancel());
     const resize = () => {
       if (this.element.isConnected) this.enlarge([...SIZES]);
       else removeEventListener("resize", resize); // Another table has taken its place.
@@ -176,7 +177,7 @@ export class PlayTable {
     this.table.parentElement.hidden = !isDrawn;
     if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat, this.seat !== null);
     this.enlarge(this.sizes);
-    this.form.setTable([...this.targets()].map(phrasesOf), offersOf(scene));
+    this.form.setTable([...this.targets()].map(phrasesOf), offersOf(scene), scene?.blocked ?? {});
     this.markTargets();
   }
 
@@ -237,10 +238,8 @@ export class PlayTable {
 
   // Marks what can be chosen on the table.
   markTargets() {
-    for (const target of this.targets()) {
-      const phrases = phrasesOf(target);
-      this.keys.mark(target, this.form.canPick(phrases), this.form.isPicked(phrases));
-    }
+    const marked = this.form.selection.marked();
+    for (const target of this.targets()) this.keys.mark(target, this.form.lookOf(phrasesOf(target), marked));
   }
 
   showTurn() {

@@ -8,6 +8,9 @@ export function normalise(text) {
 
 const padded = (text) => ` ${normalise(text)} `;
 
+// So many actions of the chosen pieces are offered before they are told apart.
+export const FEW_LEFT = 2;
+
 export function phrasesOf(element) {
   return element.dataset.picks.split("|");
 }
@@ -15,6 +18,7 @@ export function phrasesOf(element) {
 export class Selection {
   constructor() {
     this.actions = [];
+    this.blocked = [];
     this.pieces = [];
     this.clear();
   }
@@ -27,16 +31,37 @@ export class Selection {
     this.pieces = [...new Map(pieces.map((phrases) => [phrases.join("|"), phrases])).values()];
   }
 
-  setActions(texts) {
-    this.actions = texts.map((text) => ({ text, words: padded(text) }));
+  // `blocked` are actions that are not legal now.
+  setActions(texts, blocked = []) {
+    const read = (text) => ({ text, words: padded(text) });
+    this.actions = texts.map(read);
+    this.blocked = blocked.map(read);
   }
 
   // The actions that fit all of these pieces.
-  fitting(chosen = this.chosen) {
+  fitting(chosen = this.chosen, actions = this.actions) {
     const wanted = chosen.map((phrases) => phrases.map(padded));
-    return this.actions
+    return actions
       .filter(({ words }) => wanted.every((phrases) => phrases.some((each) => words.includes(each))))
       .map(({ text }) => text);
+  }
+
+  // The actions that the chosen pieces would mean if they were legal.
+  missing() {
+    return this.chosen.length ? this.fitting(this.chosen, this.blocked) : [];
+  }
+
+  isAbout(text, phrases) {
+    return this.fitting([phrases], [{ text, words: padded(text) }]).length > 0;
+  }
+
+  // The actions that are marked, on their buttons and on the pieces that they are about: few, and about
+  // different pieces.
+  marked() {
+    const left = this.chosen.length ? this.fitting() : [];
+    if (left.length > FEW_LEFT) return [];
+    const pieces = left.map((text) => this.pieces.filter((phrases) => this.isAbout(text, phrases)).join("\n"));
+    return new Set(pieces).size === left.length ? left : [];
   }
 
   isChosen(phrases) {
@@ -49,15 +74,19 @@ export class Selection {
     return this.isChosen(phrases) || this.fitting([phrases]).length > 0;
   }
 
-  // Chooses a piece, or no longer; one that does not fit the others is a new beginning.
+  // Chooses a piece, and returns whether it is new. It takes the place of those that do not fit it. A
+  // second click takes one of several out again; a single one stays.
   pick(phrases) {
     if (this.isChosen(phrases)) {
       const key = phrases.join("|");
-      this.chosen = this.chosen.filter((each) => each.join("|") !== key);
-      return;
+      if (this.chosen.length > 1) this.chosen = this.chosen.filter((each) => each.join("|") !== key);
+      return false;
     }
-    const more = [...this.chosen, phrases];
-    this.chosen = this.fitting(more).length ? more : [phrases];
+    const kept = this.chosen.filter((each) => this.fitting([each, phrases]).length);
+    // Of a group that is complete, the piece that was chosen first.
+    while (kept.length && !this.fitting([...kept, phrases]).length) kept.shift();
+    this.chosen = [...kept, phrases];
+    return true;
   }
 
   // Whether a further piece would leave fewer actions.

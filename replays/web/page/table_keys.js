@@ -5,18 +5,22 @@ import { phrasesOf } from "./selection.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+const PIECES = ".card, .tile, .die, .player, .cluedo-card, svg";
+
 export class TableKeys {
-  constructor(table, pick) {
+  // `clear` is called by a click beside the pieces.
+  constructor(table, pick, clear) {
     this.table = table;
     this.pick = pick;
-    table.addEventListener("click", (event) => this.choose(event.target));
+    this.clear = clear;
+    table.addEventListener("click", (event) => this.click(event));
     table.addEventListener("keydown", (event) => this.press(event));
   }
 
-  // Marks a piece as one that can be clicked now, or not, and as chosen.
-  mark(target, isPickable, isPicked) {
-    target.classList.toggle("pickable", isPickable);
-    target.classList.toggle("picked", isPicked);
+  // Marks a piece as one that can be clicked now, or not, as chosen, and so on; see `lookOf`.
+  mark(target, look) {
+    for (const [name, isOn] of Object.entries(look)) target.classList.toggle(name, isOn);
+    const { pickable: isPickable, picked: isPicked } = look;
     const label = target.dataset.label ?? phrasesOf(target)[0];
     for (const [name, value] of Object.entries({ role: "button", tabindex: "0", "aria-label": label })) {
       if (isPickable) target.setAttribute(name, value);
@@ -26,6 +30,13 @@ export class TableKeys {
     if (isPickable) target.ownerSVGElement?.setAttribute("role", "group");
     if (isPickable) target.setAttribute("aria-pressed", String(isPicked));
     else target.removeAttribute("aria-pressed");
+  }
+
+  // The second click of a double click is none: it would take back the first one, or play on.
+  click({ target, detail }) {
+    if (detail > 1) return;
+    if (target.closest(PIECES)) this.choose(target);
+    else this.clear();
   }
 
   choose(element) {

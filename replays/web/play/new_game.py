@@ -9,7 +9,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from arena.agents.chat import ChatOptions
-from arena.agents.names import HUMAN, display_names, person_spec
+from arena.agents.names import HUMAN, person_spec
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
@@ -48,7 +48,7 @@ class OfferedGameJson(TypedDict):
     """There is a guided game."""
     bots: list[str]
     levels: dict[str, str]
-    """Name of the bot of each level; a seat `level:fair` is taken by it."""
+    """SPEC of the bot of each level; a seat `level:fair` is taken by it."""
     options: list[OptionJson]
 
 
@@ -172,7 +172,7 @@ def _first_game(wanted: WebGameForm) -> WebGameSetup:
     if first is None:
         raise UsageError(f"guided: {wanted.game} has no guided game")
     game = make_game(wanted.game, **dict(first.options))
-    specs = [HUMAN, *[level_bot(game, "easy")] * (game.num_players - 1)]
+    specs = [HUMAN, *[level_bot(game, first.level)] * (game.num_players - 1)]
     return WebGameSetup(Match(game, specs, seed=first.seed), wanted.pace, hints=first.hints)
 
 
@@ -194,7 +194,7 @@ def _offered(name: str) -> OfferedGameJson:
         "players": game.num_players,
         "has_first_game": guide is not None and guide.first_game is not None,
         "bots": [f"bot:{bot}" for bot in bot_names(name)],
-        "levels": {each: display_names([level_bot(game, each)])[0] for each in LEVELS},
+        "levels": {each: level_bot(game, each) for each in LEVELS},
         "options": [_option(each, field) for each, field in fields.items()],
     }
 

@@ -64,7 +64,7 @@ class SeatView:
             if self._scene is not None:
                 self._scene.update(event)
             if event.shown_to(self.seat or 0):
-                text = self._game.text.narrate(event)
+                text = self._game.text.for_people(self._game.text.narrate(event))
                 self.events.append({"text": text, "private": event.audience is not None})
         if new:
             drawn = self._draw()
@@ -113,7 +113,7 @@ class SeatView:
         # The whole text, since later texts of some games have only what is new in the notes.
         text, events = quiet.text(level), quiet.text("events")
         notes = text[len(events) :] if text.startswith(events) else text
-        return notes.strip("\n")
+        return self._game.text.for_people(notes.strip("\n"))
 
     def _has_grid(self) -> bool:
         return self.help == "posterior" and isinstance(self._exact(), PlacedKnowledge)

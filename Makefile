@@ -23,7 +23,9 @@ REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo
 
 WITH_TORCH := tests/backends tests/trainers
 WITHOUT_TORCH := $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
-UNTIMED := 'not network and not timed and not ray'
+# After `make bench` the libraries of other games are here too; `make test-adapters` tests them, for a
+# quarter of an hour.
+UNTIMED := 'not network and not timed and not ray and not adapters'
 
 VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)

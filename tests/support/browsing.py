@@ -26,9 +26,6 @@ WIDE, NARROW = (1280, 900), (390, 844)
 PATIENCE = 30.0
 """Seconds that a page may take for anything. Only a test that fails waits that long."""
 
-ONE_RENDERER = "--renderer-process-limit=1", "--disable-site-isolation-trials"
-"""Pages follow each other in one process, instead of starting one each."""
-
 
 def missing() -> str | None:
     """Why no browser can be driven here, if so."""
@@ -62,7 +59,7 @@ def browsing() -> Iterator[Browser]:
 
     waiting.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", *ONE_RENDERER]
+        arguments = ["--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(
             executable_path=installed_chromium(),
             timeout=2000 * PATIENCE,

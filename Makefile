@@ -24,9 +24,14 @@ BENCHMARKS := games vector adapters knowledge service games_in_flight executors 
   pretrained prompts play
 REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo goofspiel
 
+# Commands with a model in the process.
+TORCH_FILES := tests/cli/test_cli_measuring.py tests/docs/test_tutorials.py
 WITH_TORCH := tests/backends tests/trainers
-WITHOUT_TORCH := $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
-UNTIMED := 'not network and not timed and not ray'
+WITHOUT_TORCH := $(addprefix --ignore=,$(TORCH_FILES)) \
+  $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
+# After `make bench` the libraries of other games are here too; `make test-adapters` tests them, for a
+# quarter of an hour.
+UNTIMED := 'not network and not timed and not ray and not adapters'
 
 VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
@@ -107,7 +112,7 @@ test: $(VENV)/.test $(ART)/.ready
 	@# The longest files, those of the browser, come first.
 	OMP_NUM_THREADS=1 $(ART_TESTS) > $(VENV)/art.log 2>&1 & art=$$!; \
 	  OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) -m $(UNTIMED) \
-	    --ignore-glob='*/test_art_*.py' $(WITH_TORCH) \
+	    --ignore-glob='*/test_art_*.py' $(WITH_TORCH) $(TORCH_FILES) \
 	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
 	  then OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) --numprocesses=2 --dist=loadfile --no-loadscope-reorder \

@@ -238,31 +238,35 @@ def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1024, 768), (1440, 900)])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_and_are_accessible(
-    server: PlayProcess, browser: Browser, size: tuple[int, int], scheme: Literal["light", "dark"]
+    server: PlayProcess, browser: Browser, size: tuple[int, int]
 ) -> None:
     seats = ["human", "bot:random", "bot:random"]
     [token, _] = server.table("cluedo", seats, options={"players": 3, "variant": "classic"})
-    with tab(browser, size, scheme) as opened:
+    with tab(browser, size) as opened:
         opened.page.goto(f"{server.base}/play")
         opened.page.get_by_role("heading", name="New game").wait_for()
-        _check(opened)
+        _check(opened, "light", "dark")
         page = opened_at(server, opened, token)
         assert wait_for_turn(page)
         page.get_by_role("button", name="accuse …").click()
         page.get_by_label("Probabilities").check()
         page.locator(".play-help table.grid").wait_for()
-        _check(opened)
+        _check(opened, "light", "dark")
         choose(page, "Mrs White", "Rope", "Hall", "Hall")
         page.get_by_role("button", name="Play: accuse").click()
         page.get_by_text("Sure?").wait_for()
-        _check(opened)
+        _check(opened, "light", "dark")
 
 
-def _check(opened: Tab) -> None:
-    assert not axe_findings(opened.page, "minor", "moderate")
-    assert opened.overflow() == 0
+def _check(opened: Tab, *schemes: Literal["light", "dark"]) -> None:
+    """Check what the page shows, in one colour scheme after the other."""
+    for scheme in schemes or ("light",):
+        opened.page.emulate_media(color_scheme=scheme)
+        opened.wait_for_paint()
+        assert opened.page.evaluate(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+        assert not axe_findings(opened.page, "minor", "moderate")
+        assert opened.overflow() == 0
     assert not opened.faults
 
 
@@ -322,7 +326,7 @@ SHOWN = (
 def test_a_night_is_shown_event_by_event(server: PlayProcess, browser: Browser) -> None:
     """Events have pauses; the own turn ends at once, and the picture follows the last event."""
     all_shown = [[4, "a", "turn"], [5, "b", ""], [6, "c", "turn,scene"], [7, "d", "turn"]]
-    with tab(browser) as opened:
+    with tab(browser, own_window=True) as opened:
         page = opened.page
         page.clock.install()
         page.emulate_media(reduced_motion="no-preference")

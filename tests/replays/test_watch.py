@@ -94,7 +94,11 @@ def test_a_running_game_is_followed_to_its_end(
     # Until the first move of the model.
     known = next(at for at, line in enumerate(lines, start=1) if WORDS in line)
     growing.write_text("".join(lines[:known]), encoding="utf-8")
-    with being_written(growing), serving(tmp_path) as viewer, tab(browser) as opened:
+    with (
+        being_written(growing),
+        serving(tmp_path) as viewer,
+        tab(browser, own_window=True) as opened,
+    ):
         page = opened.page
         page.clock.install()
         page.goto(f"http://127.0.0.1:{viewer.port}/#experiment=match%2Fresults.sqlite")

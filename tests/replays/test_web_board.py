@@ -301,7 +301,7 @@ def test_a_position_becomes_a_figure(browser: Browser, served: Served, tmp_path:
 
 
 def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> None:
-    with tab(browser) as opened:
+    with tab(browser, own_window=True) as opened:
         opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         opened.page.clock.install()
         open_game(opened, served.at(BOARD, at=9))

@@ -63,7 +63,7 @@ def test_the_list_is_searched_filtered_and_sorted(browser: Browser, served: Serv
 
 
 def test_an_empty_folder_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
-    with serving(tmp_path) as viewer, tab(browser) as opened:
+    with serving(tmp_path) as viewer, tab(browser, own_window=True) as opened:
         opened.page.clock.install()
         opened.page.goto(f"http://127.0.0.1:{viewer.port}/")
         command = opened.page.get_by_text("arena play").inner_text()
@@ -113,7 +113,7 @@ def test_steps_by_keys_buttons_and_slider(browser: Browser, served: Served) -> N
 
 
 def test_plays_by_itself(browser: Browser, served: Served) -> None:
-    with tab(browser) as opened:
+    with tab(browser, own_window=True) as opened:
         page = opened.page
         page.clock.install()
         open_game(opened, served.at(CARDS))

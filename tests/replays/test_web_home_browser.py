@@ -128,7 +128,7 @@ def test_an_empty_home_leads_to_a_game(browser: Browser, tmp_path: Path) -> None
 def test_curves_grow_while_the_run_goes_on(browser: Browser, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(record, tmp_path, "game").result()
-    with serving(tmp_path) as viewer, tab(browser) as opened:
+    with serving(tmp_path) as viewer, tab(browser, own_window=True) as opened:
         page = opened.page
         page.clock.install()
         page.goto(f"http://127.0.0.1:{viewer.port}/")

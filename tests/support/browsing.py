@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -19,7 +20,7 @@ from arena.plugins.loader import make_game
 from replays.film.write import NAMES, installed_chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Expect, FloatRect, Locator, Page
+    from playwright.sync_api import Browser, BrowserContext, Expect, FloatRect, Locator, Page
 
 WIDE, NARROW = (1280, 900), (390, 844)
 PATIENCE = 30.0
@@ -88,6 +89,8 @@ class Tab:
     """Those that have ended: their documents are in `bodies`, or they are `aborted`."""
     pages: int = 0
     """Pages that were opened in this tab."""
+    origins: set[str] = field(default_factory=set)
+    """Servers that it has asked."""
 
     def listen(self) -> None:
         from playwright.sync_api import Error
@@ -100,6 +103,7 @@ class Tab:
         def began(request: Any) -> None:
             # A change of the fragment of the address opens no page, and asks for none.
             self.pages += request.is_navigation_request()
+            self.origins.add("/".join(request.url.split("/")[:3]))
             if "/api/" in request.url:
                 self.asked += 1
                 asked_by[request] = self.pages
@@ -197,22 +201,51 @@ UNFOLDED = """Promise.all([...document.querySelectorAll('details:not([open])')].
     })))"""
 
 
+free_windows: WeakKeyDictionary[Browser, BrowserContext] = WeakKeyDictionary()
+"""The window of each browser that no tab uses."""
+
+
 @contextmanager
 def tab(
     browser: Browser,
     size: tuple[int, int] = WIDE,
     scheme: Literal["light", "dark"] = "light",
+    own_window: bool = False,
 ) -> Iterator[Tab]:
+    """Open a page in a window that has no other page, and stores nothing of earlier ones.
+
+    A window costs Chromium a second, for controls that nothing shows, so that the next tab gets
+    the same one. One with settings that last, such as a clock, is the tab's `own_window`.
+    """
+    context = None if own_window else free_windows.pop(browser, None)
+    if context is None:
+        context = browser.new_context(reduced_motion="reduce")
+        context.set_default_timeout(1000 * PATIENCE)
+        if not own_window:
+            context.new_page()  # The window stays open with this page.
+    page = context.new_page()
     width, height = size
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    context.set_default_timeout(1000 * PATIENCE)
-    opened = Tab(context.new_page())
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=scheme)
+    opened = Tab(page)
     opened.listen()
     yield opened
     opened.closing = True
-    context.close()
+    if own_window or browser in free_windows:
+        context.close()
+    else:
+        page.close()
+        _forget(context, opened.origins)
+        free_windows[browser] = context
+
+
+def _forget(context: BrowserContext, origins: set[str]) -> None:
+    """Empty what a window stores of these origins."""
+    [page] = context.pages
+    session = context.new_cdp_session(page)
+    for origin in origins:
+        session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+    session.detach()
 
 
 def box_of(part: Locator) -> FloatRect:

@@ -261,7 +261,7 @@ def share_ahead(games: Sequence[tuple[int, float]]) -> Estimate:
     by_deal = defaultdict(list)
     for deal, ahead in games:
         by_deal[deal].append(ahead)
-    shares = np.array([np.mean(values) for values in by_deal.values()])
+    shares = np.array([sum(values) / len(values) for values in by_deal.values()])
     n = len(shares)
     # Two players that never met: the share may be anything.
     if n == 0:

@@ -155,15 +155,19 @@ def _only_colour(game: Hanabi, held: HeldCard) -> str:
     return game.deck.colour_names[colours[0]] if len(colours) == 1 else ""
 
 
+def _only_rank(game: Hanabi, held: HeldCard) -> str:
+    """Return the rank of a card, if the hints leave one; else nothing."""
+    ranks = game.deck.ranks_of(held.kinds)
+    return str(ranks[0]) if len(ranks) == 1 else ""
+
+
 def _known(game: Hanabi, held: HeldCard) -> str:
     """Return the colour and the rank that hints have named: `green`, `2` or `green 2`."""
-    rank = str(min(held.ranks)) if len(held.ranks) == 1 else ""
-    return f"{_only_colour(game, held)} {rank}".strip() or "?"
+    return f"{_only_colour(game, held)} {_only_rank(game, held)}".strip() or "?"
 
 
 def _hint_mark(game: Hanabi, held: HeldCard) -> str:
     """Return two signs: the letter of the colour and the rank, `?` for what hints leave open."""
     # Excluded colours and ranks are in the title of the tile, for lack of space.
     colour = _only_colour(game, held)[:1].upper() or "?"
-    ranks = game.deck.ranks_of(held.kinds)
-    return colour + (str(ranks[0]) if len(ranks) == 1 else "?")
+    return colour + (_only_rank(game, held) or "?")

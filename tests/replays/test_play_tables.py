@@ -159,6 +159,14 @@ def test_what_is_chosen_and_what_a_hint_is_about(
         assert not axe_findings(page, "minor", "moderate")
 
 
+def test_how_many_pieces_an_action_takes(server: PlayProcess, browser: Browser) -> None:
+    with seated(server, browser, "avalon", (1440, 900)) as opened:
+        page = opened.page
+        page.get_by_text("Choose 2 on the table: propose.").wait_for()
+        page.locator(".table-top .player.pickable").first.click()
+        page.get_by_text("Choose 1 more on the table.").wait_for()
+
+
 def test_a_second_click_keeps_what_is_chosen(server: PlayProcess, browser: Browser) -> None:
     """Escape, a click beside the pieces and a button take it back; nothing else does."""
     with seated(server, browser, "hanabi", (1440, 900)) as opened:

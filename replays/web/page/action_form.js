@@ -158,8 +158,9 @@ export class ActionForm {
     if (!selection.actions.length) return null;
     if (!selection.chosen.length) {
       const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
-      const how = verbs.size > MOST_VERBS ? "Choose on the table." : `Choose on the table: ${[...verbs].join(", ")}.`;
-      return this.drawReasons(how, selection.blocked.map(({ text }) => text));
+      const number = selection.size() > 1 ? `Choose ${selection.size()}` : "Choose";
+      const how = verbs.size > MOST_VERBS ? "" : `: ${[...verbs].join(", ")}`;
+      return this.drawReasons(`${number} on the table${how}.`, selection.blocked.map(({ text }) => text));
     }
     const left = selection.fitting();
     const missing = selection.missing().slice(0, MOST_BUTTONS);
@@ -175,8 +176,9 @@ export class ActionForm {
       // The phrases of a piece that has several are actions, not its name.
       const single = selection.chosen.filter((phrases) => phrases.length === 1);
       const names = single.length ? `${this.names.text(single.join(" + "))}. ` : "";
-      const how = few.length ? "Choose one of these, or more on the table." : "Choose more on the table.";
-      return [h("p", null, names, how), row, reasons];
+      const number = Math.max(0, selection.size() - selection.chosen.length) || "";
+      const more = `${number} more on the table.`.trim();
+      return [h("p", null, names, few.length ? "Choose one of these, or " : "Choose ", more), row, reasons];
     }
     const many = few.length ? null : this.drawMany("picked", left, (text) => this.playButton(text, null));
     return [many, row, reasons];

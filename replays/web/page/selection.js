@@ -64,6 +64,13 @@ export class Selection {
     return new Set(pieces).size === left.length ? left : [];
   }
 
+  // The number of pieces that every fitting action takes; 0 if they take different numbers.
+  size() {
+    const names = this.pieces.filter((phrases) => phrases.length === 1);
+    const sizes = new Set(this.fitting().map((text) => names.filter((each) => this.isAbout(text, each)).length));
+    return sizes.size === 1 ? [...sizes][0] : 0;
+  }
+
   isChosen(phrases) {
     const key = phrases.join("|");
     return this.chosen.some((each) => each.join("|") === key);

@@ -319,9 +319,9 @@ build/venv-notebooks/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 # Not in $(VENV): what builds and checks a release must not depend on what is installed for tests.
-release-check: build/venv-release/.ready
+release-check: build/venv-release/.ready $(VENV)/.core
 	build/venv-release/bin/python docs/tools/release_check.py --pythons '$(PYTHONS)' $(EXTRAS)
-	build/venv-release/bin/python docs/tools/results.py render
+	$(BIN)/python docs/tools/results.py render
 
 build/venv-release/.ready:
 	$(PYTHON) -m venv build/venv-release

@@ -300,9 +300,9 @@ venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"
 
 bench: $(VENV)/.bench
-	$(BIN)/pytest --store $(BENCHMARKS:%=tests/benchmarks/bench_%.py)
-	$(BIN)/pytest -s tests/agents/test_reply_corpus.py
-	$(BIN)/python docs/tools/results.py render
+	$(BIN)/pytest --store $(BENCHMARKS:%=tests/benchmarks/bench_%.py); failed=$$?; \
+	  $(BIN)/pytest -s tests/agents/test_reply_corpus.py; failed=$$((failed + $$?)); \
+	  $(BIN)/python docs/tools/results.py render && exit $$failed
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/tools/results.py check

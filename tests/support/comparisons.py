@@ -46,7 +46,8 @@ class Comparisons:
         for name, figure in beside.items():
             ratio = figure / arena if time else arena / figure
             cells = [what, unit, in_three_digits(arena), name, in_three_digits(figure)]
-            self.rows.setdefault(test, []).append([*cells, f"{ratio:.2f}"])
+            shown = f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}"
+            self.rows.setdefault(test, []).append([*cells, shown])
 
 
 def in_three_digits(figure: float) -> str:

@@ -63,7 +63,9 @@ def click(page: Page, number: int) -> None:
 # The key that leads from what has the focus to a choice. The arrow keys go from piece to piece.
 KEY = """([number, arrows]) => {
   const [from, to] = [document.activeElement, document.querySelector(`[data-number="${number}"]`)];
-  if (!to || from === to) return to ? 'Enter' : null;
+  // The controls are hidden when the turn is over.
+  if (!to || (to.offsetParent === null && !to.ownerSVGElement)) return null;
+  if (from === to) return 'Enter';
   if (arrows && [from, to].every((each) => each.closest('.table-top'))) {
     const [a, b] = [from, to].map((each) => each.getBoundingClientRect());
     const [x, y] = [b.x + b.width / 2 - a.x - a.width / 2, b.y + b.height / 2 - a.y - a.height / 2];

@@ -163,9 +163,9 @@ def known_model(
     installed: Mapping[str, JsonValue],
     litellm_version: str,
 ) -> KnownModel:
-    """Return what is known of a model, by litellm's full name `ROUTE/MODEL`, from all sources.
+    """Return what is known of a model, by litellm's full name `ROUTE/MODEL`.
 
-    They are its table in arena.toml, and its entry in the table of the installed litellm.
+    The sources are its table in arena.toml and its entry in the table of the installed litellm.
     """
     path = facts_file()
     lists = [*(read_lists(path) if path.is_file() else ()), *bundled_lists()]

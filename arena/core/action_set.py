@@ -98,10 +98,9 @@ class ActionTable:
 
         Faster than `subset`, which searches for the numbers of its actions.
         """
-        found = ActionSet(self, ())
+        found = ActionSet.__new__(ActionSet)
         # The actions are computed on first use: a network needs the mask only.
-        del found.__dict__["actions"]
-        found.__dict__["numbers"] = tuple(numbers)
+        found.__dict__.update(table=self, speech=(), numbers=tuple(numbers))
         return found
 
     def public(self, numbers: tuple[int, ...]) -> ActionSet:

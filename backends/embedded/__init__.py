@@ -113,8 +113,8 @@ def find_checkpoint(model: str, source: str = "embedded:") -> Path:
 class SamplerBackend:
     """Backend for a sampler that the caller owns and closes.
 
-    For each request `adapter` returns the name of the adapter that answers it, None for the base
-    weights, and `version` the training step of those weights, if known.
+    For each request `adapter` returns the name of the adapter that answers it, or None for the
+    base weights, and `version` returns the training step of those weights, or None if unknown.
     """
 
     def __init__(

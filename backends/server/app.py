@@ -85,7 +85,7 @@ def make_app(
 ) -> ASGIApp:
     """Return the application for one sampler, for uvicorn or for httpx's ASGI transport.
 
-    The caller closes the sampler and the log. Only those options count that are about requests.
+    The caller closes the sampler and the log. Of the options, those about requests are used.
     """
     options = options or ServeOptions()
     metrics = ServerMetrics(sampler.stats)

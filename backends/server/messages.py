@@ -231,8 +231,9 @@ def parse_calls(
 ) -> tuple[str, list[dict[str, JsonValue]]]:
     """Return the content of an answer and its calls, in OpenAI's form.
 
-    A call of an unknown function, or one that is not complete, stays in the content. If a call is
-    required, the whole answer is one, without tags. Only the first is returned unless `parallel`.
+    A call of an unknown function, or one that is not complete, stays in the content. With
+    `required` the whole answer is one call, without tags. Only the first call is returned unless
+    `parallel`.
     """
     names = {tool.function.name for tool in tools}
     calls: list[dict[str, JsonValue]] = []

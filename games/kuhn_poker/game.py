@@ -310,8 +310,8 @@ class KuhnArrays(GameArrays):
                 block[place + (event.move == "bet")] = 1
                 place += 2
             elif isinstance(event, CardDealt):
-                block[cards + 3 * event.player + CARDS.index(event.card)] = 1
+                block[cards + len(CARDS) * event.player + CARDS.index(event.card)] = 1
             elif isinstance(event, Showdown):
                 for player, card in enumerate(event.cards):
-                    block[cards + 3 * player + CARDS.index(card)] = 1
+                    block[cards + len(CARDS) * player + CARDS.index(card)] = 1
         return self._from_block(block)

@@ -87,12 +87,11 @@ class LeducArrays(GameArrays):
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
         """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        deck, at, block = (
-            self.game.deck,
-            self._offsets,
-            bytearray(self._seat_blocks[observation.player]),
-        )
-        cards, board, place, chips = at["cards"], at["board"], at["moves"], at["chips"]
+        deck, at = self.game.deck, self._offsets
+        block = bytearray(self._seat_blocks[observation.player])
+        cards, board, chips = at["cards"], at["board"], at["chips"]
+        # The moves of the first round, those of the second, then the chips.
+        place, second = at["moves"], (at["moves"] + chips) // 2
         block[chips:] = bytes((ANTE,)) * self.game.num_players
         for event in observation.events:
             if isinstance(event, LeducMoved):
@@ -104,8 +103,7 @@ class LeducArrays(GameArrays):
                 block[cards + event.player * len(deck) + deck.index(event.card)] = 1
             elif isinstance(event, BoardCardDealt):
                 block[board + deck.index(event.card)] = 1
-                # The second half of the moves.
-                place = (at["moves"] + chips) // 2
+                place = second
             elif isinstance(event, LeducShowdown):
                 for seat, card in enumerate(event.cards):
                     if card:

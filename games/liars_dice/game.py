@@ -190,8 +190,6 @@ class LiarsDiceState(State):
         self.dice_left = (game.options.dice,) * game.num_players
         self.hands: tuple[Hand, ...] = ((),) * game.num_players
         self.last: BidMade | None = None
-        self.bid: DiceBid | None = None
-        """The bid of `last`."""
         self.revealed: DiceRevealed | None = None
 
     @property
@@ -231,11 +229,12 @@ class LiarsDiceState(State):
 
     def _legal_actions(self, player: int) -> ActionSet:
         """Return the higher bids of a possible quantity, then the calls if there is a bid."""
-        return self.game.legal_after(self.bid, self.total, self.palifico)
+        last = self.last.bid if self.last else None
+        return self.game.legal_after(last, self.total, self.palifico)
 
     def _apply(self, player: int, action: Action) -> None:
         if isinstance(action, DiceBid):
-            self.bid, self.last = action, BidMade(player, action.quantity, action.face)
+            self.last = BidMade(player, action.quantity, action.face)
             self.log.append(self.last)
             self._begin_turn(self._next_seat(player))
         elif isinstance(action, RollHand):
@@ -266,8 +265,8 @@ class LiarsDiceState(State):
 
     def _call(self, player: int, spot_on: bool) -> None:
         """Show all dice, and decide on a challenge or a call of spot on."""
-        assert self.last is not None and self.bid is not None
-        bid, bidder, options = self.bid, self.last.player, self.game.options
+        assert self.last is not None
+        bid, bidder, options = self.last.bid, self.last.player, self.game.options
         count = sum(self.game.matches(hand, bid.face, self.palifico) for hand in self.hands)
         # "At least": a bid that is exactly met is true.
         is_right = count == bid.quantity if spot_on else count < bid.quantity
@@ -296,7 +295,7 @@ class LiarsDiceState(State):
         """Give a seat its new number of dice; start the next round unless one player has all."""
         self.palifico = self.game.options.palifico and dice == 1 < self.dice_left[seat]
         self.dice_left = (*self.dice_left[:seat], dice, *self.dice_left[seat + 1 :])
-        self.last, self.bid, self.hands = None, None, ((),) * self.game.num_players
+        self.last, self.hands = None, ((),) * self.game.num_players
         # That seat bids first in the next round, or the one after it if it has no dice.
         self.first = seat if dice else self._next_seat(seat)
         # The event of the call is the last one of its round.

@@ -124,3 +124,4 @@ def test_speed_by_opponents(compare: Compare) -> None:
     for bot in bots[1:]:
         what = f"`arena/Cluedo-v0`, 4 players, opponents `bot:{bot}`"
         compare(what, UNIT, best[bot], {"opponents `bot:random`": best["random"]})
+    assert best["random"] > best["novice"] > best["detective"] > best["oracle"]

@@ -114,3 +114,4 @@ def test_speed(compare: Compare, name: str, options: dict[str, Any], how: str) -
         alone, together = max(alone, single(game, how)), max(together, batched(game, how))
     what = f"`arena.envs.vector`, {NUM_ENVS} games of `{game!r}`, {how} play"
     compare(what, "decisions/s", together, {"`MultiAgentEnv`": alone})
+    assert together > alone

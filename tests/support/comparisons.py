@@ -9,45 +9,31 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any
 
 import pytest
 
 HEADER = ("measured", "unit", "arena", "beside", "its figure", "arena is faster by")
 
 
-class Compare(Protocol):
-    """Record a figure of arena beside others in the same unit: of a speed, or of a time."""
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Records a figure of arena beside others in the same unit, of a speed or of a time."""
+
+    rows: list[list[str]]
+    """The table of one test, in the order of measuring."""
 
     def __call__(
         self, what: str, unit: str, arena: float, beside: Mapping[str, float], *, time: bool = False
-    ) -> None: ...
-
-
-@dataclass
-class Comparisons:
-    """Rows of the table by test, in the order of measuring."""
-
-    rows: dict[str, list[list[str]]] = field(default_factory=dict)
-
-    def add(
-        self,
-        test: str,
-        what: str,
-        unit: str,
-        arena: float,
-        beside: Mapping[str, float],
-        *,
-        time: bool = False,
     ) -> None:
         for name, figure in beside.items():
             ratio = figure / arena if time else arena / figure
-            cells = [what, unit, in_three_digits(arena), name, in_three_digits(figure)]
             shown = f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.1g}"
-            self.rows.setdefault(test, []).append([*cells, shown])
+            own, other = in_three_digits(arena), in_three_digits(figure)
+            self.rows.append([what, unit, own, name, other, shown])
 
 
 def in_three_digits(figure: float) -> str:
@@ -56,7 +42,8 @@ def in_three_digits(figure: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:.3g}"
 
 
-COMPARISONS = pytest.StashKey[Comparisons]()
+ROWS = pytest.StashKey[dict[str, list[list[str]]]]()
+"""Rows of the table by test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,21 +53,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def compare(request: pytest.FixtureRequest) -> Compare:
     """Record comparisons of this test."""
-    comparisons = request.config.stash.setdefault(COMPARISONS, Comparisons())
-    return partial(comparisons.add, request.node.nodeid)
+    rows = request.config.stash.setdefault(ROWS, {})
+    return Compare(rows.setdefault(request.node.nodeid, []))
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Print the table, and store it if asked to."""
-    if COMPARISONS not in config.stash:
+    measured = {test: rows for test, rows in config.stash.get(ROWS, {}).items() if rows}
+    if not measured:
         return
-    rows = config.stash[COMPARISONS].rows
-    for cells in (HEADER, *(cells for each in rows.values() for cells in each)):
+    for cells in (HEADER, *chain.from_iterable(measured.values())):
         terminalreporter.write_line(" | ".join(cells))
     if config.getoption("store"):
-        store(rows)
+        store(measured)
 
 
 def store(measured: Mapping[str, list[list[str]]]) -> None:
@@ -98,5 +85,5 @@ def store(measured: Mapping[str, list[list[str]]]) -> None:
         by_test.setdefault(row["test"], []).append(row)
     for test, rows in measured.items():
         by_test[test] = [{"cells": cells, "test": test, **origin} for cells in rows]
-    document = {"header": HEADER, "rows": [row for rows in by_test.values() for row in rows]}
+    document = {"header": HEADER, "rows": [*chain.from_iterable(by_test.values())]}
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -80,10 +80,9 @@ def open_spiel(name: str, views: Literal["none", "arrays", "all"] = "all") -> Lo
     import pyspiel
 
     game = pyspiel.load_game_as_turn_based(name)
-    kind = game.get_type()
-    hides = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
     # A turn-based version does not say what the game has.
     kind = pyspiel.load_game(name).get_type()
+    hides = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
     view = "information_state" if hides and kind.provides_information_state_string else ""
     view = view or "observation"
     has_array = getattr(kind, f"provides_{view}_tensor")

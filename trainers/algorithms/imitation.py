@@ -27,9 +27,9 @@ def imitate(
 ) -> float:
     """Do some steps of the optimizer towards the trained tokens; return the mean cross-entropy.
 
-    That is of the trained tokens, each before its step, in nats. The order of the demonstrations
-    depends on the seed in the options. Each step takes a part of the groups, so there are no more
-    steps than groups. Raises ArenaError if the gradient is not finite.
+    The mean is over the trained tokens, each measured before its step, in nats. The order of the
+    demonstrations depends on the seed in the options. Each step takes a part of the groups, so
+    there are no more steps than groups. Raises ArenaError if the gradient is not finite.
     """
     sums, tokens = list[float](), 0
     with torch_threads(options.threads):

@@ -158,20 +158,21 @@ export class ActionForm {
     if (!selection.actions.length) return null;
     if (!selection.chosen.length) {
       const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
-      const number = selection.size() > 1 ? `Choose ${selection.size()}` : "Choose";
+      const size = selection.size();
+      const number = size > 1 ? `Choose ${size}` : "Choose";
       const how = verbs.size > MOST_VERBS ? "" : `: ${[...verbs].join(", ")}`;
       return this.drawReasons(`${number} on the table${how}.`, selection.blocked.map(({ text }) => text));
     }
     const left = selection.fitting();
-    const missing = selection.missing().slice(0, MOST_BUTTONS);
-    const barred = missing.map((text) => button(this.names.text(text), () => {}, { disabled: true }));
+    const blocked = selection.fittingBlocked().slice(0, MOST_BUTTONS);
+    const disabled = blocked.map((text) => button(this.names.text(text), () => {}, { disabled: true }));
     const clear = button("Clear", () => this.clear(), { class: "quiet", "data-choice": "clear" });
-    const reasons = missing.length ? this.drawReasons("", missing) : null;
+    const reasons = blocked.length ? this.drawReasons("", blocked) : null;
     const narrows = left.length > 1 && selection.canNarrow();
     // No further piece may tell these apart: the colour of a card that no other has, from its rank.
     const usual = left.length === 1 ? left[0] : null;
     const few = left.length <= FEW_LEFT ? left.map((text) => this.playButton(text, usual)) : [];
-    const row = h("div", { class: "action-row" }, few, barred, clear);
+    const row = h("div", { class: "action-row" }, few, disabled, clear);
     if (narrows) {
       // The phrases of a piece that has several are actions, not its name.
       const single = selection.chosen.filter((phrases) => phrases.length === 1);
@@ -381,7 +382,7 @@ export class ActionForm {
       const isNew = selection.pick(phrases);
       const left = selection.fitting();
       // One click is enough where it means one thing, now and at other times; several are confirmed.
-      if (isNew && selection.chosen.length === 1 && left.length === 1 && !selection.missing().length) {
+      if (isNew && selection.chosen.length === 1 && left.length === 1 && !selection.fittingBlocked().length) {
         selection.clear();
         this.play(left[0]);
         return;

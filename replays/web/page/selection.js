@@ -46,8 +46,8 @@ export class Selection {
       .map(({ text }) => text);
   }
 
-  // The actions that the chosen pieces would mean if they were legal.
-  missing() {
+  // The blocked actions that the chosen pieces would mean.
+  fittingBlocked() {
     return this.chosen.length ? this.fitting(this.chosen, this.blocked) : [];
   }
 

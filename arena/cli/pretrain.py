@@ -15,6 +15,7 @@ from arena.cli.training_session import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.llm.config import Config, setting
+from trainers.config.config import Precision
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -46,6 +47,9 @@ class TeachFlags(Config):
         None, TEACHING, flag="--gradient-checkpointing/--no-gradient-checkpointing"
     )
     """Compute activations twice: less memory, a third more time."""
+    precision: Precision | None = setting(None, TEACHING)
+    """Numbers of the forward and backward pass. bf16 is faster on a processor that multiplies in
+    it. Default: float32."""
     save_every: int | None = setting(None, TEACHING, ge=1)
     """Steps between checkpoints with a held-out loss. Default: 50."""
     threads: int | None = setting(None, TEACHING, ge=1, le=256)

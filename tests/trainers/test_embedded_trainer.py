@@ -31,9 +31,9 @@ from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import score_tokens
-from trainers.algorithms.sequences import token_sequences
+from trainers.algorithms.sequences import AnswerTokens, TokenSequence, token_sequences
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
-from trainers.trajectory import TrajectoryGroup
+from trainers.trajectory import SampledToken, TrajectoryGroup
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -110,6 +110,26 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
             logprobs = [token.logprob for token in loaded.choices[0].tokens]
             assert logprobs == pytest.approx(served, abs=1e-5)
             assert logprobs != pytest.approx(await answer(trainer, 0), abs=1e-5)
+        await trainer.close()
+
+    asyncio.run(run())
+
+
+def test_with_bf16_sampler_and_learner_round_alike(tmp_path: Path, base: Path) -> None:
+    async def run() -> None:
+        trainer = opened(tmp_path, base, lora=ADAPTER, precision="bf16")
+        settings = TrainSettings(**UPDATE, precision="bf16")
+        await trainer.train(made_up(trainer, 1), settings)
+        assert "bfloat16" in trainer.sampler.engine
+        policy = SamplerBackend(trainer.sampler, lambda: trainer.served_name(1))
+        completion = await policy.complete(ASK)
+        prompt = trainer.sampler.encode(ASK.messages)
+        sequence = TokenSequence(0, 0)
+        answered = completion.choices[0].tokens
+        tokens = [SampledToken(t.id or 0, t.logprob, t.logprob) for t in answered]
+        sequence.add(AnswerTokens(prompt, tokens))
+        distances = await trainer.sampling_distances([sequence], settings)
+        assert 0 < distances[0] < 0.02
         await trainer.close()
 
     asyncio.run(run())

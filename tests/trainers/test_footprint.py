@@ -124,6 +124,8 @@ def test_parts_follow_the_settings(folder: Path) -> None:
         and "reference policy" not in of(lora_rank=8, kl_coef=0.1).memory
     )
     assert of(kl_coef=0.1).memory["reference policy"] == plain.memory["weights"]
-    assert of(precision="bf16").memory["activations"] < plain.memory["activations"]
+    rounded = of(precision="bf16").memory
+    assert rounded["activations"] < plain.memory["activations"]
+    assert rounded["sampler"] < 0.7 * plain.memory["sampler"]
     assert of(gradient_checkpointing=True).memory["activations"] < plain.memory["activations"] / 2
     assert of(keep_gb=0.2).disk["checkpoints"] < plain.disk["checkpoints"]

@@ -270,6 +270,21 @@ def test_logits_of_all_tokens_are_never_in_memory_at_once(
     assert made.rows[vocabulary] == 5 < trained
 
 
+def test_bf16_keeps_fused_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries of one type and values of another would make torch hold all scores of a chat."""
+    found, asked = list[bool](), network._is_fused
+
+    def spied(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> bool:
+        found.append(asked(queries, keys, values, mask))
+        return found[-1]
+
+    monkeypatch.setattr(network, "_is_fused", spied)
+    monkeypatch.setattr(network, "ATTENTION_ROWS", 1)
+    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["llama"]))
+    learner.update(made_up(), replace(UPDATE, precision="bf16"))
+    assert found and all(found)
+
+
 @pytest.mark.parametrize("lora", [None, Lora(4, 8.0)], ids=["all weights", "lora"])
 def test_bf16_moves_log_probabilities_by_a_bounded_amount(
     tmp_path: Path, lora: Lora | None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from arena.llm.backend import Message
-from backends.embedded.layers import torch_threads
+from backends.embedded.layers import tf32, torch_threads
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
@@ -32,7 +32,7 @@ def imitate(
     there are no more steps than groups. Raises ArenaError if the gradient is not finite.
     """
     sums, tokens = list[float](), 0
-    with torch_threads(options.threads):
+    with torch_threads(options.threads), tf32(options.precision == "tf32"):
         for batches in minibatches(sequences, steps, options.tokens_per_batch, 0.0, options.seed):
             learner.descend(_mean_losses(learner, batches, options, sums), options)
             tokens += sum(len(batch.targets) for batch in batches)

@@ -218,7 +218,8 @@ def _attention(
         projected = heads(part, number, source)
         if not architecture.head_norms:
             return projected
-        return rms_norm(projected, state[f"{name}.{part}_norm.weight"], architecture)
+        # In float32, as all norms; with bfloat16 the projection is rounded.
+        return rms_norm(projected.float(), state[f"{name}.{part}_norm.weight"], architecture)
 
     # One tensor [length, kv_heads, head_dim] per sequence, prefix included. Values are neither
     # normalised nor rotated.
@@ -248,7 +249,8 @@ def _attention(
             # [queries, keys], true where key position <= query position. Keys are in order.
             key_positions = torch.arange(len(keys[number]), device=x.device)
             mask = key_positions <= query_positions[number][:, None]
-        flat = _attend(queries[number], keys[number], values[number], mask)
+        with torch.autocast(x.device.type, enabled=False):  # `_attend` has its own type.
+            flat = _attend(queries[number], keys[number], values[number], mask)
         # Of the prefix rows, which every sequence has computed, the first sequence's are kept.
         results.append(flat if last or span.owns_prefix else flat[_length(span.prefix) :])
     # In the order of the rows: the first sequence of a group returns the prefix and its own rows,
@@ -262,8 +264,11 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
     Each tensor has the shape [length, heads, head_dim], and the mask [queries, keys]. Without a
     mask queries and keys are the same rows, and query i sees the keys 0 … i.
     """
+    # One type for all three, as fused kernels need it. With bf16 the values are rounded; queries
+    # and keys, which were rotated, are not. Kernels in bfloat16 are fast on CUDA, slow on a CPU.
+    dtype = values.dtype if values.is_cuda else torch.float32
     # [length, heads, head_dim] to [1, heads, length, head_dim]
-    q, k, v = (tensor.transpose(0, 1)[None] for tensor in (queries, keys, values))
+    q, k, v = (tensor.to(dtype).transpose(0, 1)[None] for tensor in (queries, keys, values))
     # With `enable_gqa` each key head serves heads / kv_heads query heads. The mask broadcasts over
     # the heads.
     grouped = q.shape[1] != k.shape[1]

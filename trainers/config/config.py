@@ -203,8 +203,9 @@ class TrainConfig(RunLimits):
     """Compute activations twice instead of keeping them: less memory for large models, a third more
     time for an update, the same weights (embedded)."""
     precision: Precision = setting("float32", UPDATE, flag=False)
-    """Numbers of the forward and backward pass; weights and probabilities are float32. tf32: on
-    CUDA only, elsewhere float32. bf16: half the memory of activations (embedded)."""
+    """Numbers of sampling and of the forward and backward pass; trained weights and probabilities
+    are float32. tf32: training on CUDA only, elsewhere float32. bf16: half the memory of
+    activations and of the sampler, and faster on a processor that multiplies in it (embedded)."""
     max_grad_norm: float = setting(1.0, UPDATE, flag=False, gt=0)
     """Gradient clipping norm (embedded)."""
     weight_decay: float = setting(0.0, UPDATE, flag=False, ge=0, le=1)

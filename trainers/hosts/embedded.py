@@ -103,6 +103,7 @@ class EmbeddedHost:
             "context_length": config.max_context_tokens or None,
             "seed": config.seed,
             "first_step": step,
+            "precision": "bf16" if config.precision == "bf16" else "float32",
         }
         if config.server:
             self._remote = _remote_trainer(self._request, **options)

@@ -19,7 +19,7 @@ from torch import Tensor
 from arena.core.errors import ArenaError, UsageError
 from backends.embedded.architecture import SERVED_BYTES
 from backends.embedded.layers import merged
-from backends.embedded.sampler import Sampler
+from backends.embedded.sampler import Sampler, SamplingPrecision
 from trainers.algorithms.imitation import expert_sequences, imitate
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
@@ -59,6 +59,7 @@ class EmbeddedTrainer:
         context_length: int | None = None,
         seed: int = 0,
         first_step: int | None = None,
+        precision: SamplingPrecision = "float32",
     ) -> None:
         """Load the base model.
 
@@ -71,8 +72,11 @@ class EmbeddedTrainer:
             context_length: tokens of the longest chat; None: the model's own.
             seed: decides everything that is shuffled.
             first_step: continue from this checkpoint and delete later ones; None: from the newest.
+            precision: type of the sampler's matrices.
         """
-        self.sampler = Sampler(base_model, device=device, context_length=context_length)
+        self.sampler = Sampler(
+            base_model, device=device, context_length=context_length, precision=precision
+        )
         self.name = name
         self._checkpoints = checkpoints
         self._base_model = base_model

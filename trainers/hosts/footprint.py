@@ -27,7 +27,8 @@ from trainers.config.config import TrainConfig
 LIBRARIES = 350_000_000
 """Memory of a process that has imported arena, torch and, for training, transformers."""
 FLOAT = 4
-"""Bytes of a number: sampler and learner compute in float32, whatever the file holds."""
+"""Bytes of a number: weights are float32, whatever the file holds. With bf16 the sampler's have
+half of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     served = 0 if config.server else min(config.total_steps + 1, max(2, SERVED_BYTES // model))
     memory = {
         "libraries": LIBRARIES,
-        "sampler": file_bytes + model * (1 + served),
+        "sampler": file_bytes + model * (1 + served) // (1 + (config.precision == "bf16")),
         "cache of keys and values": architecture.cache_bytes(
             config.max_context_tokens, _cuda_memory(config.device)
         ),

@@ -193,6 +193,7 @@ def _student(settings: ImitationSettings, held_out: Sequence[Chat]) -> Imitating
         learning_rate=settings.learning_rate,
         tokens_per_batch=settings.tokens_per_batch,
         gradient_checkpointing=settings.gradient_checkpointing,
+        precision=settings.precision,
         threads=settings.threads,
     )
     learner = Learner(Path(settings.base_model), str(chosen_device(settings.device)), lora)

@@ -20,6 +20,7 @@ from arena.core.observation import TextLevel
 from arena.episodes.files import check_new_folder
 from arena.plugins.loader import make_game
 from trainers.algorithms.checkpoint_files import recover
+from trainers.config.config import Precision
 from trainers.pretrain.beliefs import placed_knowledge
 
 
@@ -342,6 +343,7 @@ class ImitationSettings(BaseModel):
     tokens_per_batch: int = Field(4096, ge=256)
     """Tokens per forward pass; bounds memory."""
     gradient_checkpointing: bool = False
+    precision: Precision = "float32"
     save_every: int = Field(50, ge=1)
     """Steps between checkpoints, each with a held-out loss."""
     device: str = "auto"

@@ -111,7 +111,7 @@ class TrainConfig(RunLimits):
     address: str = setting("", GAMES, flag=False, changeable=True)
     """Address of the Ray cluster. Empty: RAY_ADDRESS, or a new one here."""
     max_concurrent: int = setting(64, GAMES, changeable=True, ge=1, le=10_000)
-    """Games played at the same time."""
+    """Games played at the same time; fewer if the embedded host's cache holds fewer chats."""
     self_play: bool = setting(False, GAMES)
     """The newest weights play every seat of a deal, and learn from all of them."""
     opponents: str = setting("", GAMES)

@@ -22,7 +22,8 @@ from backends.embedded.architecture import (
     read_architecture,
     weight_files,
 )
-from trainers.config.config import TrainConfig
+from trainers.config.config import MADE_BASES, TrainConfig
+from trainers.hosts.selection import base_checkpoint
 
 LIBRARIES = 350_000_000
 """Memory of a process that has imported arena, torch and, for training, transformers."""
@@ -86,6 +87,20 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     # A checkpoint replaces the newest one when it is complete, so there are two for a moment.
     disk = {"checkpoints": kept, "newest with its optimizer, twice": 2 * 3 * trained}
     return Footprint({n: size for n, size in memory.items() if size}, disk, trained)
+
+
+def games_at_once(config: TrainConfig, chats: int) -> int:
+    """Return how many games of `chats` chats each to play at the same time.
+
+    At most `max_concurrent`. On the embedded host no more than the sampler's cache holds: it would
+    lose each chat before its next turn, and read it again.
+    """
+    most = config.max_concurrent
+    if config.trainer_host != "embedded" or config.server or config.base_model in MADE_BASES:
+        return most
+    architecture = read_architecture(base_checkpoint(config.base_model))
+    kept = architecture.cache_chats(config.max_context_tokens, _cuda_memory(config.device))
+    return min(most, max(1, kept // chats))
 
 
 def _adapter_parameters(architecture: Architecture, rank: int) -> int:

@@ -38,6 +38,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 from arena.episodes.executors import make_executor
@@ -49,6 +50,7 @@ from trainers.config.config import TrainConfig
 from trainers.credit.critic import Critic, CriticEstimate
 from trainers.credit.estimators import ILLEGAL
 from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
+from trainers.hosts.footprint import games_at_once
 from trainers.hosts.host import StepSettings, TrainingHost
 from trainers.loop.checkpoints import Checkpoints
 from trainers.loop.metrics import RolloutCounts, Timer, staleness_metrics, step_record
@@ -123,7 +125,8 @@ class OwnGames:
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm, log.state.step)
         self.rewards, self.scorer, self.credit = parsed.rewards, parsed.scorer, parsed.credit
-        setting = rollout_setting(config, game)
+        chats = game.num_players if config.self_play else 1
+        setting = replace(rollout_setting(config, game), concurrency=games_at_once(config, chats))
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
         )

@@ -214,11 +214,10 @@ def _attention(
         return projected.view(len(source), number, architecture.head_dim)
 
     def normed(part: str, number: int, source: Tensor) -> Tensor:
-        # Qwen3 normalises queries and keys per head, before the rotation.
+        # Qwen3 normalises queries and keys per head, before the rotation; in float32, as all norms.
         projected = heads(part, number, source)
         if not architecture.head_norms:
             return projected
-        # In float32, as all norms; with bfloat16 the projection is rounded.
         return rms_norm(projected.float(), state[f"{name}.{part}_norm.weight"], architecture)
 
     # One tensor [length, kv_heads, head_dim] per sequence, prefix included. Values are neither
@@ -249,8 +248,7 @@ def _attention(
             # [queries, keys], true where key position <= query position. Keys are in order.
             key_positions = torch.arange(len(keys[number]), device=x.device)
             mask = key_positions <= query_positions[number][:, None]
-        with torch.autocast(x.device.type, enabled=False):  # `_attend` has its own type.
-            flat = _attend(queries[number], keys[number], values[number], mask)
+        flat = _attend(queries[number], keys[number], values[number], mask)
         # Of the prefix rows, which every sequence has computed, the first sequence's are kept.
         results.append(flat if last or span.owns_prefix else flat[_length(span.prefix) :])
     # In the order of the rows: the first sequence of a group returns the prefix and its own rows,
@@ -277,20 +275,21 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
         grouped = False
         k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
     attend = partial(F.scaled_dot_product_attention, enable_gqa=grouped)
-    if q.shape[2] <= ATTENTION_ROWS or _is_fused(q, k, v, mask):
-        result = attend(q, k, v, mask, is_causal=mask is None)
-    else:
-        # Kernels that are not fused hold all [heads, queries, keys] scores, for the backward pass
-        # too: some queries at a time, computed again in the backward pass.
-        if mask is None:
-            mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
-        parts = zip(
-            torch.split(q, ATTENTION_ROWS, 2), torch.split(mask, ATTENTION_ROWS), strict=True
-        )
-        result = torch.cat(
-            [checkpoint(attend, part, k, v, seen, use_reentrant=False, preserve_rng_state=False)
-             for part, seen in parts], dim=2,
-        )  # fmt: skip
+    with torch.autocast(q.device.type, enabled=False):  # The type is chosen above.
+        if q.shape[2] <= ATTENTION_ROWS or _is_fused(q, k, v, mask):
+            result = attend(q, k, v, mask, is_causal=mask is None)
+        else:
+            # Kernels that are not fused hold all [heads, queries, keys] scores, for the backward
+            # pass too: some queries at a time, computed again in the backward pass.
+            if mask is None:
+                mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+            parts = zip(
+                torch.split(q, ATTENTION_ROWS, 2), torch.split(mask, ATTENTION_ROWS), strict=True
+            )
+            result = torch.cat(
+                [checkpoint(attend, part, k, v, seen, use_reentrant=False, preserve_rng_state=False)
+                 for part, seen in parts], dim=2,
+            )  # fmt: skip
     # [1, heads, queries, head_dim] to [queries, heads * head_dim]
     return result[0].transpose(0, 1).flatten(1)
 

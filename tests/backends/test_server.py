@@ -673,7 +673,8 @@ def refuses(url: str) -> bool:
         get(url, timeout=0.3)
     except httpx.ConnectError:
         return True
-    except httpx.TimeoutException:
+    except (httpx.TimeoutException, httpx.ReadError):
+        # A connection that waited as the listener was closed is reset.
         return False
     return False
 

@@ -182,7 +182,8 @@ def test_a_later_session_picks_up_what_was_submitted(
     for state in server.states.values():
         state["left"] = 1
     server.looks, notes = 1, list[str]()
-    llm = service(notes)
+    # Long enough for a busy machine to put both new requests into one batch.
+    llm = service(notes, batch_seconds=1.0)
     found = asyncio.run(ask(llm, tmp_path, spec, requests(6)))
     assert all(isinstance(each, Completion) and each.cost for each in found)
     # Two of the first batch, two that were picked up, and two new ones.

@@ -159,13 +159,17 @@ class Architecture(BaseModel):
 
     def cache_bytes(self, context: int = 0, cuda_memory: int = 0) -> int:
         """Return the size of the KV cache for chats of `context` tokens; 0: those of a sampler."""
-        tokens = min(context or LONG_CHAT, self.context)
+        tokens = self.chat_tokens(context)
         return self.cache_chats(context, cuda_memory) * tokens * self.cache_bytes_per_token
 
     def cache_chats(self, context: int = 0, cuda_memory: int = 0) -> int:
         """Return the number of chats in that cache."""
-        tokens = min(context or LONG_CHAT, self.context)
-        return self.cache_regions(tokens, CUDA_SLOTS if cuda_memory else SLOTS, cuda_memory)
+        slots = CUDA_SLOTS if cuda_memory else SLOTS
+        return self.cache_regions(self.chat_tokens(context), slots, cuda_memory)
+
+    def chat_tokens(self, wanted: int = 0) -> int:
+        """Return the tokens of the longest chat that is sampled; 0 stands for the usual ones."""
+        return min(wanted or LONG_CHAT, self.context)
 
     def cache_regions(self, context: int, slots: int = SLOTS, cuda_memory: int = 0) -> int:
         """Return the number of chats of `context` tokens that the KV cache holds; at least one.

@@ -21,7 +21,6 @@ from arena.core.version import __version__
 from arena.llm.backend import Message
 from backends.embedded.architecture import (
     CUDA_SLOTS,
-    LONG_CHAT,
     SLOTS,
     parse_architecture,
     read_model_config,
@@ -99,7 +98,7 @@ class Sampler:
         architecture = parse_architecture(config, str(folder))
         torch_device = chosen_device(device)
         self.name = folder.name
-        self.context_length = min(context_length or LONG_CHAT, architecture.context)
+        self.context_length = architecture.chat_tokens(context_length or 0)
         self.chat_tokenizer = ChatTokenizer(folder, config)
         self.tokenizer = self.chat_tokenizer.tokenizer
         self.end_ids = self.chat_tokenizer.end_ids

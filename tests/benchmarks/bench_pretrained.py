@@ -1,7 +1,7 @@
 """SmolLM2-135M on a CPU: decisions and trained tokens per second, in float32 and bfloat16.
 
 A decision is a turn of a chat: 60 new prompt tokens and 14 sampled ones. All chats begin with the
-same 600 tokens of rules. A step of training reads four chats of 1,060 tokens that share 280.
+same 600 tokens of rules. A step of training reads four chats of 1,116 tokens that share 280.
 
     arena models fetch smollm2
     pytest -s tests/benchmarks/bench_pretrained.py

@@ -28,8 +28,7 @@ from trainers.hosts.selection import base_checkpoint
 LIBRARIES = 350_000_000
 """Memory of a process that has imported arena, torch and, for training, transformers."""
 FLOAT = 4
-"""Bytes of a number: weights are float32, whatever the file holds. With bf16 the sampler's have
-half of them."""
+"""Bytes of a number of the trained weights: they are float32, whatever the file holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +61,12 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     model, rank = FLOAT * architecture.parameters, config.trained_rank
     trained = FLOAT * _adapter_parameters(architecture, rank) if rank else model
     rows = config.tokens_per_batch
+    sampled = model // 2 if config.precision == "bf16" else model
     # The sampler keeps the newest step, the starting policy, and others as long as they are small.
     served = 0 if config.server else min(config.total_steps + 1, max(2, SERVED_BYTES // model))
     memory = {
         "libraries": LIBRARIES,
-        "sampler": file_bytes + model * (1 + served) // (1 + (config.precision == "bf16")),
+        "sampler": file_bytes + sampled * (1 + served),
         "cache of keys and values": architecture.cache_bytes(
             config.max_context_tokens, _cuda_memory(config.device)
         ),
@@ -90,10 +90,10 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
 
 
 def games_at_once(config: TrainConfig, chats: int) -> int:
-    """Return how many games of `chats` chats each to play at the same time.
+    """Return how many games to play at the same time, in each of which the model has `chats` chats.
 
-    At most `max_concurrent`. On the embedded host no more than the sampler's cache holds: it would
-    lose each chat before its next turn, and read it again.
+    On the embedded host they are no more than the sampler's cache holds: with more, it would lose
+    each chat before its next turn, and read it again.
     """
     most = config.max_concurrent
     if config.trainer_host != "embedded" or config.server or config.base_model in MADE_BASES:

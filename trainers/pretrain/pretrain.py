@@ -380,7 +380,7 @@ class NewModel:
         # a chat is not predicted.
         batch = batch.on(self.model.device)
         weights = batch.weights[:, 1:]
-        states = _states(self.model, self.with_own_rows(batch))
+        states = _states(self.model, self.with_own_rows(batch).ids)
         losses = _cross_entropies(self.model.lm_head(states[:, :-1]), batch)
         loss = (losses * weights).sum() / weights.sum()
         if self.head:
@@ -412,14 +412,15 @@ class NewModel:
             return batch
         # Seeded by the batch, so that a resumed run draws the same.
         drawing = torch.Generator(self.model.device).manual_seed(int(batch.ids.sum()))
-        chosen = torch.rand(len(batch.ids), 1, generator=drawing, device=self.model.device)
-        written = batch.is_target & self.row_ends[batch.ids] & (chosen < batch.own_rows)
-        with torch.no_grad():
-            # Position t predicts token t + 1.
-            states = _states(self.model, batch)[:, :-1][written[:, 1:]]
-            logits = self.model.lm_head(states).masked_fill(~self.row_ends, -torch.inf)
-        if not len(logits):
+        draws = torch.rand(len(batch.ids), generator=drawing, device=self.model.device)
+        chosen = draws < batch.own_rows
+        written = batch.is_target & self.row_ends[batch.ids] & chosen[:, None]
+        if not written.any():
             return batch
+        with torch.no_grad():
+            # Position t predicts token t + 1. No chat begins with a row.
+            states = _states(self.model, batch.ids[chosen])[:, :-1][written[chosen][:, 1:]]
+            logits = self.model.lm_head(states).masked_fill(~self.row_ends, -torch.inf)
         ids = batch.ids.clone()
         ids[written] = torch.multinomial(logits.softmax(-1), 1, generator=drawing)[:, 0]
         return replace(batch, ids=ids)
@@ -436,7 +437,7 @@ class NewModel:
                 batch = held_out.on(self.model.device)
                 # Without the first token, which is not predicted. Sums and not means are added up,
                 # so each token has the same weight, whatever its batch.
-                targets, states = batch.is_target[:, 1:], _states(self.model, batch)
+                targets, states = batch.is_target[:, 1:], _states(self.model, batch.ids)
                 logits = self.model.lm_head(states[:, :-1])
                 total += float(_cross_entropies(logits, batch)[targets].sum())
                 count += int(targets.sum())
@@ -477,10 +478,10 @@ def _optimizers(model: Any, head: BeliefHead | None, recipe: Recipe) -> list[tor
     ]
 
 
-def _states(model: Any, batch: PaddedBatch) -> torch.Tensor:
+def _states(model: Any, ids: torch.Tensor) -> torch.Tensor:
     """Return the state at each token, [chats, longest, width]."""
     # Padding is on the right, where causal attention hides it from the chat, and has weight 0.
-    states: torch.Tensor = model.model(input_ids=batch.ids).last_hidden_state
+    states: torch.Tensor = model.model(input_ids=ids).last_hidden_state
     return states
 
 

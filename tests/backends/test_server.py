@@ -673,8 +673,8 @@ def refuses(url: str) -> bool:
         get(url, timeout=0.3)
     except httpx.ConnectError:
         return True
-    except (httpx.TimeoutException, httpx.ReadError):
-        # A connection that waited as the listener was closed is reset.
+    except httpx.TransportError:
+        # A connection that waited as the listener was closed is reset, or ends without an answer.
         return False
     return False
 

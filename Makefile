@@ -90,7 +90,7 @@ help:
 	@echo "make mutants  change the core line by line and list what no test notices (hours);"
 	@echo "            ONLY='games.cluedo.rules.events.*' limits it to one module"
 	@echo "make theory  train Kuhn poker from nothing, against the exact best response (half an hour)"
-	@echo "make strength  measure how the embedded model plays (15 minutes), and store it"
+	@echo "make strength  measure how the embedded model plays (5 minutes), and store it"
 
 demo: $(VENV)/.core
 	$(BIN)/arena train cluedo --backend art --preset demo

@@ -112,7 +112,7 @@ def generate_rate(folder: Path, turns: int) -> float:
         length = game[decision].answer
         started = time.perf_counter()
         with torch.inference_mode():
-            model.generate(
+            model.generate(  # type: ignore[misc]
                 prompt,
                 attention_mask=torch.ones_like(prompt),
                 do_sample=True,

@@ -194,7 +194,7 @@ def generate_plainly(decisions: Sequence[Decision]) -> float:
     for decision in decisions:
         prompt = torch.tensor([decision.prompt])
         with torch.inference_mode():
-            model.generate(
+            model.generate(  # type: ignore[misc]
                 prompt,
                 attention_mask=torch.ones_like(prompt),
                 do_sample=True,

@@ -91,7 +91,7 @@ def build_tiny_model(
     )
     generator_state = torch.random.get_rng_state()
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config)
+    model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     for name, weight in model.named_parameters():
         if name.endswith("norm.weight"):  # Ones would hide a norm that is left out.
             weight.data.uniform_(0.5, 1.5)
@@ -114,7 +114,7 @@ def _tokenizer(vocabulary: int) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     tokenizer.train_from_iterator(TEXT, trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",

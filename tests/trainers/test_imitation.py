@@ -162,7 +162,7 @@ def test_any_text_survives_the_tokenizer(tokenizer: object, text: str) -> None:
 def test_batches_hold_every_example_once(
     corpus: Sequence[Demonstration], tokenizer: object
 ) -> None:
-    examples = [encode(demonstration, tokenizer) for demonstration in corpus]
+    examples = [encode(demonstration, tokenizer) for demonstration in corpus]  # type: ignore[arg-type]
     made: list[PaddedBatch] = list(batches(examples, SMALL, np.random.default_rng(0)))
     rows = [row for batch in made for row in batch.ids.tolist()]
     ids = [example.ids.tolist() for example in examples]
@@ -175,7 +175,7 @@ def test_batches_hold_every_example_once(
 def test_an_example_longer_than_a_batch_gets_a_batch_of_its_own(
     corpus: Sequence[Demonstration], tokenizer: object
 ) -> None:
-    examples = [encode(demonstration, tokenizer) for demonstration in corpus]
+    examples = [encode(demonstration, tokenizer) for demonstration in corpus]  # type: ignore[arg-type]
     recipe = dataclasses.replace(SMALL, tokens_per_batch=1)
     made = list(batches(examples, recipe, np.random.default_rng(0)))
     assert [len(batch.ids) for batch in made] == [1] * len(examples)

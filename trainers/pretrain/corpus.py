@@ -370,7 +370,7 @@ def make_tokenizer(
     # Added tokens are found before BPE, which splits only the text between them.
     added = [AddedToken(token, normalized=False) for token in [*name_tokens, *phrases]]
     tokenizer.add_tokens(added)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         eos_token=END,
         pad_token=PAD,

@@ -270,7 +270,7 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCau
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     return Qwen3ForCausalLM(
-        Qwen3Config(
+        Qwen3Config(  # type: ignore[call-arg]
             # Rounded up: matrices with a multiple of 32 rows multiply faster.
             vocab_size=math.ceil(len(tokenizer) / 32) * 32,
             hidden_size=recipe.hidden_size,

@@ -20,10 +20,10 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.footprint import Footprint, check_fits, footprint, games_at_once
 
 MODEL: dict[str, Any] = {
-    "layers": 3, "width": 512, "heads": 8, "kv_heads": 2, "head_dim": 64, "inner": 2048,
+    "layers": 6, "width": 512, "heads": 8, "kv_heads": 2, "head_dim": 64, "inner": 2048,
     "vocabulary": 4_000,
 }  # fmt: skip
-"""13 million weights: 54 MB."""
+"""24 million weights: 96 MB."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "all weights": {},
     "lora": {"lora_rank": 8},

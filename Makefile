@@ -28,20 +28,22 @@ REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo
 TORCH_FILES := tests/cli/test_cli_measuring.py tests/docs/test_tutorials.py
 WITH_TORCH := tests/backends tests/trainers
 WITHOUT_TORCH := $(addprefix --ignore=,$(TORCH_FILES)) \
-  $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/replays/ tests/__pycache__/,$(wildcard tests/*/))
+  $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/__pycache__/,$(wildcard tests/*/))
 # After `make bench` the libraries of other games are here too; `make test-adapters` tests them, for a
 # quarter of an hour.
-UNTIMED := 'not network and not timed and not ray and not adapters'
+UNTIMED := 'not network and not timed and not ray and not adapters and not browser'
+PARALLEL := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-a2a test-harbor test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-a2a test-harbor test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
+	@echo "make test-browser  test the pages in a Chromium of this machine (5 minutes)"
 	@echo "make test-art  only the tests that need OpenPipe's ART, in an environment of its own"
 	@echo "make test-models  test hosted models with the newest litellm and openai, and with ART's, each in an"
 	@echo "            environment of its own (0.4 GB)"
@@ -109,19 +111,22 @@ test: $(VENV)/.test $(ART)/.ready
 	@# once, and what needs ART in another one, in ART's environment. Both run beside the linters and
 	@# the rest. Tests often wait, so there are more processes than cores, and each computes in one
 	@# thread: threads that wait for a core spin. Tests of speed come last, when nothing else runs.
-	@# The longest files, those of the browser, come first.
 	OMP_NUM_THREADS=1 $(ART_TESTS) > $(VENV)/art.log 2>&1 & art=$$!; \
 	  OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) -m $(UNTIMED) \
 	    --ignore-glob='*/test_art_*.py' $(WITH_TORCH) $(TORCH_FILES) \
 	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
-	    -m $(UNTIMED) tests/replays $(WITHOUT_TORCH); failed=$$?; \
+	  then OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m $(UNTIMED) $(WITHOUT_TORCH); failed=$$?; \
 	  else kill $$art $$torch; exit 1; fi; \
 	  wait $$art; failed=$$((failed + $$?)); wait $$torch; failed=$$((failed + $$?)); \
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/torch.log; \
 	  $(BIN)/pytest $(TIMEOUT) -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
 	  exit $$((failed + $$?))
+
+# pytest alone skips these tests where there is no browser.
+test-browser: $(VENV)/.test
+	@cd tests/support && $(abspath $(BIN))/python -c 'import browsing; exit(browsing.missing())'
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m 'browser and not adapters' tests/replays
 
 test-art: $(ART)/.ready
 	$(ART_TESTS)

@@ -42,6 +42,16 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of the browser, before its fixtures, where none can be driven."""
+    if item.get_closest_marker("browser"):
+        from browsing import missing
+
+        if reason := missing():
+            pytest.skip(reason)
+
+
 @pytest.fixture(autouse=True)
 def _no_results_of_other_code() -> None:
     """Empty the caches of our functions under mutmut (`make mutants`).

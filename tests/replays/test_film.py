@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from browsing import browsing, lines_of, missing, tab, write_lines
+from browsing import browsing, lines_of, tab, write_lines
 from command_line import started
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 pytest.importorskip("imageio_ffmpeg", reason="the extra film is not installed")
 pytest.importorskip("PIL", reason="the extra film is not installed")
-needs_browser = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 SMALL = FrameSize(480, 270)
 SEED = 918273645
@@ -61,7 +60,7 @@ def cards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Films
 
 
-@needs_browser
+@pytest.mark.browser
 def test_a_gif_has_a_frame_for_each_position(kuhn: Path, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -87,7 +86,7 @@ def test_a_gif_has_a_frame_for_each_position(kuhn: Path, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["game.gif"]
 
 
-@needs_browser
+@pytest.mark.browser
 def test_an_mp4_of_a_part_through_one_seat(
     cards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,7 +142,7 @@ def test_a_seats_film_is_made_from_what_it_could_know(cards: Path) -> None:
         assert list(documents["timelines"]) == list(documents["posteriors"]) == [str(seat)]
 
 
-@needs_browser
+@pytest.mark.browser
 def test_the_page_shows_one_position_and_nothing_later(cards: Path, tmp_path: Path) -> None:
     """Text of others stays text, and nothing runs that the page did not bring."""
     attacked = tmp_path / "attacked.jsonl"
@@ -245,7 +244,7 @@ def test_no_browser_is_an_error_with_a_remedy(
     assert not list(folder.iterdir())
 
 
-@needs_browser
+@pytest.mark.browser
 def test_a_failing_encoder_leaves_the_older_film(
     kuhn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +269,7 @@ def test_a_replay_that_does_not_fit_the_rules(
     assert [path.name for path in tmp_path.iterdir()] == ["broken.jsonl"]
 
 
-@needs_browser
+@pytest.mark.browser
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another signal there")
 def test_ctrl_c_leaves_no_file_and_no_process(cards: Path, tmp_path: Path) -> None:
     out = tmp_path / "game.mp4"

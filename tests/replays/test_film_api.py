@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from browsing import address, browsing, missing, tab
+from browsing import address, browsing, tab
 from served_games import open_game, wait_for_view
 from web_viewer import WebViewer, being_written, record, serving
 
@@ -25,7 +25,6 @@ from replays.web.replay_directory import ReplayDirectory
 
 pytest.importorskip("imageio_ffmpeg", reason="the extra film is not installed")
 pytest.importorskip("PIL", reason="the extra film is not installed")
-needs_browser = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 SEED = 918273645
 
 
@@ -64,7 +63,7 @@ class Server:
             return await client.request(method, path, **more)
 
 
-@needs_browser
+@pytest.mark.browser
 def test_the_page_saves_the_film_of_its_perspective(viewer: WebViewer, tmp_path: Path) -> None:
     with browsing() as browser, tab(browser) as opened:
         open_game(opened, address(viewer.port, f"kuhn-{SEED}.jsonl"))
@@ -131,7 +130,7 @@ def test_a_server_without_the_extra_offers_no_film(
     assert server.post({}).status_code == 404
 
 
-@needs_browser
+@pytest.mark.browser
 def test_ctrl_c_does_not_wait_for_a_film(tmp_path: Path) -> None:
     name = record(tmp_path, "cards", seed=SEED, game="cluedo", variant="cards", players=3).name
     with serving(tmp_path) as viewer:

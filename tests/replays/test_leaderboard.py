@@ -19,7 +19,7 @@ from typing import Any, Literal
 from xml.etree import ElementTree
 
 import pytest
-from browsing import axe_findings, browsing, missing, tab
+from browsing import axe_findings, browsing, tab
 from small_benchmark import bench, submit, task, write_suite
 
 from arena.cli import bench as bench_command
@@ -264,7 +264,7 @@ def test_a_citation_names_the_suite_and_a_state_that_stays(home: Path, tmp_path:
     assert state.stem.rpartition("-")[2] in text
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.browser
 @pytest.mark.usefixtures("empty_game_pages")
 def test_twenty_entries_are_legible_on_a_phone(home: Path, tmp_path: Path) -> None:
     many = [
@@ -289,7 +289,7 @@ def test_the_published_study_is_computed() -> None:
     assert study.needed_for_double == games_needed_for_rates(4 / 18, 8 / 18)
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.browser
 def test_the_site_is_legible_in_a_browser(home: Path) -> None:
     sizes: list[tuple[tuple[int, int], Literal["light", "dark"]]] = [
         ((390, 844), "light"),

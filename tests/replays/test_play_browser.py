@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import Tab, axe_findings, browsing, expect, missing, tab
+from browsing import Tab, axe_findings, browsing, expect, tab
 from clicking import OVER, play_to_the_end, step
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
@@ -19,7 +19,7 @@ from arena.plugins.loader import make_game
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 pytest.importorskip("websockets")
 
 ATTACK = "<img src=x onerror=top.hacked=1>"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from browsing import NARROW, Tab, axe_findings, box_of, browsing, expect, missing, tab
+from browsing import NARROW, Tab, axe_findings, box_of, browsing, expect, tab
 from clicking import OVER, choices, click, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
@@ -18,7 +18,7 @@ from arena.plugins.loader import make_game
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 pytest.importorskip("websockets")
 
 # Small tables: a random player needs long to hit the last ship of a large one.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from browsing import PATIENCE, browsing, missing
+from browsing import PATIENCE, browsing
 from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
@@ -314,8 +314,6 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;"
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     """A page with the policy of the viewer's; whatever the browser complains about is a fault."""
-    if reason := missing():
-        pytest.skip(reason)
     with browsing() as browser:
         page = browser.new_page()
         page.set_default_timeout(1000 * PATIENCE)
@@ -363,6 +361,7 @@ def show(
     return " ".join([*words, page.locator("#root").inner_text()])
 
 
+@pytest.mark.browser
 def test_the_drawn_board_is_the_one_of_the_rules(page: Page) -> None:
     drawn = page.evaluate("async () => (await load('cluedo')).BOARD")
     assert drawn["map"] == board.MAP
@@ -371,6 +370,7 @@ def test_the_drawn_board_is_the_one_of_the_rules(page: Page) -> None:
     assert drawn["doors"] == json.loads(json.dumps(board.DOORS))
 
 
+@pytest.mark.browser
 def test_the_page_tells_the_bounds_of_a_mistake(page: Page) -> None:
     told = page.evaluate("async () => (await load('cluedo')).MISTAKE")
     assert (POOR, MUCH) == (0.5, 0.2)
@@ -393,6 +393,7 @@ def test_the_page_tells_the_bounds_of_a_mistake(page: Page) -> None:
     ],
     ids=str,
 )
+@pytest.mark.browser
 def test_every_position_is_drawn_at_any_width(
     page: Page, name: str, options: dict[str, Any]
 ) -> None:
@@ -413,6 +414,7 @@ def test_every_position_is_drawn_at_any_width(
     assert silent.count() == nested.count() == 0
 
 
+@pytest.mark.browser
 def test_names_are_text_and_never_markup(page: Page) -> None:
     for options in ({"variant": "cards"}, {"variant": "classic"}):
         words = show(page, cluedo(**options), name=HOSTILE)
@@ -420,6 +422,7 @@ def test_names_are_text_and_never_markup(page: Page) -> None:
         assert page.locator("#root img").count() == 0
 
 
+@pytest.mark.browser
 def test_the_words_of_cluedo(page: Page) -> None:
     words = show(page, cluedo(ASKED, Show("Revolver")), 0)
     asked = ("Player 0 suggests", "Player 1 shows Revolver.", "3 face down", "5 face down")
@@ -432,6 +435,7 @@ def test_the_words_of_cluedo(page: Page) -> None:
     assert "Player 0 accuses" in accused and "It is false" in accused
 
 
+@pytest.mark.browser
 def test_what_a_seat_has_not_seen_is_not_on_its_page(page: Page) -> None:
     show(page, cluedo(), 0)
     markup = page.locator("#root").inner_html()
@@ -439,6 +443,7 @@ def test_what_a_seat_has_not_seen_is_not_on_its_page(page: Page) -> None:
     assert not [card for card in (*ENVELOPE, *HANDS[1], *HANDS[2]) if card in markup]
 
 
+@pytest.mark.browser
 def test_the_words_of_the_board(page: Page) -> None:
     state = cluedo(ROLL, variant="classic")
     state.apply(CHANCE, Throw(6, 5))

@@ -15,7 +15,6 @@ from browsing import (
     browsing,
     expect,
     lines_of,
-    missing,
     tab,
     with_attempts,
     write_lines,
@@ -32,7 +31,6 @@ from replays.film.write import film_page
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-needs_browser = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 WORDS = "Nobody showed the Rope, so it is in the envelope."
 
 
@@ -82,7 +80,7 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-@needs_browser
+@pytest.mark.browser
 def test_a_running_game_is_followed_to_its_end(
     browser: Browser, game: Path, tmp_path: Path
 ) -> None:
@@ -128,7 +126,7 @@ def test_a_running_game_is_followed_to_its_end(
         assert not axe_findings(page) and opened.overflow() == 0 and not opened.faults
 
 
-@needs_browser
+@pytest.mark.browser
 def test_finished_games_are_shown_one_after_another(browser: Browser, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         for number in (1, 2):
@@ -151,7 +149,7 @@ def test_finished_games_are_shown_one_after_another(browser: Browser, tmp_path: 
         assert not axe_findings(page) and opened.overflow() == 0 and not opened.faults
 
 
-@needs_browser
+@pytest.mark.browser
 def test_a_film_of_models_has_their_cards(browser: Browser, game: Path, tmp_path: Path) -> None:
     replay, file = read_replay(game), tmp_path / "film.html"
     for seat, cards in ((None, 3), (1, 0)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
 import pytest
-from browsing import NARROW, Tab, axe_findings, box_of, expect, missing, tab
+from browsing import NARROW, Tab, axe_findings, box_of, expect, tab
 from served_games import (
     CARDS,
     SEED,
@@ -28,7 +28,7 @@ from replays.web.bundle import write_bundle
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 BOARD = "four.jsonl"
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,7 +14,6 @@ from browsing import (
     address,
     expect,
     lines_of,
-    missing,
     tab,
     write_lines,
 )
@@ -31,7 +30,7 @@ from web_viewer import serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 
 # The list
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import NARROW, axe_findings, box_of, expect, missing, tab
+from browsing import NARROW, axe_findings, box_of, expect, tab
 from home_folder import ATTACK, fill_folder, write_records, write_run
 from play_server import web_server
 from training_rows import rows
@@ -19,7 +19,7 @@ from web_viewer import WebViewer, record, serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 
 RUN = "#run=train%2Ffirst"
 EVALUATION = "#experiment=eval%2Fstrong%2Fresults.sqlite"

@@ -16,7 +16,6 @@ from browsing import (
     axe_findings,
     box_of,
     expect,
-    missing,
     tab,
 )
 from served_games import (
@@ -33,7 +32,7 @@ from web_viewer import record, serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Route
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 
 
 def test_the_decision_shows_what_was_asked_and_answered(browser: Browser, served: Served) -> None:

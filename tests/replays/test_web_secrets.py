@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import Tab, expect, missing, tab
+from browsing import Tab, expect, tab
 from served_games import (
     ATTACK,
     CARDS,
@@ -29,7 +29,7 @@ from replays.web.bundle import write_bundle
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = pytest.mark.browser
 
 # What must not be there
 

@@ -120,13 +120,14 @@ test: $(VENV)/.test $(ART)/.ready
 	  else kill $$art $$torch; exit 1; fi; \
 	  wait $$art; failed=$$((failed + $$?)); wait $$torch; failed=$$((failed + $$?)); \
 	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/torch.log; \
-	  $(BIN)/pytest $(TIMEOUT) -m timed $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
+	  $(BIN)/pytest $(TIMEOUT) -m 'timed and not browser' $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
 	  exit $$((failed + $$?))
 
 # pytest alone skips these tests where there is no browser.
 test-browser: $(VENV)/.test
 	@cd tests/support && $(abspath $(BIN))/python -c 'import browsing; exit(browsing.missing())'
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m 'browser and not adapters' tests/replays
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m 'browser and not adapters and not timed' tests/replays
+	$(BIN)/pytest $(TIMEOUT) -m 'browser and timed' tests/replays
 
 test-art: $(ART)/.ready
 	$(ART_TESTS)

@@ -268,8 +268,7 @@ class ChatAgent:
         self._llm.hint(
             "truncated",
             f"{redacted(self._spec)}: a reply was cut off at {self._sampling.max_tokens:,} tokens, "
-            f"{how}; raise --max-tokens"
-            f"{' or lower --reasoning-effort' if is_cut_thinking else ''}",
+            f"{how}; raise --max-tokens{' or lower --reasoning-effort' if is_cut_thinking else ''}",
         )
 
     def _request(self, observation: Observation) -> Request:

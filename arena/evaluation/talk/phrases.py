@@ -12,14 +12,13 @@ import re
 ADVERB = (
     r"(?:(?:really|definitely|certainly|clearly|actually|also|surely|obviously|indeed|both|just|"
     r"simply|only|totally|absolutely|truly|still|honestly|very|so|quite|strongly|fully|completely|"
-    r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|at all|together|"
-    r"most|mainly|especially|even|more|merely|currently|gladly|happily|mostly|primarily|partly|"
-    r"slightly|somewhat|mildly|seriously|heavily|simply put|frankly|increasingly|growing|getting|"
-    r"extremely|"
+    r"always|now|too|either|in fact|no doubt|certain|confirmed|proven|much|at all|together|most|"
+    r"mainly|especially|even|more|merely|currently|gladly|happily|mostly|primarily|partly|slightly|"
+    r"somewhat|mildly|seriously|heavily|simply put|frankly|increasingly|growing|getting|extremely|"
     r"highly|deeply|already|today|again|been|being|probably|likely|possibly|apparently|presumably|"
-    r"perhaps|maybe|indeed|literally|by all means|without (?:a|any) doubt|beyond doubt|as|"
-    r"for sure|100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|"
-    r"in my view|i think|i guess) ){0,4}"
+    r"perhaps|maybe|indeed|literally|by all means|without (?:a|any) doubt|beyond doubt|as|for sure|"
+    r"100 ?%|undoubtedly|no longer|most likely|almost certainly|in my opinion|in my view|i think|"
+    r"i guess) ){0,4}"
 )
 DETERMINER = (
     r"(?:(?:the|a|an|our|your|one|of|another|real|true|other|only|just|simple|simply|plain|"
@@ -47,11 +46,9 @@ EMBEDDED = re.compile(
 )
 """Words before an identity that make it a statement of others, or a request."""
 TRAILING = re.compile(
-    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet|would bet|would bet "
-    r"on it)|probably|"
-    r"maybe|"
-    r"perhaps|"
-    r"in my (?:opinion|view)|it seems|presumably|most likely)$"
+    r"^(.*?),? ((?:i|we) (?:think|guess|believe|suppose|assume|would say|bet|would bet|"
+    r"would bet on it)|probably|maybe|perhaps|in my (?:opinion|view)|it seems|presumably|"
+    r"most likely)$"
 )
 """A hedge at the end of a sentence."""
 
@@ -68,18 +65,15 @@ IRONY = re.compile(
 )
 """Marks of irony: the speaker means the opposite, or nothing."""
 NOT_CLAIMED = re.compile(
-    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|"
-    r"as long as|when|whenever|"
-    r"wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|either \w+ or|"
-    r"one of @|between @|among @|"
-    r"someone|somebody|let us say|according to|one of us|two of us|some of us|even though)\b|"
-    r"\b(?:do|does|can|could) not (?:\w+ )?(?:know|say|tell|be sure|remember)\b|"
-    r"\bnot (?:yet )?sure\b|\bit (?:has been|was|is) (?:alleged|claimed|said|rumou?red|suggested|"
-    r"assumed) that\b|"
-    r"^(?:should|had|were|would|could|is|are|do|does|did|has|have|can|will|who|"
-    r"what(?! i (?:\w+ )?(?:need|want|value|care)| matters)|why|how) (?!not )|"
-    r"\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?(?:\d+ ?(?:%|"
-    r"percent) )?(?:chance|probability))|at least one (?:of|#)|would have|see no way|"
+    r"\b(?:if|unless|whether|(?<!i )suppose|supposing|assuming|imagine|provided|in case|as long as|"
+    r"when|whenever|wonder|hard to say|no idea|who(?:ever)? (?:is|are|was)|^either|either @|"
+    r"either \w+ or|one of @|between @|among @|someone|somebody|let us say|according to|one of us|"
+    r"two of us|some of us|even though)\b|\b(?:do|does|can|could) not (?:\w+ )?"
+    r"(?:know|say|tell|be sure|remember)\b|\bnot (?:yet )?sure\b|\bit (?:has been|was|is) "
+    r"(?:alleged|claimed|said|rumou?red|suggested|assumed) that\b|^(?:should|had|were|would|could|"
+    r"is|are|do|does|did|has|have|can|will|who|what(?! i (?:\w+ )?(?:need|want|value|care)|"
+    r" matters)|why|how) (?!not )|\b(?:there (?:is|are|must)(?! no way| something| an? (?:\w+ )?"
+    r"(?:\d+ ?(?:%|percent) )?(?:chance|probability))|at least one (?:of|#)|would have|see no way|"
     r"no reason to(?! (?:doubt|suspect|distrust)))\b"
 )
 """Conditions, questions and disjunctions: clauses that claim nothing."""
@@ -94,16 +88,12 @@ REPORTED = re.compile(
 
 HEDGE = re.compile(
     r"\b(?:(?:i|we) (?:\w+ ){0,3}(?:think|believe|guess|suppose|assume|suspect|feel|bet|reckon|"
-    r"fear|"
-    r"imagine|expect|am inclined)|probably|maybe|perhaps|possibl[ey]|likely|presumably|apparently|"
-    r"might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|looks?|"
-    r"feels?|sounds?|in my (?:opinion|view|"
-    r"eyes|book)|guess|chances?|likelihood|inclined to|leaning towards?|strikes? me|gut|instinct|"
-    r"odds|"
-    r"(?:have|is) (?:\w+ )?reason to (?:believe|think|suspect)|i would say|bet|if you ask me|"
-    r"(?:fairly|pretty|quite|rather|"
-    r"almost|nearly|not entirely) (?:sure|"
-    r"certain|confident)|feeling|impression|hunch|for me)\b"
+    r"fear|imagine|expect|am inclined)|probably|maybe|perhaps|possibl[ey]|likely|presumably|"
+    r"apparently|might|may|could|must|has to|have to|almost certainly|most likely|seems?|appears?|"
+    r"looks?|feels?|sounds?|in my (?:opinion|view|eyes|book)|guess|chances?|likelihood|inclined to|"
+    r"leaning towards?|strikes? me|gut|instinct|odds|(?:have|is) (?:\w+ )?reason to "
+    r"(?:believe|think|suspect)|i would say|bet|if you ask me|(?:fairly|pretty|quite|rather|almost|"
+    r"nearly|not entirely) (?:sure|certain|confident)|feeling|impression|hunch|for me)\b"
 )
 """Words that make a statement a guess."""
 PERCENT = re.compile(r"\b(\d{1,3}) ?(?:%|percent\b|per cent\b)")
@@ -123,15 +113,13 @@ DENIED_BELIEF = re.compile(
 """Beginnings that deny what follows."""
 
 IDENTITY = re.compile(
-    rf"(?<!\S){WHO} {ADVERB}(?:(?P<cannot>{CANNOT})|{BE}|{MODAL}|{TURNED}|not {BE})"
-    rf"(?: indeed)? {ADVERB}(?P<neg>not |no |neither |never )?{ADVERB}"
-    rf"(?:likely to be |confirmed to be |known to be |proven to be )?{DETERMINER}(?:on |with |"
-    rf"for )?"
-    rf"{DETERMINER}(?:(?!not|no|never|than|by|and|to|from|about|against|who|whom|that|which|"
-    rf"getting|where|as)\w+ )?"
-    rf"#(?P<group>\d+)(?! (?:vibes?|energy|behaviou?r|moves?|tactics?|plays?|kills?|attacks?|"
-    rf"victims?|targets?|claims?|hunt|"
-    rf"talk)\b)(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
+    rf"(?<!\S){WHO} {ADVERB}(?:(?P<cannot>{CANNOT})|{BE}|{MODAL}|{TURNED}|not {BE})(?: indeed)? "
+    rf"{ADVERB}(?P<neg>not |no |neither |never )?{ADVERB}(?:likely to be |confirmed to be |"
+    rf"known to be |proven to be )?{DETERMINER}(?:on |with |for )?{DETERMINER}"
+    rf"(?:(?!not|no|never|than|by|and|to|from|about|against|who|whom|that|which|getting|where|"
+    rf"as)\w+ )?#(?P<group>\d+)(?! (?:vibes?|energy|behaviou?r|moves?|tactics?|plays?|kills?|"
+    rf"attacks?|victims?|targets?|claims?|hunt|talk)\b)"
+    rf"(?: (?:nor|or) (?:the |a )?#(?P<second>\d+))?"
 )
 REVERSED = re.compile(
     rf"(?:^|\b(?:the|our|a|one|another) )(?:real |true |other |actual |only |"
@@ -140,24 +128,19 @@ REVERSED = re.compile(
 )
 NEITHER = re.compile(rf"\bneither (?P<who>@[\d+]+) {BE} {DETERMINER}#(?P<group>\d+)")
 OWN = re.compile(
-    rf"^(?:the )?#(?P<here>\d+) here\b|^(?:speaking |talking |and |so )?as {DETERMINER}"
-    rf"#(?P<as>\d+)|"
-    rf"\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|claim(?: to be)?|"
-    rf"am claiming(?: to be)?|"
-    rf"play(?: as)?|am playing(?: as)?|am coming out as|come out as|reveal myself as|work as|"
-    rf"serve as)"
-    rf" {DETERMINER}#(?P<have>\d+)|"
-    rf"\bmy (?:\w+ )?(?:role|card|identity|character|job)(?: (?:is|says|reads|"
-    rf"shows)(?P<neg> not)?:?|:) "
+    rf"^(?:the )?#(?P<here>\d+) here\b|^(?:speaking |talking |and |so )?as "
+    rf"{DETERMINER}#(?P<as>\d+)|\bi {ADVERB}(?:hold|have|got|was dealt|was given|drew|"
+    rf"claim(?: to be)?|am claiming(?: to be)?|play(?: as)?|am playing(?: as)?|am coming out as|"
+    rf"come out as|reveal myself as|work as|serve as) {DETERMINER}#(?P<have>\d+)|\bmy (?:\w+ )?"
+    rf"(?:role|card|identity|character|job)(?: (?:is|says|reads|shows)(?P<neg> not)?:?|:) "
     rf"{DETERMINER}#(?P<role>\d+)"
 )
 
 _CHECK = (
     r"(?:checked|inspected|investigated|examined|looked at|peeked at|scanned|saw|seen|learned|"
-    r"learnt|"
-    r"discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|went|"
-    r"used my power) to (?:inspect|check|examine|investigate|look at|look into|peek at)|used [a-z "
-    r"]{1,30}? on)"
+    r"learnt|discovered|found(?: out)?|tested|looked into|checked on|(?:chose|decided|went|"
+    r"used my power) to (?:inspect|check|examine|investigate|look at|look into|peek at)|"
+    r"used [a-z ]{1,30}? on)"
 )
 CHECK = re.compile(
     rf"\bi (?:have |had )?{ADVERB}{_CHECK}\b|"
@@ -168,14 +151,12 @@ CHECK = re.compile(
 """The speaker learned something by its role."""
 FOUND = re.compile(
     r"\bi (?:have )?(?:just )?(?:found|caught|discovered|got|identified) (?:a|the|another|"
-    r"one) #(?P<group>\d+)"
-    r"(?: - |: |, )?(?:it is |namely |and it is )?(?P<who>@[\d+]+)"
+    r"one) #(?P<group>\d+)(?: - |: |, )?(?:it is |namely |and it is )?(?P<who>@[\d+]+)"
 )
 RESULT = re.compile(
     rf"(?:^|: |, | - |\b(?:and|found|as|showed|shows|was|is|were|are|that|who|back|result|also|"
-    rf"came|"
-    rf"says|said|got|saw|both) )(?:it |they |he |she )?(?:{BE} )?{ADVERB}(?P<neg>not |no )?{ADVERB}"
-    rf"{DETERMINER}#(?P<group>\d+)"
+    rf"came|says|said|got|saw|both) )(?:it |they |he |she )?(?:{BE} )?{ADVERB}(?P<neg>not |no )?"
+    rf"{ADVERB}{DETERMINER}#(?P<group>\d+)"
 )
 
 ACCUSED = re.compile(
@@ -191,8 +172,7 @@ SUSPECTS = tuple(
         rf"doubt|accuse|am accusing) (?:that )?"
         r"(?P<who>@[\d+]+)(?! (?:is|are|was|were|may|might)\b)",
         r"\b(?P<neg>not (?:\w+ )?)?(?:suspicious|wary|doubtful|sceptical|skeptical|worried|"
-        r"concerned|bad feeling) "
-        r"(?:of|about) (?P<who>@[\d+]+)",
+        r"concerned|bad feeling) (?:of|about) (?P<who>@[\d+]+)",
         r"\b(?:(?:i|we|you|anyone|everyone|please)?\s?(?:do|would|can|could|should|will) (?:not|"
         r"never)|(?:i|we) (?:no longer|never)) "
         rf"{ADVERB}(?:trust|believe)(?: a word| anything| what)? (?P<who>@[\d+]+)(?! {BE})",
@@ -213,39 +193,33 @@ DARK = re.compile(
     r"traitor\w*|sinister|evasive|inconsistent\w*|contradict\w*|hiding|hides|holes|creeps|flags?|"
     r"alarms?|doubt(?:s|ful|ing)?|wary|scrutiny|smells?|stinks?|rotten|desperate|forced|rehearsed|"
     r"odd|strange|weird|crooked|slippery|fake|scapegoat\w*|impostors?|frauds?|pretender|worr\w+|"
-    r"uneasy|bothers?|beware|careful|"
-    r"watch out|look out for|caution|warn\w*|closer look|hesitant|troubling|feels? off|seems? off|"
-    r"something about|makes no sense|falls apart|"
-    r"dodg\w+|my money|my bet|my finger|all signs|all fingers|everything points|leads? (?:me "
-    r")?back|"
-    r"false[- ]claiming|bad feeling|keep an eye)\b|"
-    r"(?<!was )(?:off|wrong|funny|fishy) (?:about|with)|(?:an|my|our|close) eyes? (?:\w+ )?on|"
-    r"not add up|no longer (?:trust|believe)|never trust(?:ed)?|"
-    r"not sit (?:right|well)|not (?:\w+ )?(?:buy|convinced|persuaded|impressed)|not like (?:how|"
-    r"the way|"
-    r"what|that)|hard to (?:trust|believe)|(?:mistake|foolish|folly|unwise|dangerous|against|no "
-    r"reason|"
-    r"difficult|impossible) (?:to )?(?:trust|believe|trusting|believing)|fails? to (?:persuade|"
-    r"convince)|(?:little|no|less|zero|lost (?:all |my )?) ?(?:trust|faith|confidence)|"
-    r"(?:top|tops|high|head|heads|first|on) (?:of |on )?my (?:\w+ )?list(?! of trusted)"
+    r"uneasy|bothers?|beware|careful|watch out|look out for|caution|warn\w*|closer look|hesitant|"
+    r"troubling|feels? off|seems? off|something about|makes no sense|falls apart|dodg\w+|my money|"
+    r"my bet|my finger|all signs|all fingers|everything points|leads? (?:me )?back|"
+    r"false[- ]claiming|bad feeling|keep an eye)\b|(?<!was )(?:off|wrong|funny|fishy) "
+    r"(?:about|with)|(?:an|my|our|close) eyes? (?:\w+ )?on|not add up|no longer (?:trust|believe)|"
+    r"never trust(?:ed)?|not sit (?:right|well)|not (?:\w+ )?(?:buy|convinced|persuaded|impressed)|"
+    r"not like (?:how|the way|what|that)|hard to (?:trust|believe)|(?:mistake|foolish|folly|unwise|"
+    r"dangerous|against|no reason|difficult|impossible) (?:to )?(?:trust|believe|trusting|"
+    r"believing)|fails? to (?:persuade|convince)|(?:little|no|less|zero|lost (?:all |my )?) ?"
+    r"(?:trust|faith|confidence)|(?:top|tops|high|head|heads|first|on) (?:of |on )?my "
+    r"(?:\w+ )?list(?! of trusted)"
 )
 """Words and idioms of suspicion, for clauses about one player in no known form."""
 BRIGHT = re.compile(
     r"\b(?:trust\w*|honest\w*|sincere\w*|genuine\w*|truthful\w*|faith|reliable|credible|believable|"
     r"vouch\w*|saint|convincing|convinces?|confidence|the truth|side with|stand (?:by|behind)|"
-    r"comfortable with|confident in|at ease with|good books|good side|true of heart|my life|in "
-    r"the fire|"
-    r"list of trusted|given (?:me|us) no (?:reason|cause))\b"
+    r"comfortable with|confident in|at ease with|good books|good side|true of heart|my life|"
+    r"in the fire|list of trusted|given (?:me|us) no (?:reason|cause))\b"
 )
 """The same for trust."""
 DENIALS = re.compile(r"\b(?:not|no|never|neither|hardly|nobody|none|without|no longer|least)\b")
 _BAD = (
     r"(?:suspicious|suspect|lying|a liar|liars?|guilty|shady|fishy|strange|scummy|odd|weird|"
     r"(?:acting|behaving|talking) (?:very |so |a bit )?\w+|suspiciously|strangely|oddly|weirdly|"
-    r"untrustworthy|dishonest|hiding something|deceiving us|misleading us|fooling us|"
-    r"manipulating (?:us|me|people)|bluffing|playing us|making (?:it|things|this) up|"
-    r"up to something|not to be trusted|(?:\w+ ){0,3}"
-    r"(?:prime |top |main |first |biggest )?suspects?)"
+    r"untrustworthy|dishonest|hiding something|deceiving us|misleading us|fooling us|manipulating "
+    r"(?:us|me|people)|bluffing|playing us|making (?:it|things|this) up|up to something|"
+    r"not to be trusted|(?:\w+ ){0,3}(?:prime |top |main |first |biggest )?suspects?)"
 )
 _FINE = (
     r"(?:trustworthy|honest|genuine|sincere|reliable|believable|credible|telling (?:us )?the truth|"
@@ -253,25 +227,20 @@ _FINE = (
 )
 VERDICT = re.compile(
     rf"{WHO.replace('|both', '')}(?:'s \w+)? (?:{BE}|{MODAL}|has been|have been|seem|acts?|"
-    rf"behaves?) "
-    rf"(?:a bit |a little |kind of |being )?{ADVERB}(?P<neg>not |no |never )?{ADVERB}"
-    rf"(?:the |an? |one of the |a bit |a little |kind of ){{0,2}}(?:most |very |more |"
-    rf"highly )?(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
+    rf"behaves?) (?:a bit |a little |kind of |being )?{ADVERB}(?P<neg>not |no |never )?{ADVERB}"
+    rf"(?:the |an? |one of the |a bit |a little |kind of ){{0,2}}(?:most |very |more |highly )?"
+    rf"(?:(?P<bad>{_BAD})|(?P<fine>{_FINE}))\b"
 )
 
 VOTE = re.compile(
     rf"\bi (?P<aux>(?:think i will|do not (?:plan|intend|want) to|will|shall|am|am going to|"
-    rf"plan to|intend to|want to|have decided to|must|"
-    rf"would like to|refuse to|hereby|have to|still|would|can|could|am ready to|will put|"
-    rf"am putting|put|cast|prefer to|choose to|am about to|"
-    rf"am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
-    rf"(?:going to |planning to |willing to |ready to )?"
-    r"(?:be )?(?:voting|vote|cast my vote|casting my vote|my vote)(?: (?:to eliminate|to lynch|"
-    r"out|for|"
-    r"against|on))* (?P<who>@[\d+]+|you\b)|"
-    r"\bmy vote (?:today )?(?:goes to|is for|is on|will be for|will go to|is|"
-    r"today is for)(?P<neg2> not)? "
-    r"(?P<who2>@[\d+]+)"
+    rf"plan to|intend to|want to|have decided to|must|would like to|refuse to|hereby|have to|still|"
+    rf"would|can|could|am ready to|will put|am putting|put|cast|prefer to|choose to|am about to|"
+    rf"am leaning towards?) )?{ADVERB}(?P<neg>not |never )?{ADVERB}(?:going to |planning to |"
+    rf"willing to |ready to )?"
+    r"(?:be )?(?:voting|vote|cast my vote|casting my vote|my vote)(?: (?:to eliminate|to lynch|out|"
+    r"for|against|on))* (?P<who>@[\d+]+|you\b)|\bmy vote (?:today )?(?:goes to|is for|is on|"
+    r"will be for|will go to|is|today is for)(?P<neg2> not)? (?P<who2>@[\d+]+)"
 )
 NO_VOTE = re.compile(
     r"i (?:will|shall|am|am going to|do) not (?:going to )?(?:vote|voting)"
@@ -285,12 +254,10 @@ ACT = re.compile(
     rf"voted|would be happy to|like this team and will|am going to vote|plan to vote|"
     rf"intend to vote) )?{ADVERB}(?P<neg>not |never )?{ADVERB}"
     r"(?:going to |ready to |happy to |willing to |planning to |prepared to |voting |vote |"
-    r"leaning towards? |leaning to |leaning |inclined to )?(?:be )?(?:to )?(?:play )?(?:an? |my |"
-    r"the )?"
-    r"&(?P<act>\d+)(?! (?:when|after|once|any|anything|everything|eliminating)\b)|\bi would "
-    r"&(?P<act4>\d+)$"
-    r"|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote (?:is|"
-    r"will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
+    r"leaning towards? |leaning to |leaning |inclined to )?(?:be )?(?:to )?(?:play )?"
+    r"(?:an? |my |the )?&(?P<act>\d+)(?! (?:when|after|once|any|anything|everything|"
+    r"eliminating)\b)|\bi would &(?P<act4>\d+)$|\b(?:has|have) my &(?P<act3>\d+)|\bmy vote "
+    r"(?:is|will be) (?P<neg2>not )?(?:to )?&(?P<act2>\d+)"
 )
 
 _COMMON = """

@@ -40,9 +40,8 @@ GIFTS = tuple(
         rf"\bi {_WILL}(?:give up|part with|let go of) {WHAT}",
         rf"\bi promise {_TO} {WHAT}|\bmy (?:next )?(?:offer|proposal) (?:will )?(?P<neg>not )?"
         rf"(?:gives?|leaves?) (?P<to2>you|@\d+) (?P<what2>{_PLAIN_ITEM})",
-        rf"^(?:so |then |now |and |ok,? |okay,? |fine,? |please,? |@\d+,? |"
-        rf"i (?:am )?propos(?:e|ing) that |my (?:offer|proposal|idea|suggestion) is (?:that "
-        rf")?){{0,4}}{_TO} "
+        rf"^(?:so |then |now |and |ok,? |okay,? |fine,? |please,? |@\d+,? |i (?:am )?propos(?:e|"
+        rf"ing) that |my (?:offer|proposal|idea|suggestion) is (?:that )?){{0,4}}{_TO} "
         rf"(?:(?:can|may|will|shall|should) )?(?P<neg>not |never )?"
         rf"(?:have|keep|get|take|receive) {WHAT}",
         rf"^(?:please |just |do |so |then |and ){{0,2}}(?:have|keep|take) {WHAT}",
@@ -55,9 +54,8 @@ KEPT = re.compile(rf"\bi {_WILL}(?:keep|keeping|take|taking|(?<=will )have|get|g
 """Items for the speaker."""
 _DEAL = (
     r"(?:we (?:will )?have (?:a|an) (?:deal|agreement)|you (?:will )?(?:have|got|have got) "
-    r"(?:yourself )?a "
-    r"deal|(?:it|that) (?:is|will be|would be) a deal|(?:it is )?deal$|(?:i am|count me) in$|"
-    r"we are (?:good|done|set)$)"
+    r"(?:yourself )?a deal|(?:it|that) (?:is|will be|would be) a deal|(?:it is )?deal$|"
+    r"(?:i am|count me) in$|we are (?:good|done|set)$)"
 )
 _MAIN = (
     r"(?:i (?:(?:will|would|shall|am going to|promise to|am happy to|am ready to|am willing to|"

@@ -19,10 +19,9 @@ from arena.evaluation.talk.wording import HOLDINGS, INDIRECT, LONGEST, rewrite, 
 
 _SENTENCE = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _SUBJECT = (
-    r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|"
-    r"the (?:result|real|true|other|odds|chances?|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
-    r"(?:the |my |each |a )?%[\d+]+ "
-    r"(?:is|are|do|does|have|has))"
+    r"(?:i|my|we|he|she|they|it|you|nobody|do not|neither|maybe|perhaps|who|which|vote|the "
+    r"(?:result|real|true|other|odds|chances?|&\d+|#\d+)|@[\d+]+(?! (?:too|as well)\b)|"
+    r"(?:the |my |each |a )?%[\d+]+ (?:is|are|do|does|have|has))"
 )
 _CLAUSE = re.compile(
     rf"(?:,| -+|:)? (?:and|but|so|because|since|while|although|though|therefore|"

@@ -22,9 +22,8 @@ _MARKUP = re.compile(r"<[^<>]{0,80}>|[*_`#~|\[\]{}\\]")
 _PLAYER = re.compile(r"(?<![\w@])(?:players?|seats?|p|no\.) ?(\d{1,3})\b(?!\d)")
 _LIST = re.compile(
     # A comma alone joins only what goes on as a list: "@1, @2 and @3", "@1, @2 are".
-    r"@([\d+]+)(?:,? (?:and|or|nor|&) |, (?=@[\d+]+(?:, @[\d+]+)*(?:,? (?:and|or|nor|&) @| (?:are|"
-    r"were|"
-    r"both|all|look|seem|have|must|can|should|might|may)\b|$|[.!?;:])))(?=@)@([\d+]+)"
+    r"@([\d+]+)(?:,? (?:and|or|nor|&) |, (?=@[\d+]+(?:, @[\d+]+)*(?:,? (?:and|or|nor|&) @| "
+    r"(?:are|were|both|all|look|seem|have|must|can|should|might|may)\b|$|[.!?;:])))(?=@)@([\d+]+)"
 )
 _ITEMS = re.compile(
     # "two hats and a ball": a number holds for its own item only.

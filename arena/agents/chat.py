@@ -98,7 +98,6 @@ OTHER_WORDS: dict[AnswerForm, str] = {
 }
 """The same instructions in other words."""
 
-
 DETAILS = "Details: "
 """Beginning of the paragraph that models with a chat template of pretraining do not read."""
 
@@ -263,8 +262,7 @@ class Attempt(BaseModel):
     seconds_to_first_token: float | None = None
     prompt_token_ids: tuple[int, ...] = ()
     tokens: tuple[tuple[int | None, float, float | None], ...] = Field(
-        default=(),
-        description="Id, log-probability, the same as sampled (temperature, mask).",
+        default=(), description="Id, log-probability, the same as sampled (temperature, mask)."
     )
 
     @classmethod
@@ -273,11 +271,7 @@ class Attempt(BaseModel):
         kept = common_prefix_length(before, request.messages)
         # A turn is stored once, with the attempt that it answers.
         new = tuple(replace(message, provider_turn=None) for message in request.messages[kept:])
-        return cls(
-            kept=kept,
-            messages=new,
-            sampling=non_default_fields(request.sampling),
-        )
+        return cls(kept=kept, messages=new, sampling=non_default_fields(request.sampling))
 
     def with_answer(self, completion: Completion, reading: Reading) -> Self:
         """Return the attempt with its answer and the parsed action or failure."""

@@ -22,13 +22,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Agent, Seat
-from arena.agents.chat import (
-    ACTION_SCHEMA,
-    Attempt,
-    Chat,
-    ChatOptions,
-    opening,
-)
+from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, opening
 from arena.agents.notebook import ModelNotebook, split_entry
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction, failed

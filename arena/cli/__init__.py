@@ -64,7 +64,6 @@ GROUPS = {
 }
 """The commands as `arena --help` and the documentation group them."""
 
-
 COLUMN = max(map(len, COMMANDS)) + 4
 """Where the summaries begin, in every group."""
 

@@ -23,7 +23,6 @@ BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
 """Deals after which --until-ci stops, unless --games sets another number."""
 
-
 AgainstFlag = Annotated[
     list[str],
     Flag(
@@ -40,7 +39,6 @@ UntilFlag = Annotated[
         "0.03: about 3,000 deals), at most --games (10,000) deals.",
     ),
 ]
-
 
 BaselineFlag = Annotated[
     str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")

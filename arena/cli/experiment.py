@@ -252,10 +252,7 @@ class ExperimentRun:
         return self.flags.max_concurrent or usual
 
     def conduct(
-        self,
-        schedule: Scheduler,
-        aggregator: Aggregator,
-        report_flags: ReportFlags,
+        self, schedule: Scheduler, aggregator: Aggregator, report_flags: ReportFlags
     ) -> int:
         """Play the missing games of the schedule, report, and return the exit code.
 

@@ -297,7 +297,6 @@ class ExecutorFlags(Config):
 LOCAL = ExecutorFlags(executor="local")
 """Everything in this process."""
 
-
 PER_GAME = 2
 """The replay that is written, and a connection or a file that is read meanwhile."""
 PER_PROGRAM = 4

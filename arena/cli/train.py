@@ -109,10 +109,7 @@ def train_command(
 def given_layers(given: Given, option_flags: Given, settings: Settings) -> list[SettingsLayer]:
     """Return the layer of the command line and the layer of the environment."""
     flags, variables = dict(given.flags), dict(given.environment)
-    for values, options in (
-        (flags, option_flags.flags),
-        (variables, option_flags.environment),
-    ):
+    for values, options in ((flags, option_flags.flags), (variables, option_flags.environment)):
         if options:
             values["options"] = GameOptionFlags.model_validate(options).options()
     for name, variable in OTHER_VARIABLES.items():

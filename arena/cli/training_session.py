@@ -79,9 +79,7 @@ def conduct(
 
 
 def run_training(
-    files: RunFiles,
-    as_json: bool,
-    start: Callable[[TrainingView], Coroutine[Any, Any, RunState]],
+    files: RunFiles, as_json: bool, start: Callable[[TrainingView], Coroutine[Any, Any, RunState]]
 ) -> tuple[RunState, bool]:
     """Run a loop with a display; return the final state, and whether it was interrupted.
 

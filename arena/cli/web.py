@@ -23,8 +23,7 @@ def web_command(
     ] = DEFAULT_FOLDER,
     port: Annotated[int, Flag(min=0, max=65535, help="0: any that is free.")] = 8765,
     model: Annotated[
-        list[str],
-        Flag(help="SPEC of a model that the page may ask and seat; may be repeated."),
+        list[str], Flag(help="SPEC of a model that the page may ask and seat; may be repeated.")
     ] = [],  # noqa: B006 - typer reads the default and never changes it.
     watch: Annotated[
         Path | None,

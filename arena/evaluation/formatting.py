@@ -199,10 +199,7 @@ def _widths(
 
 
 def _fitted(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    widths: Sequence[int | None],
-    width: int,
+    headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None], width: int
 ) -> Sequence[int | None]:
     """Return the widths with those of the text columns, so that no word of them is broken.
 

@@ -97,7 +97,7 @@ _REFUSAL = re.compile(
     r"|provide|fulfil|support|answer|discuss|complete|respond|generate|create)"
     r"|\bi(?: am|['’]m) (?:unable|not able|not comfortable|not willing)\b"
     r"|\bi (?:must|have to|need to|respectfully|will have to) (?:\w+ )?(?:decline|refuse)"
-    r"|\bi (?:decline|refuse) to)",
+    r"|\bi (?:decline|refuse) to)"
 )
 
 

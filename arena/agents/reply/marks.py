@@ -55,7 +55,7 @@ _LEAD = re.compile(r"\s*[\"'“(]*(\*\*|__|`+)([^*`\n]{1,80}?)\1")
 _OPTION = re.compile(
     r"\b(?:options?|choice|number|no\.|plan|choose|pick|select|go(?:ing)? (?:with|for)|take"
     r"|answer(?: is)?:?|action:|move:)\s*(?:is |option |number |plan |choice )*[#(*\"'`]*"
-    r"(\d{1,2}|[a-h])\b",
+    r"(\d{1,2}|[a-h])\b"
 )
 _ORDINAL = re.compile(
     r"\b(?:choose|pick|select|go(?:ing)? (?:with|for)|take|prefer|do)\W+(?:the\W+)?"

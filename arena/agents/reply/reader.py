@@ -87,7 +87,6 @@ _ASIDE = re.compile(
 _SPECIAL_TOKEN = re.compile(r"<\|[^|>\n]{1,40}\|>")
 """Control tokens of a chat template that a server did not remove, "<|begin_of_box|>"."""
 
-
 _CALL = re.compile(r"[<\[](?:tool_call|function_call)[>\]]|\{\s*\"(?:name|function)\"\s*:", re.I)
 """Beginning of a call of a function."""
 
@@ -134,10 +133,7 @@ def _without_cut_call(text: str) -> str:
 
 
 def read_reply(
-    text: str,
-    observation: Observation,
-    finish_reason: FinishReason = "stop",
-    refusal: str = "",
+    text: str, observation: Observation, finish_reason: FinishReason = "stop", refusal: str = ""
 ) -> Reading:
     """Find the action in a reply; see the module for what counts. Never raises."""
     # The provider's own statement outweighs the text, which may be a fragment.

@@ -296,13 +296,11 @@ def published(suite: Suite) -> Suite | None:
 
 CARD_FILE, CARD_TEXT = "card.json", "README.md"
 
-
 UNPROVEN = (
     "Not proven: which model gave the replies and that it had no help, the tokens, cost and times "
     "that its provider states, and that this was its only run."
 )
 """What no check of a folder can show."""
-
 
 DECEPTION = "deception"
 """Skill of the tasks whose card has a profile of talk."""

@@ -230,11 +230,7 @@ def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str
 
 
 def make_card(
-    suite: Suite,
-    tasks: Sequence[PlayedTask],
-    player: str,
-    name: str,
-    text_level: str,
+    suite: Suite, tasks: Sequence[PlayedTask], player: str, name: str, text_level: str
 ) -> SubmissionCard:
     """Return the card of the played tasks."""
     return SubmissionCard(

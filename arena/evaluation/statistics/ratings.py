@@ -185,11 +185,7 @@ def _percentiles(values: Floats, n: int) -> Estimate:
 
 
 def _meetings(
-    outcomes: Outcomes,
-    deal: Ints,
-    players: Sequence[str],
-    ratings: Floats,
-    deals: Sequence[int],
+    outcomes: Outcomes, deal: Ints, players: Sequence[str], ratings: Floats, deals: Sequence[int]
 ) -> list[Meeting]:
     """Return the pairwise results of each ordered pair.
 

@@ -95,7 +95,6 @@ TABLES: dict[str, str] = {
 )""",
 }
 
-
 Kind = Literal["eval", "tournament"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """The integers that SQLite can hold."""

@@ -287,10 +287,7 @@ class TalkAssessor(SeatAssessor):
 
 
 def with_talk(
-    game: Game,
-    assessor: Assessor,
-    players: Collection[int] | None,
-    kinds: Collection[str] | None,
+    game: Game, assessor: Assessor, players: Collection[int] | None, kinds: Collection[str] | None
 ) -> Assessor:
     """Return an assessor that also judges claims, if their kinds are wanted."""
     talk = game.talk

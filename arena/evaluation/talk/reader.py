@@ -266,10 +266,7 @@ class ClaimReader:
                 seen = {claim.player for claim in speech.claims if claim.kind == "sighting"}
                 yield from (Claim("suspicion", s, "", holds) for s in seats if s not in seen)
                 return
-        for forms, holds in (
-            (phrases.SUSPECTS, True),
-            ((phrases.TRUSTS,), False),
-        ):
+        for forms, holds in ((phrases.SUSPECTS, True), ((phrases.TRUSTS,), False)):
             for form in forms:
                 if found := form.search(clause):
                     groups = found.groupdict()

@@ -74,20 +74,16 @@ class EvaluationAggregator:
 
     def add(self, result: GameResult) -> None:
         """Add the next game. The game of the player comes before the baseline's on its deal."""
-        tested = result.slot.seat
-        assert tested is not None
         self.games += 1
         self.scored += result.scored
-        seat = result.seats[tested]
         sample = self.player if result.slot.role == "player" else self.baseline
         assert sample is not None
-        sample.games += 1
-        sample.add(result, tested, self.game.return_scale)
+        sample.add_tested(result, self.game.return_scale)
         # The sequence counts deals: each adds a return, or a difference of two returns.
         if self.sequence and self.baseline is None:
-            self.sequence.add(seat.returns)
+            self.sequence.add(result.tested.returns)
         elif self.sequence and sample is self.baseline:
-            self.sequence.add(self.player.returns[-1] - seat.returns)
+            self.sequence.add(self.player.returns[-1] - result.tested.returns)
 
     def status(self) -> str:
         """Return the result so far in a few words."""

@@ -288,8 +288,7 @@ def compare_evaluations(first: Results, second: Results) -> SharedGames | None:
     samples = Sample(_player(first)), Sample(_player(second))
     for sample, games in zip(samples, (one, other), strict=True):
         for place in shared:
-            sample.games += 1
-            sample.add(games[place], place[1], game.return_scale)
+            sample.add_tested(games[place], game.return_scale)
     tables = [[_opponents(games[place]) for place in shared] for games in (one, other)]
     return SharedGames(
         *samples,

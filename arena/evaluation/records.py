@@ -107,6 +107,12 @@ class GameResult:
         return "drawn"
 
     @property
+    def tested(self) -> SeatResult:
+        """Result of the seat under test, in a game that tests one."""
+        assert self.slot.seat is not None
+        return self.seats[self.slot.seat]
+
+    @property
     def has_winner(self) -> bool:
         """True if one seat or team alone has the highest return."""
         return any(seat.won for seat in self.seats)

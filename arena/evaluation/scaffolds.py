@@ -83,10 +83,7 @@ class ScaffoldAggregator:
         if len(self._deal) < len(self._samples):
             return
         for each in self._deal:
-            assert each.slot.seat is not None
-            sample = self._samples[each.seats[each.slot.seat].player]
-            sample.games += 1
-            sample.add(each, each.slot.seat, self.game.return_scale)
+            self._samples[each.tested.player].add_tested(each, self.game.return_scale)
             self.scored += each.scored
         self.games += len(self._deal)
         self._deal.clear()

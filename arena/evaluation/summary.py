@@ -93,6 +93,12 @@ class Sample:
             column.totals.append(weighted_sum.total)
             column.weights.append(weighted_sum.weight)
 
+    def add_tested(self, result: GameResult, scale: ReturnScale) -> None:
+        """Add a game, of which only the seat under test counts."""
+        assert result.slot.seat is not None
+        self.games += 1
+        self.add(result, result.slot.seat, scale)
+
     @property
     def names(self) -> list[str]:
         """The measures that some row has."""

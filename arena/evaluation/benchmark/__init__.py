@@ -113,8 +113,7 @@ class SuiteTask(FrozenModel):
 
         A game without a measure comes after all that have it.
         """
-        assert result.slot.seat is not None
-        seat, found = result.seats[result.slot.seat], list[float]()
+        seat, found = result.tested, list[float]()
         for score in self.scores:
             weighted = seat.measurements.get(score, WeightedSum(0.0, 0.0))
             sign = -1 if score in self._lower_is_better else 1

@@ -188,8 +188,7 @@ def _pooled(submission: Submission, game: str) -> Sample:
     for played in submission.tasks:
         if played.task.game == game:
             for deal in played.deals:
-                assert deal.player.slot.seat is not None
-                sample.add(deal.player, deal.player.slot.seat, played.game.return_scale)
+                sample.add_tested(deal.player, played.game.return_scale)
     return sample
 
 
@@ -215,9 +214,7 @@ def notable_games(submission: Submission) -> list[NotableGame]:
 
     def best_first(item: tuple[PlayedTask, PlayedDeal]) -> tuple[float, float, bool, int]:
         result = item[1].player
-        assert result.slot.seat is not None
-        won = result.seats[result.slot.seat].won
-        length = result.decisions if not won else -result.decisions
+        length = -result.decisions if result.tested.won else result.decisions
         return *key(item), result.no_fallback, length
 
     best = max(games, key=best_first)

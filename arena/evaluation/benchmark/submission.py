@@ -54,12 +54,12 @@ class PlayedDeal:
     @property
     def returns(self) -> float:
         """The player's return."""
-        return _tested_return(self.player)
+        return self.player.tested.returns
 
     @property
     def gain(self) -> float:
         """The player's return minus the baseline's; 0 for the baseline itself."""
-        return self.returns - _tested_return(self.baseline) if self.baseline else 0.0
+        return self.returns - self.baseline.tested.returns if self.baseline else 0.0
 
     @property
     def ahead(self) -> float:
@@ -68,11 +68,6 @@ class PlayedDeal:
             return 0.5
         own, other = self.rank, self.task.rank(self.baseline)
         return (1 + (own > other) - (own < other)) / 2
-
-
-def _tested_return(result: GameResult) -> float:
-    assert result.slot.seat is not None
-    return result.seats[result.slot.seat].returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +216,8 @@ def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str
     for pair in zip(first.tasks, second.tasks, strict=True):
         before, after = (Sample(each.folder.name) for each in pair)
         for played, sample in zip(pair, (before, after), strict=True):
-            for result in (deal.player for deal in played.deals):
-                assert result.slot.seat is not None
-                sample.games += 1
-                sample.add(result, result.slot.seat, played.game.return_scale)
+            for deal in played.deals:
+                sample.add_tested(deal.player, played.game.return_scale)
         changes = compare(pair[0].game, after, before).measures
         yield from ((pair[0].task.id, name, changes[name]) for name in PROFILE if name in changes)
 
@@ -258,8 +251,7 @@ def chat_options(models: JsonValue) -> dict[str, JsonValue] | None:
 def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
     """Add up tokens, cost and replies of the player's seats."""
     games = [result for task in tasks for result in task.results if result.slot.role == "player"]
-    tested = [(game, game.slot.seat) for game in games if game.slot.seat is not None]
-    seats = [game.seats[seat] for game, seat in tested]
+    seats = [game.tested for game in games]
 
     def total(name: str) -> float:
         return sum(seat.measurements[name].total for seat in seats if name in seat.measurements)

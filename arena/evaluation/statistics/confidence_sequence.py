@@ -26,13 +26,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate
-from arena.evaluation.statistics import UNBOUNDED, clustered_mean
-
-Floats = NDArray[np.float64]
+from arena.evaluation.statistics import UNBOUNDED, Floats, clustered_mean
 
 # The best stake against the ends of the interval falls about like 1/sqrt(n), so the grid is
 # geometric: a few stakes serve all n.
@@ -113,7 +111,8 @@ class ConfidenceSequence:
         def excess(candidate: float) -> float:
             # log K(m) + log(1 - level): above 0, the candidate is excluded. Equal observations have
             # equal factors: log prod = sum(count * log factor) per bet.
-            return float(_log_mean(counts @ log_factors(values, candidate))) - self._target
+            logs = counts @ log_factors(values, candidate)
+            return float(np.logaddexp.reduce(logs)) - math.log(len(logs)) - self._target
 
         # log K is convex with K <= 1 at the sample mean: one root on either side of it.
         lower, upper = (_root(excess, center, limit) for limit in (0.0, 1.0))
@@ -131,14 +130,6 @@ def log_factors(values: Floats, candidate: float) -> Floats:
     # x/m - 1 >= -1, so each factor is at least 1 - max(STAKES) = 0.05 and its log is finite.
     logs: Floats = np.log1p(np.concatenate([above, below], axis=1))
     return logs
-
-
-def _log_mean(logs: Floats) -> Floats:
-    """Return log(mean(exp(logs))) along the last axis."""
-    # The maximum is taken out, so that exp does not overflow.
-    top = logs.max(axis=-1, keepdims=True)
-    mean: Floats = np.log(np.exp(logs - top).mean(axis=-1)) + top[..., 0]
-    return mean
 
 
 def _root(excess: Callable[[float], float], inside: float, limit: float) -> float:

@@ -14,7 +14,6 @@ only with the events that its own seat has witnessed, so it reveals nothing hidd
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from arena.core.errors import ActionError, UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.spec import Scaffold, Spec
-from arena.core.text import bits_text, percentage, pluralize, shorten
+from arena.core.text import bits_text, percentage, pluralize, read_value, shorten
 from arena.llm.backend import Message, Tool
 
 MOST_CALLS = 3
@@ -168,10 +167,7 @@ def find_call(reply: str) -> ScaffoldCall | None:
         return ScaffoldCall(marked[1].casefold(), marked[2].strip())
     # A backend adds the call of a function to the text, as the last JSON object.
     start = reply.rfind('{"name"')
-    try:
-        call = json.loads(reply[start:]) if start >= 0 else None
-    except (ValueError, RecursionError):
-        return None
+    call = read_value(reply[start:]) if start >= 0 else None
     if not isinstance(call, dict) or call.get("name") not in (POSTERIOR, CONSEQUENCES):
         return None
     arguments = call.get("arguments")

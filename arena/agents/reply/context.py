@@ -103,11 +103,7 @@ _REFUSAL = re.compile(
 
 def sentence_before(text: str, start: int) -> str:
     """Return what precedes position `start` in its sentence and in `WINDOW`."""
-    before = text[max(0, start - WINDOW) : start]
-    begin = 0
-    for match in _SENTENCE_START.finditer(before):
-        begin = match.end()
-    return before[begin:]
+    return _after_last(_SENTENCE_START, text[max(0, start - WINDOW) : start])
 
 
 def sentence_after(text: str, end: int) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from arena.agents.reply.phrasebook import Phrasebook
 from arena.core.action import Action, Speech, normalise
+from arena.core.text import read_value
 
 MAX_MARKS = 32
 """Only so many of the last labels, tags and boxes are read."""
@@ -276,7 +277,7 @@ def _flat(key: str, value: JsonValue, depth: int) -> Iterator[tuple[str, str]]:
     """All values below, each under its own key."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         # The arguments of a tool call are JSON inside a string.
-        value = _decoded(value)
+        value = read_value(value)
     # Bounds the recursion for hostile input.
     if depth > MAX_DEPTH:
         return
@@ -291,12 +292,3 @@ def _flat(key: str, value: JsonValue, depth: int) -> Iterator[tuple[str, str]]:
         yield key, ", ".join(map(str, value))
     elif value is not None:
         yield key, str(value)
-
-
-def _decoded(text: str) -> JsonValue:
-    """Return the object in a string, as in arguments of tool calls, or else the string."""
-    try:
-        value: JsonValue = json.loads(text)
-        return value
-    except (ValueError, RecursionError):
-        return text

@@ -105,8 +105,7 @@ class ModelFlags(RunLimits):
         """Return the chat options for these players of a game.
 
         The game is needed for a system message other than the usual one, the service for the form
-        of the chat. Raises UsageError for an
-        unknown word or flags that contradict each other.
+        of the chat. Raises UsageError for an unknown word or flags that contradict each other.
         """
         has_own_limit = self.max_tokens is not None
         return ChatOptions(

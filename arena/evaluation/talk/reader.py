@@ -266,16 +266,15 @@ class ClaimReader:
                 seen = {claim.player for claim in speech.claims if claim.kind == "sighting"}
                 yield from (Claim("suspicion", s, "", holds) for s in seats if s not in seen)
                 return
-        for forms, holds in ((phrases.SUSPECTS, True), ((phrases.TRUSTS,), False)):
-            for form in forms:
-                if found := form.search(clause):
-                    groups = found.groupdict()
-                    seats = self._who(speech, groups["who"] or groups.get("who2") or "")
-                    # "I do not think that we can trust him".
-                    denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
-                    suspects = holds != bool(denied or groups.get("neg"))
-                    yield from (Claim("suspicion", seat, "", suspects) for seat in seats)
-                    return
+        for form in (*phrases.SUSPECTS, phrases.TRUSTS):
+            if found := form.search(clause):
+                # "I do not think that we can trust him".
+                denied = phrases.DENIED_BELIEF.search(clause[: found.start()])
+                turned = bool(denied or found.groupdict().get("neg"))
+                suspects = turned == (form is phrases.TRUSTS)
+                for seat in self._who(speech, found["who"]):
+                    yield Claim("suspicion", seat, "", suspects)
+                return
         yield from self._leaning(speech, clause)
 
     def _leaning(self, speech: _Speech, clause: str) -> Iterator[Claim]:

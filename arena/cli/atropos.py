@@ -1,32 +1,161 @@
-"""`arena atropos`: Atropos' trajectory API, its environments and its server."""
+"""`arena atropos`: Atropos' trajectory API, its environments and its server.
+
+Flags have the names of atroposlib where it has one.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import sys
+from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import JsonValue, SecretStr
 
-from arena.cli.atropos_flags import (
-    EnvFlags,
-    Learner,
-    OpenAIFlags,
-    learner_config,
-    make_player,
-    run_until_signal,
-)
 from arena.cli.atropos_train import train_command
-from arena.cli.flags import Flag, GameFlags, GameName, flag_groups
+from arena.cli.flags import FieldsOf, Flag, GameFlags, GameName, Given, flag_groups
 from arena.cli.help import ArenaCommand
+from arena.core.errors import UsageError
+from arena.llm.config import Config, SettingsLayer, setting
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
+from trainers.config.config import TrainConfig
+from trainers.config.presets import DEFAULT, resolve
+
+if TYPE_CHECKING:
+    from arena.llm.service import LLMService
+    from trainers.atropos.environment import EnvironmentOptions
+    from trainers.atropos.group_player import GroupPlayer
 
 app = typer.Typer(
     help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True
 )
 
 app.command("train", cls=ArenaCommand)(train_command)
+
+RESTART_PATIENCE = 300.0
+"""Seconds to wait for a model server that does not answer: a trainer may restart it."""
+
+
+class OpenAIFlags(Config):
+    """The OpenAI-compatible server of the model that learns."""
+
+    base_url: str = setting("http://127.0.0.1:5001/v1", flag="--openai.base_url")
+    """URL of the model's server, …/v1."""
+    served_model: str = setting("", flag="--openai.model_name")
+    """Its name there. Default: the newest adapter NAME@STEP, else the first model."""
+    api_key: str = setting("", flag="--openai.api_key")
+    """Its key; also ARENA_OPENAI_API_KEY."""
+    server_type: str = setting("vllm", flag="--openai.server_type")
+    """vllm or openai: the same calls for both."""
+    timeout: float = setting(1200.0, flag="--openai.timeout", ge=1)
+    """Seconds for one answer."""
+    max_requests: int = setting(512, flag="--openai.num_max_requests_at_once", ge=1)
+    """Requests in flight."""
+
+    @property
+    def url(self) -> str:
+        """The base URL with the path of the API. Raises UsageError."""
+        if self.server_type not in {"vllm", "openai"}:
+            raise UsageError(
+                f"--openai.server_type {self.server_type}: choose vllm or openai; other servers do "
+                "not report the ids of tokens"
+            )
+        url = self.base_url.rstrip("/")
+        return url if url.endswith("/v1") else f"{url}/v1"
+
+    @property
+    def key(self) -> str:
+        """The key of the server; empty if there is none of its own."""
+        return self.api_key or os.environ.get("ARENA_OPENAI_API_KEY", "")
+
+    def add_to(self, llm: LLMService, games: int) -> None:
+        """Register the model as the learner. Raises UsageError."""
+        require("arena atropos", ("httpx",), "models")
+        from backends.openai_http import HTTPBackend, check_url
+        from trainers.atropos.group_player import NewestModel
+        from trainers.rollouts.opponents import NEWEST
+
+        # A game has one request in flight at most.
+        limits = llm.settings.service.limits("http").model_copy(
+            update={
+                "concurrency": max(1, min(self.max_requests, games)),
+                "call_timeout": self.timeout,
+                "read_timeout": self.timeout,
+            }
+        )
+        key = SecretStr(self.key) if self.key else llm.settings.secret("ARENA_API_KEY")
+        server = HTTPBackend(check_url(self.url), self.served_model, limits, key)
+        learner = server if self.served_model else NewestModel(server)
+        llm.add(NEWEST, learner, is_trained=True)
+
+
+LEARNER_FLAGS = {
+    **dict.fromkeys(("self_play", "opponents", "reward", "reward_fn", "prompt", "max_tokens"), ""),
+    "temperature": "",
+    "guided": "--guided/--free",
+    "seed": "",
+    "rollouts_per_group": "--env.group_size",
+    "rollout_timeout": "--env.worker_timeout",
+}
+"""Settings of `arena train` that are flags here too, and the names that Atropos has for them."""
+LEARNER_DEFAULTS: dict[str, JsonValue] = {"rollouts_per_group": 4, "rollout_timeout": 600.0}
+Learner = Annotated[Given, FieldsOf(TrainConfig, LEARNER_FLAGS, LEARNER_DEFAULTS)]
+"""The players, the reward and the sampling."""
+
+
+class EnvFlags(Config):
+    """The trajectory API, and how much to play for it."""
+
+    max_token_length: int = setting(2048, flag="--env.max_token_length", ge=1)
+    """Rows must be shorter, in tokens."""
+    max_num_workers: int = setting(8, flag="--env.max_num_workers_per_node", ge=1)
+    """Groups in play at once."""
+    rollout_server_url: str = setting(
+        "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
+    )
+    """The trajectory API: run-api, or arena atropos api."""
+    total_steps: int = setting(1000, flag="--env.total_steps", ge=-1)
+    """Batches. -1: the trainer's number."""
+    max_batches_offpolicy: int = setting(3, flag="--env.max_batches_offpolicy", ge=1)
+    """Batches that may wait."""
+    wandb_name: str = setting("", flag="--env.wandb_name")
+    """Name at the API. Default: the game."""
+    inference_weight: float = setting(1.0, flag="--env.inference_weight", ge=0)
+    """Weight among environments."""
+    min_batch_allocation: float | None = setting(
+        None, flag="--env.min_batch_allocation", ge=0, le=1
+    )
+    """Least share of each batch."""
+    include_messages: bool = setting(False, flag="--env.include_messages")
+    """Send the chats as text too."""
+    different_scores: bool = setting(
+        True, flag="--env.ensure_scores_are_not_same/--env.no-ensure_scores_are_not_same"
+    )
+    """Drop groups with equal scores."""
+
+    def options(self, game: str, group_size: int) -> EnvironmentOptions:
+        """Return the options of the environment."""
+        from trainers.atropos.environment import EnvironmentOptions
+        from trainers.atropos.wire import EnvRegistration
+
+        return EnvironmentOptions(
+            EnvRegistration(
+                max_token_length=self.max_token_length,
+                desired_name=self.wandb_name or game,
+                weight=self.inference_weight,
+                group_size=group_size,
+                min_batch_allocation=self.min_batch_allocation,
+            ),
+            total_steps=self.total_steps,
+            max_num_workers=self.max_num_workers,
+            max_batches_offpolicy=self.max_batches_offpolicy,
+        )
 
 
 @app.command("api", cls=ArenaCommand)
@@ -94,3 +223,64 @@ def serve_command(
 
     run_until_signal(play())
     return 0
+
+
+def learner_config(game: str, game_flags: GameFlags, learner: Given) -> TrainConfig:
+    """Return the settings of the games. Raises UsageError."""
+    values: dict[str, JsonValue] = {
+        "options": game_flags.options(),
+        "text_level": game_flags.text_level,
+        "max_turns": game_flags.max_turns or 0,
+    }
+    layers = [
+        SettingsLayer("flag", {**learner.flags, **values}),
+        SettingsLayer("environment", learner.environment),
+        SettingsLayer("default", LEARNER_DEFAULTS),
+    ]
+    return resolve(game, DEFAULT, layers).config
+
+
+def _patient(settings: Settings) -> Settings:
+    """Return the settings with enough patience for a server that restarts with new weights."""
+    service = settings.service
+    if "patience" in service.model_fields_set:
+        return settings
+    patient = service.model_copy(update={"patience": RESTART_PATIENCE})
+    return settings.model_copy(update={"service": patient})
+
+
+def make_player(
+    config: TrainConfig,
+    game_flags: GameFlags,
+    env_flags: EnvFlags,
+    openai_flags: OpenAIFlags,
+    settings: Settings,
+) -> tuple[GroupPlayer, LLMService]:
+    """Return the player of groups and its service, which the caller closes. Raises UsageError."""
+    from arena.llm.service import LLMService
+    from trainers.atropos.group_player import GroupPlayer
+
+    the_game = game_flags.make(config.game)
+    llm = LLMService.limited(config, _patient(settings))
+    games = config.rollouts_per_group * env_flags.max_num_workers * the_game.num_players
+    openai_flags.add_to(llm, games)
+    player = GroupPlayer(
+        config,
+        the_game,
+        llm,
+        with_messages=env_flags.include_messages,
+        keep_equal=not env_flags.different_scores,
+    )
+    return player, llm
+
+
+def run_until_signal(work: Coroutine[object, object, None]) -> None:
+    """Run the coroutine. SIGTERM cancels it, so that it can say goodbye, and is no error."""
+
+    async def run() -> None:
+        task = asyncio.ensure_future(work)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())

@@ -24,7 +24,7 @@ from tiny_model import build_tiny_model
 from trajectory_servers import SERVERS, registration, serving, stock_api
 from transformers import Qwen3ForCausalLM
 
-from arena.cli.atropos_flags import run_until_signal
+from arena.cli.atropos import run_until_signal
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.llm.backend import Completion, Request, Token
 from arena.llm.service import LLMService

@@ -143,12 +143,11 @@ def _decimals(interval: Interval, unit: str) -> int:
     """Two significant digits of the half width, at most 3 decimals; of shares as everywhere."""
     if unit in SHARES:
         return _share_digits(interval)
-    most = 3
     if interval.low is None or interval.high is None or interval.high <= interval.low:
-        return min(2, most)
+        return 2
     half = (interval.high - interval.low) / 2
     # Rounded first: a difference of floats may give 0.09999999 for 0.1.
-    return min(most, max(0, 1 - math.floor(math.log10(float(f"{half:.6g}")))))
+    return min(3, max(0, 1 - math.floor(math.log10(float(f"{half:.6g}")))))
 
 
 def options_in_words(options: Mapping[str, JsonValue]) -> list[str]:

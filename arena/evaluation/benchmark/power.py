@@ -95,7 +95,7 @@ def _order(
     )
 
 
-def power(ahead: Sequence[float] | np.ndarray, deals: int, draws: int = DRAWS) -> float:
+def power(ahead: Sequence[float] | np.ndarray, deals: int) -> float:
     """Return the probability that new deals show a player ahead whose pilot is `ahead` (N,).
 
     The entries are 1, 1/2 or 0; see the module.
@@ -104,7 +104,7 @@ def power(ahead: Sequence[float] | np.ndarray, deals: int, draws: int = DRAWS) -
     counts = (np.asarray(ahead)[:, None] == outcomes).sum(axis=0)
     shown = 0
     # Dirichlet(1, ..., 1) over deals, summed by outcome, is Dirichlet(counts).
-    for shares in rng.dirichlet(np.maximum(counts, 1e-9), draws):
+    for shares in rng.dirichlet(np.maximum(counts, 1e-9), DRAWS):
         drawn = np.repeat(outcomes, rng.multinomial(deals, shares))
         shown += share_ahead(list(enumerate(drawn.tolist()))).low > 0.5
-    return shown / draws
+    return shown / DRAWS

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate
-from arena.evaluation.statistics import UNBOUNDED, Floats, clustered_mean
+from arena.evaluation.statistics import LEVEL, UNBOUNDED, Floats, clustered_mean
 
 # The best stake against the ends of the interval falls about like 1/sqrt(n), so the grid is
 # geometric: a few stakes serve all n.
@@ -50,7 +50,7 @@ class ConfidenceSequence:
     Against a candidate m, a gambler with capital K = 1 bets half on x > m and half on x < m. If m
     is the mean, the game is fair, and by Ville's inequality
 
-        P(K ever reaches 1 / (1 - level)) <= 1 - level.
+        P(K ever reaches 1 / (1 - LEVEL)) <= 1 - LEVEL.
 
     The interval consists of the m whose capital is still below that limit. The bets are a mixture
     over the fixed `STAKES` c:
@@ -68,14 +68,12 @@ class ConfidenceSequence:
     deals and a player that does not learn meanwhile; seats in a fixed rotation violate it mildly.
     """
 
-    def __init__(self, low: float, high: float, level: float = 0.95) -> None:
-        if not low < high or not 0 < level < 1:
-            raise UsageError(
-                f"range [{low}, {high}], level {level}: give low < high and a level between 0 and 1"
-            )
+    def __init__(self, low: float, high: float) -> None:
+        if not low < high:
+            raise UsageError(f"range [{low}, {high}]: give low < high")
         self.low, self.high = low, high
         self.n = 0
-        self._target = -math.log(1 - level)  # log of the capital that excludes a candidate
+        self._target = -math.log(1 - LEVEL)  # log of the capital that excludes a candidate
         self._counts = np.zeros(CELLS + 1)  # observations at each grid point 0, 1/60, …, 1
 
     def add(self, x: float) -> None:
@@ -109,7 +107,7 @@ class ConfidenceSequence:
         center = float(values @ counts / counts.sum())
 
         def excess(candidate: float) -> float:
-            # log K(m) + log(1 - level): above 0, the candidate is excluded. Equal observations have
+            # log K(m) + log(1 - LEVEL): above 0, the candidate is excluded. Equal observations have
             # equal factors: log prod = sum(count * log factor) per bet.
             logs = counts @ log_factors(values, candidate)
             return float(np.logaddexp.reduce(logs)) - math.log(len(logs)) - self._target

@@ -42,12 +42,10 @@ def action_tools(game: Game) -> tuple[Tool, ...]:
         )
         for kind, actions in kinds.items()
     ]
-    return (*tools, *map(_speech_tool, game.actions.speech))
-
-
-def _speech_tool(kind: type[Speech]) -> Tool:
-    schema = _schema({"text": []}, with_values=False)
-    return Tool(kind.__name__, f"Take this action: {kind.notation()}", schema)
+    text = _schema({"text": []}, with_values=False)
+    for speech in game.actions.speech:
+        tools.append(Tool(speech.__name__, f"Take this action: {speech.notation()}", text))
+    return tuple(tools)
 
 
 def _schema(fields: dict[str, list[str]], with_values: bool) -> dict[str, JsonValue]:

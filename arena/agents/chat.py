@@ -317,21 +317,16 @@ class Attempt(BaseModel):
             raise BackendError(self.excerpt, self.cause or "bad_response")
         # A record has ids and probabilities of tokens, but not their text.
         tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in self.tokens)
+        choice = Choice(
+            self.reply, self.finish_reason, self.reasoning, self.refusal, tokens, self.provider_turn
+        )
+        usage = Usage(
+            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.reasoning_tokens
+        )
         return Completion(
-            (
-                Choice(
-                    *(self.reply, self.finish_reason, self.reasoning, self.refusal),
-                    tokens,
-                    self.provider_turn,
-                ),
-            ),
+            (choice,),
             self.model,
-            Usage(
-                self.prompt_tokens,
-                self.completion_tokens,
-                self.cached_tokens,
-                self.reasoning_tokens,
-            ),
+            usage,
             self.cost,
             self.policy_version,
             self.prompt_token_ids,

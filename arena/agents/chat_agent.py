@@ -357,11 +357,8 @@ class ChatAgent:
         text = observation.game.text
         if self._notebook is None or text.belief_question(observation) is None:
             return {}
-        spent = (
-            {name: asked[name] for name in SPENT if name in asked}
-            if isinstance(asked, dict)
-            else {}
-        )
+        known = asked if isinstance(asked, dict) else {}
+        spent = {name: known[name] for name in SPENT if name in known}
         statement = self._notebook.statement()
         scores = text.score_beliefs(statement, observation)
         return {"beliefs": {"reply": statement, **spent, **scores}}

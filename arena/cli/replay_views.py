@@ -33,7 +33,7 @@ def serve_page(call: Call) -> int:
     from replays.web import serve
 
     rollouts = call.look.rollouts or 0
-    return int(serve(call.path, call.page.port, moment_address(call), rollouts=rollouts) or 0)
+    return serve(call.path, call.page.port, moment_address(call), rollouts=rollouts)
 
 
 def moment_address(call: Call) -> str:

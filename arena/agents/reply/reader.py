@@ -345,16 +345,14 @@ class _Reply:
 
     def _ends(self) -> Iterator[ReplyPart]:
         """Yield the last line that says more than "Final answer:", and its last sentence."""
-        filled = (line.part for line in reversed(self._lines) if self._says_more(line.part.text))
+        fillers, parts = self._book.fillers, (line.part for line in reversed(self._lines))
+        filled = (p for p in parts if not fillers.issuperset(normalise(p.text).split()))
         last = next(filled, None)
         if last is not None:
             yield last
             text = last.text.rstrip(" .!?:;*`")
             starts = [0, *(found.end() for found in re.finditer(r"[.!?:;]\s+", text))]
             yield ReplyPart(text[starts[-1] :], last.start + starts[-1], last.start + len(text))
-
-    def _says_more(self, line: str) -> bool:
-        return not self._book.fillers.issuperset(normalise(line).split())
 
     def _failure(self) -> Reading:
         # Checked first: with more tokens the reply might have named an action.

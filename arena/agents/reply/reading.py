@@ -306,9 +306,8 @@ def _missing(excerpt: str, observation: Observation) -> str:
         book = phrasebook(observation.game)
         heads = dict.fromkeys(book.parts[action].head for action in actions)
         return f"may be several actions: {', '.join(heads)}. Say which."
-    fields = (
-        [name for name in field_names(actions[0]) if _differs(name, actions)] if actions else []
-    )
+    names = field_names(actions[0]) if actions else []
+    fields = [name for name in names if len({getattr(action, name) for action in actions}) > 1]
     if not fields:
         return "is not a whole action. Write all of it."
     *first, last = (f"the {name}" for name in fields)
@@ -327,7 +326,3 @@ def fitting_actions(excerpt: str, observation: Observation) -> list[Action]:
     parts = mentions[-1].parts
     # Without a fit for the arguments, the head alone still shows which fields are needed.
     return book.fitting(parts, legal) or book.fitting(Parts(parts.head, ()), legal)
-
-
-def _differs(field: str, actions: Sequence[Action]) -> bool:
-    return len({getattr(action, field) for action in actions}) > 1

@@ -128,14 +128,12 @@ class PromiseReader:
             if (found := form.search(clause)) is None:
                 continue
             groups = found.groupdict()
-            keeps = form is KEPT
             to = groups.get("to") or groups.get("to2") or "you"
-            seat = self._speaker if keeps else self._listener(to)
+            seat = self._speaker if form is KEPT else self._listener(to)
             negated = bool(groups.get("neg"))
-            for what in (
-                self._what(found["what"] or found["what2"], negated) if seat is not None else ()
-            ):
-                yield Claim("intention", seat, f"gets {what}", not negated)
+            if seat is not None:
+                for what in self._what(found["what"] or found["what2"], negated):
+                    yield Claim("intention", seat, f"gets {what}", not negated)
             return
 
     def _what(self, text: str, negated: bool) -> list[str]:

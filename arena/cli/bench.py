@@ -22,7 +22,7 @@ from arena.cli.play_flags import ExecutorFlags, ModelFlags
 from arena.cli.terminal import consume, echo, print_grids, print_result, progress_bar, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
-from arena.core.text import pluralize
+from arena.core.text import percentage, pluralize
 from arena.episodes.files import user_folder, write_whole
 
 if TYPE_CHECKING:
@@ -164,7 +164,6 @@ def power_command(
 
 
 def _power_grid(label: str, orders: Sequence[KnownOrder]) -> Grid:
-    from arena.core.text import percentage
     from arena.evaluation.formatting import Grid, percent
 
     headings = ("task", "better", "worse", "better ahead", "deals", "shown", "deals for 95 %")

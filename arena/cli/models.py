@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -128,8 +129,6 @@ def update_command(as_json: JsonFlag = False) -> int:
     model_facts.json in ARENA_HOME, by default arena in the user's folder for caches. Facts of your
     own belong in arena.toml, below [models."SPEC"].
     """
-    from importlib.metadata import version
-
     from arena.llm.settings import Settings
     from backends.litellm_client import load_litellm
     from backends.model_facts import facts_file, read_lists, write_lists

@@ -10,16 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue, ValidationError
+
 from arena.cli.flags import GameName, GameOptionFlags, JsonFlag, flag_groups
+from arena.cli.terminal import progress_bar
 from arena.cli.training_session import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
+from arena.episodes.files import check_new_folder
 from arena.llm.config import Config, setting
+from arena.plugins.catalog import require
+from arena.plugins.loader import make_game
 from trainers.config.config import Precision
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from trainers.pretrain.recipe import CurvePoint, ImitationSettings
 
 SCRATCH_OUT = Path("runs/clue-tiny")
@@ -130,7 +134,6 @@ def pretrain_command(
 def _from_scratch(
     game: str, game_flags: GameOptionFlags, flags: PretrainFlags, out: Path
 ) -> dict[str, JsonValue]:
-    from arena.episodes.files import check_new_folder
     from trainers.pretrain.pretrain import pretrain
     from trainers.pretrain.recipe import make_recipe
 
@@ -157,10 +160,6 @@ def _settings(
     game: str, game_flags: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
 ) -> ImitationSettings:
     """Return the settings of a run with --base-model. Raises UsageError."""
-    from pydantic import ValidationError
-
-    from arena.plugins.catalog import require
-    from arena.plugins.loader import make_game
     from trainers.hosts.selection import base_checkpoint
     from trainers.pretrain.recipe import imitated_bots
 
@@ -207,8 +206,6 @@ def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, Js
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], None]]]:
     """Yield the functions that show a line, and a finished step in the progress bar, on stderr."""
-    from arena.cli.terminal import progress_bar
-
     with progress_bar() as bar:
         task = bar.add_task("playing", total=None)
         held_out = ""

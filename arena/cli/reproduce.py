@@ -15,7 +15,7 @@ import typer
 
 from arena.cli.flags import JsonFlag, SeedFlag, flag_groups
 from arena.cli.play_flags import ExecutorFlags
-from arena.cli.terminal import echo, run_until_stopped
+from arena.cli.terminal import echo, print_grids, run_until_stopped
 from arena.core.errors import UsageError
 from arena.core.text import pluralize
 from arena.llm.config import setting
@@ -131,7 +131,6 @@ class Reproduction:
 
     def show(self) -> None:
         """Print the rows for people."""
-        from arena.cli.terminal import print_grids
         from arena.evaluation.formatting import Grid
 
         assert self._run is not None

@@ -24,11 +24,11 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import catalog, make_game
 from trainers.config.config import OWNED_SERVERS, TrainConfig
 from trainers.config.presets import DEFAULT, ResolvedConfig, layer_of, read_preset, resolve
+from trainers.runs.run_files import Plan, plan_run, read_config, run_files
 
 if TYPE_CHECKING:
     from trainers.hosts.selection import HostChoice
     from trainers.runs.records import RunFiles, RunState
-    from trainers.runs.run_files import Plan
     from trainers.runs.run_log import TrainingView
 
 OTHER_VARIABLES = {
@@ -76,7 +76,6 @@ def train_command(
     decides.
     """
     from trainers.hosts.selection import art_server, base_checkpoint
-    from trainers.runs.run_files import plan_run
 
     if flags.backend != "art":
         raise UsageError(f"--backend {flags.backend}: training needs art; leave it out")
@@ -180,7 +179,6 @@ def _with_game_options(resolved: ResolvedConfig) -> ResolvedConfig:
 def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> HostChoice:
     """Select the host. A resumed experiment keeps its host."""
     from trainers.hosts.selection import HostChoice, select_host
-    from trainers.runs.run_files import read_config, run_files
 
     files = run_files(config)
     if config.trainer_host == "auto" and resume is not False and files.config.exists():

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from arena.agents.seating import default_opponent
 from arena.cli.terminal import echo, print_grids
 from arena.core.text import size_text
+from arena.episodes.match import Match, play
 from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
@@ -184,9 +186,6 @@ async def _play_sample(config: TrainConfig, seed: int) -> tuple[int, int, int]:
 
     Returns the decisions of seat 0, the tokens of its text at the end, and those of its actions.
     """
-    from arena.agents.seating import default_opponent
-    from arena.episodes.match import Match, play
-
     game = make_game(config.game, **config.options)
     specs = [default_opponent(game)] * game.num_players
     episode = await play(Match(game, specs, seed, max_turns=config.max_turns or None))

@@ -19,7 +19,9 @@ from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import pluralize, printable
 from arena.plugins.loader import make_game
 from trainers.runs.records import as_json
+from trainers.runs.run_files import Plan, open_run, read_state
 from trainers.runs.sentences import checkpoint_name, delta_line, step_line
+from trainers.runs.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +31,7 @@ if TYPE_CHECKING:
 
     from trainers.config.config import TrainConfig
     from trainers.runs.records import RunFiles, RunState, StepRecord
-    from trainers.runs.run_files import Plan
     from trainers.runs.run_log import TrainingView
-    from trainers.runs.training_run import TrainingRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,6 @@ def conduct(
     start: Callable[[RunFiles, TrainingView], Coroutine[Any, Any, RunState]],
 ) -> int:
     """Run a loop in the folder of its run, print the result, and return the exit code."""
-    # Imported here: the help of all commands imports this module.
-    from trainers.runs.run_files import open_run
-    from trainers.runs.training_run import TrainingRun
-
     with open_run(plan) as files:
         state, interrupted = run_training(files, flags.as_json, partial(start, files))
         run = TrainingRun(files, config, state, ())
@@ -85,8 +81,6 @@ def run_training(
 
     Raises ArenaError if the folder of the run cannot be written, and what ended the loop.
     """
-    from trainers.runs.run_files import read_state
-
     try:
         with closing(TrainingLines(with_bar=not as_json)) as view:
             state = asyncio.run(start(view))

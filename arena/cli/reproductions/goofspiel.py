@@ -40,12 +40,8 @@ class _PointsState(GoofspielState):
 
 def ahead(_: Game, episode: Episode) -> Numbers:
     """Measure the points by which the first player is ahead, and whether it won."""
-    last = next(
-        event
-        for ply in reversed(episode.plies)
-        for event in ply.events
-        if isinstance(event, BidsRevealed)
-    )
+    events = (event for ply in episode.plies for event in ply.events)
+    last = [event for event in events if isinstance(event, BidsRevealed)][-1]
     return float(last.points[0] - last.points[1]), float(episode.outcome.returns[0] > 0)
 
 

@@ -44,9 +44,7 @@ class Row(ReportPart):
     @property
     def text(self) -> str:
         """Our number with its interval, for people."""
-        factor, unit = (
-            (100.0, " %") if self.unit == "%" else (1.0, f" {self.unit}" * bool(self.unit))
-        )
+        factor, unit = 100.0 if self.unit == "%" else 1.0, f" {self.unit}".rstrip()
 
         def number(value: float | None) -> str:
             return "?" if value is None else f"{factor * value:,.{self.digits}f}".replace("-", "−")
@@ -145,16 +143,12 @@ class ReproductionRun:
         self.kept += len(jobs) - len(missing)
         with progress_bar(transient=True) as progress:
             bar = progress.add_task(title, total=len(missing))
-            finished = run_jobs(
-                missing, self._run, ahead=4 * self.executor.workers, store=self._store
-            )
+            play = partial(run_job, executor=self.executor)
+            finished = run_jobs(missing, play, 4 * self.executor.workers, store=self._store)
             async with aclosing(finished):
                 async for _ in finished:
                     progress.advance(bar)
         return [self._known[job.key] for job in jobs]
-
-    async def _run(self, job: GameJob[tuple[str, Numbers]]) -> FinishedJob[tuple[str, Numbers]]:
-        return await run_job(job, self.executor)
 
     def _store(self, results: Sequence[FinishedJob[tuple[str, Numbers]]]) -> None:
         """Append finished games to the file."""

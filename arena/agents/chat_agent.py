@@ -16,7 +16,6 @@ With the scaffold `tools`, a reply may be a call, which is answered and costs no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -46,9 +45,6 @@ from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.llm.backend import BackendTraits, Completion, Message, Request
-
-if TYPE_CHECKING:
-    from arena.llm.backend import ModelService
 
 NO_ANSWER = "(no answer)"
 """Replaces an empty reply in the chat: some providers refuse empty messages."""
@@ -86,9 +82,8 @@ class ChatAgent:
         traits = seat.llm.traits(spec)  # Finds a missing key or an unknown model before the game.
         self._spec = spec
         self._seat = seat
-        self._llm: ModelService = seat.llm
-        self._options = seat.models
-        options = seat.models
+        self._llm = seat.llm
+        self._options = options = seat.models
         if options.sampling.asks_to_think and not traits.takes_thinking:
             seat.llm.hint(
                 f"thinking {spec}",

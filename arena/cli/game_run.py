@@ -95,11 +95,11 @@ class GameRun:
     """Set-up of all games; each gets one of the seeds."""
     seeds: range
     out: Path
-    delay: float
-    watch: bool
     max_concurrent: int
     llm: LLMService | None
     """None if no model plays."""
+    delay: float = 0.0
+    watch: bool = False
     executor: ExecutorFlags = LOCAL
     probe: bool = False
     """Check the models once before several games."""

@@ -95,8 +95,7 @@ class PretrainFlags(Config):
     @property
     def passes(self) -> dict[str, int]:
         """The numbers of games and epochs that are given."""
-        numbers = {"games": self.games, "epochs": self.epochs}
-        return {name: number for name, number in numbers.items() if number is not None}
+        return self.model_dump(include={"games", "epochs"}, exclude_none=True)
 
 
 @flag_groups

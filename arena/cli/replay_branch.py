@@ -63,8 +63,6 @@ def branch(call: Call) -> int:
         ),
         seeds=range(first, first + what_if.games),
         out=FOLDER if call.data.out is None else call.data.out,
-        delay=0.0,
-        watch=False,
         max_concurrent=what_if.max_concurrent,
         llm=call.model_flags.service() if with_models else None,
         start=start,

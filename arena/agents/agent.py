@@ -10,7 +10,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from arena.agents.chat import ChatOptions
 from arena.core.action import Action
@@ -18,9 +18,7 @@ from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-
-if TYPE_CHECKING:
-    from arena.llm.backend import ModelService
+from arena.llm.backend import ModelService
 
 
 class Agent(Protocol):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from arena.agents.display import ending
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.game_run import PlayedGame, game_end
+from arena.cli.game_run import GameRun, PlayedGame, game_end
 from arena.cli.play_flags import CLIENT, ModelFlags, seat_specs
 from arena.cli.terminal import echo, run_until_stopped
 from arena.core.errors import ArenaError, UsageError
@@ -24,7 +24,6 @@ from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
-    from arena.cli.game_run import GameRun
     from arena.envs.mcp.tables import ClientTables
     from arena.episodes.match import Match, Watcher
     from arena.episodes.record import Episode

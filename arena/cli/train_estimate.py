@@ -15,7 +15,7 @@ from arena.episodes.match import Match, play
 from arena.evaluation.formatting import Grid
 from arena.llm.tokens import tokens_of
 from arena.plugins.loader import catalog, make_game
-from trainers.config.config import NOTEBOOK
+from trainers.config.config import NOTEBOOK, TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.footprint import Footprint
 from trainers.hosts.host import HostRequest
@@ -23,17 +23,15 @@ from trainers.loop.setup import check_config, credited_rewards
 from trainers.pretrain.recipe import make_recipe
 from trainers.rewards import TermSummary
 from trainers.runs.records import as_json
-from trainers.runs.run_files import free_name
+from trainers.runs.run_files import Plan, free_name
 from trainers.runs.tables import flat_settings
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from arena.llm.settings import Settings
-    from trainers.config.config import TrainConfig
     from trainers.config.presets import ResolvedConfig
     from trainers.hosts.selection import HostChoice
-    from trainers.runs.run_files import Plan
 
 SAMPLE_GAMES = 2
 """Games of bots that are played for the estimate."""

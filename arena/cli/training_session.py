@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -18,19 +18,17 @@ from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying
 from arena.core.text import pluralize, printable
 from arena.plugins.loader import make_game
-from trainers.runs.records import as_json
+from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
 from trainers.runs.run_files import Plan, open_run, read_state
 from trainers.runs.sentences import checkpoint_name, delta_line, step_line
 from trainers.runs.training_run import TrainingRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pydantic import JsonValue
 
     from trainers.config.config import TrainConfig
-    from trainers.runs.records import RunFiles, RunState, StepRecord
     from trainers.runs.run_log import TrainingView
 
 

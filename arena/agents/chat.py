@@ -275,7 +275,7 @@ class Attempt(BaseModel):
 
     def with_answer(self, completion: Completion, reading: Reading) -> Self:
         """Return the attempt with its answer and the parsed action or failure."""
-        choice, usage = completion.choices[0], completion.usage
+        choice = completion.choices[0]
         return self.model_copy(
             update={
                 "reply": choice.text,
@@ -288,10 +288,7 @@ class Attempt(BaseModel):
                 "model": completion.model,
                 "engine": completion.engine if completion.engine != completion.model else "",
                 "policy_version": completion.policy_version,
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-                "cached_tokens": usage.cached_tokens,
-                "reasoning_tokens": usage.reasoning_tokens,
+                **asdict(completion.usage),
                 # An answer from the cache is not paid for again.
                 "cost": 0.0 if completion.cached else completion.cost,
                 "cached": completion.cached,

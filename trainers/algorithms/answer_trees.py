@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from backends.embedded.architecture import Architecture
-from trainers.algorithms.batching import TREE_ROWS, TokenTree
+from trainers.algorithms.batching import TREE_ROWS, PackedRows, TokenTree
 from trainers.algorithms.learner import Learner
-from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
+from trainers.algorithms.network import PackedSequences, score_tokens
 
 
 class ScoredAnswer(NamedTuple):
@@ -78,20 +78,18 @@ class _Pass:
     """Rows of a pass that is being filled, tree by tree."""
 
     def __init__(self) -> None:
-        self._tokens: list[int] = []
-        self._positions: list[int] = []
-        self._spans: list[SequenceSpan] = []
+        self._closed = PackedRows()
+        """Of the trees before."""
         self._tree = TokenTree()
-        self._first_prediction = 0
-        """Of the tree."""
-        self._prediction_rows: list[int] = []
+        self._predicting: list[list[int]] = []
+        """Of the tree: for each answer the rows that predict its tokens."""
         self._targets: list[int] = []
         self._answers: list[int] = []
 
     @property
     def rows(self) -> int:
         """Return the number of rows so far."""
-        return len(self._tokens) + len(self._tree.tokens)
+        return len(self._closed.tokens) + len(self._tree.tokens)
 
     def add(self, number: int, answer: ScoredAnswer) -> None:
         """Add the rows of a prompt and its answer that the tree does not have yet."""
@@ -99,28 +97,15 @@ class _Pass:
             self._close_tree()
         # The token that ends an answer predicts nothing: no row.
         path = self._tree.add([*answer.prompt, *answer.answer[:-1]])
-        start = len(self._tokens)
-        self._prediction_rows += [start + row for row in path[len(answer.prompt) - 1 :]]
+        self._predicting.append(path[len(answer.prompt) - 1 :])
         self._targets += answer.answer
         self._answers += [number] * len(answer.answer)
 
     def _close_tree(self) -> None:
-        start, tree = len(self._tokens), self._tree
-        self._tokens += tree.tokens
-        self._positions += tree.positions
-        own = slice(start, len(self._tokens))
-        predictions = slice(self._first_prediction, len(self._prediction_rows))
-        self._spans.append(SequenceSpan(slice(start, start), own, True, predictions, tree.sees()))
-        self._tree, self._first_prediction = TokenTree(), predictions.stop
+        self._closed.add_tree(self._tree, self._predicting)
+        self._tree, self._predicting = TokenTree(), []
 
     def pack(self) -> AnswerTree:
         """Return the pass."""
         self._close_tree()
-        packed = PackedSequences(
-            torch.tensor(self._tokens),
-            torch.tensor(self._positions),
-            self._spans,
-            torch.tensor(self._prediction_rows),
-            torch.tensor(self._targets),
-        )
-        return AnswerTree(packed, torch.tensor(self._answers))
+        return AnswerTree(self._closed.pack(self._targets), torch.tensor(self._answers))

@@ -238,7 +238,7 @@ def _prefix_pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[Pref
         yield PrefixGroup(piece, shared_prefix_length(piece) if len(piece) > 1 else 0)
 
 
-class _Rows:
+class PackedRows:
     """The rows of a forward pass while it is put together."""
 
     def __init__(self) -> None:
@@ -282,12 +282,24 @@ class _Rows:
             rows = slice(start, len(self.tokens))
             self.spans.append(SequenceSpan(prefix, rows, number == 0, trained))
 
+    def pack(self, targets: Sequence[int], temperatures: Sequence[float] = ()) -> PackedSequences:
+        """Return the pass, for the ids of all trained tokens; all int64 on the CPU."""
+        return PackedSequences(
+            torch.tensor(self.tokens),
+            torch.tensor(self.positions),
+            self.spans,
+            torch.tensor(self.predictions),
+            torch.tensor(targets),
+            # None is the usual case, which needs no division.
+            torch.tensor(temperatures) if any(t != 1.0 for t in temperatures) else None,
+        )
+
 
 def _micro_batch(
     groups: Sequence[PrefixGroup], targets: TokenTargets, offsets: dict[int, int]
 ) -> MicroBatch:
     """Pack the groups: for each its prefix once, then what each of its sequences adds."""
-    rows = _Rows()
+    rows = PackedRows()
     target_ids: list[int] = []
     temperatures: list[float] = []
     trained_tokens: list[int] = []  # Indices into `targets`.
@@ -302,14 +314,6 @@ def _micro_batch(
             rows.add_tree(group.tree, group.predicting)
         else:
             rows.add_sequences(group.sequences, group.prefix_length)
-    # All int64 on the CPU; `_micro_batch_loss` moves them to the learner's device.
-    packed = PackedSequences(
-        torch.tensor(rows.tokens),
-        torch.tensor(rows.positions),
-        rows.spans,
-        torch.tensor(rows.predictions),
-        torch.tensor(target_ids),
-        # None is the usual case, which needs no division.
-        torch.tensor(temperatures) if any(t != 1.0 for t in temperatures) else None,
-    )
+    # `Learner` moves both to its device.
+    packed = rows.pack(target_ids, temperatures)
     return MicroBatch(packed, targets.take(torch.tensor(trained_tokens)))

@@ -144,12 +144,11 @@ def normalise(
         advantages = torch.where(advantages > 0, advantages, advantages * (1 - balance))
     elif balance < 0:
         advantages = torch.where(advantages < 0, advantages, advantages * (1 + balance))
-    if not rescale:
-        return replace(targets, advantages=advantages, weights=weights)
-    # After the balance, which would change the mean. It is 0 if all advantages were removed.
-    scale = (advantages.abs() * weights).mean()
-    # Without any token it is NaN, for which the comparison is false, too.
-    advantages = advantages / scale if scale > 0 else advantages
+    if rescale:
+        # After the balance, which would change the mean. It is 0 if all advantages were removed.
+        scale = (advantages.abs() * weights).mean()
+        # Without any token it is NaN, for which the comparison is false, too.
+        advantages = advantages / scale if scale > 0 else advantages
     return replace(targets, advantages=advantages, weights=weights)
 
 

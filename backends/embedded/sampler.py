@@ -8,7 +8,6 @@ reused. The event loop submits requests and receives tokens; a separate thread d
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -38,17 +37,11 @@ from backends.embedded.layers import (
 )
 from backends.embedded.model import CUDA_TILE_SIZES, InferenceModel, batch_invariant_tiles
 from backends.embedded.scheduler import HashedPrompt, SamplerStats, SequenceState
-from backends.embedded.token_sampling import (
-    GeneratedToken,
-    PromptLogprob,
-    SamplingParams,
-    TopLogprob,
-)
+from backends.embedded.token_sampling import GeneratedToken, PromptLogprob, SamplingParams
 from backends.embedded.tokenizer import ChatTokenizer
 
 __all__ = [
     "GeneratedToken", "PromptLogprob", "QueueFull", "Sampler", "SamplerStats", "SamplingParams",
-    "TopLogprob",
 ]  # fmt: skip
 
 
@@ -107,7 +100,6 @@ class Sampler:
             self._dtype = torch.bfloat16 if precision == "bf16" else torch.float32
             self._base = fuse_weights(self._state, architecture, torch_device, self._dtype)
         self._adapters: dict[str, ModelWeights] = {}
-        self._adapter_folders: dict[str, Path] = {}
         self._constraints = ConstraintFactory(self.tokenizer, architecture.vocabulary, self.end_ids)
         cuda_memory = 0
         if torch_device.type == "cuda":
@@ -124,7 +116,6 @@ class Sampler:
         )
         self._batcher = Batcher(model, self.chat_tokenizer, min(slots, regions), threads)
         self._max_queue = max_queue
-        self._lock = threading.Lock()
         self.stats = self._batcher.stats
         # Also runs when the sampler is garbage-collected and at exit: threads that compute while
         # the interpreter shuts down would crash.
@@ -213,46 +204,22 @@ class Sampler:
 
         Running requests finish with the weights with which they started.
         """
-        weights = self._fuse(merge_lora(self._state, folder))
-        # A lock, because adapters are loaded in threads while the event loop reads them.
-        with self._lock:
-            self._adapters[name], self._adapter_folders[name] = weights, folder
+        self.load_adapter_weights(name, merge_lora(self._state, folder))
 
     def load_adapter_weights(self, name: str, state: StateDict) -> None:
         """Load the complete weights of a model under the name of an adapter.
 
         Tensor names are those of transformers. Raises UsageError for a missing tensor.
         """
-        weights = self._fuse(state)
-        with self._lock:
-            self._adapters[name] = weights
-            self._adapter_folders.pop(name, None)  # Not to be merged again by `load_weights`.
+        model = self._batcher.model
+        weights = fuse_weights(state, model.architecture, model.device, self._dtype)
+        # One operation, since this may be a thread beside the event loop that reads them.
+        self._adapters[name] = weights
 
     def unload_adapter(self, name: str) -> None:
         """Remove an adapter. Raises UsageError if it is not loaded."""
-        with self._lock:
-            if self._adapters.pop(name, None) is None:
-                raise UsageError(f"adapter '{name}' is not loaded")
-            self._adapter_folders.pop(name, None)
-
-    def load_weights(self, state: StateDict) -> None:
-        """Replace the base weights by the complete weights of a model (names of transformers).
-
-        Adapters that were loaded from a folder are merged again. Cached keys and values of the
-        old weights are not reused. Running requests finish with the weights with which they
-        started.
-        """
-        base = self._fuse(state)
-        # A copy: the caller may go on training the tensors.
-        base_state = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
-        with self._lock:
-            self._state, self._base = base_state, base
-            for name, folder in self._adapter_folders.items():
-                self._adapters[name] = self._fuse(merge_lora(base_state, folder))
-
-    def _fuse(self, state: StateDict) -> ModelWeights:
-        model = self._batcher.model
-        return fuse_weights(state, model.architecture, model.device, self._dtype)
+        if self._adapters.pop(name, None) is None:
+            raise UsageError(f"adapter '{name}' is not loaded")
 
     async def close(self) -> None:
         """Fail running requests with a BackendError and release threads and memory."""

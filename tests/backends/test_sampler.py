@@ -636,8 +636,8 @@ def test_an_adapter_adds_its_product_and_is_cached_apart(folder: Path, tmp_path:
             await sample_all(sampler, prompt, params, "learner")
         with pytest.raises(UsageError, match="learner"):
             sampler.unload_adapter("learner")
-        sampler.load_weights(merged)
-        expected = await sample_all(sampler, prompt, params)
+        sampler.load_adapter_weights("merged", merged)
+        expected = await sample_all(sampler, prompt, params, "merged")
         assert expected[0].cached_tokens == 0
         assert [token.id for token in adapted] == [token.id for token in expected]
         assert [token.logprob for token in adapted] == pytest.approx(
@@ -654,15 +654,17 @@ def test_a_request_under_way_keeps_the_weights_it_began_with(folder: Path) -> No
     prompt, params = tokens(5, 60), SamplingParams(seed=9, max_tokens=40, guided_regex="[a-z]{45}")
 
     async def play(sampler: Sampler) -> None:
-        expected = bits(await sample_all(sampler, prompt, params))
+        sampler.load_adapter_weights("newest", state)
+        expected = bits(await sample_all(sampler, prompt, params, "newest"))
         found = []
-        async with aclosing(sampler.generate(prompt, params)) as stream:
+        async with aclosing(sampler.generate(prompt, params, "newest")) as stream:
             async for generated in stream:
                 found.append(generated)
                 if len(found) == 2:
-                    sampler.load_weights(other)
+                    sampler.load_adapter_weights("newest", other)
         assert bits(found) == expected
-        assert bits(await sample_all(sampler, prompt, params)) != expected
+        later = await sample_all(sampler, prompt, params, "newest")
+        assert bits(later) != expected and later[0].cached_tokens == 0
 
     asyncio.run(with_sampler(folder, play))
 
@@ -681,7 +683,7 @@ def test_weights_or_adapters_that_do_not_fit_are_refused(
     assert sampler.adapters == ()
     del state["model.norm.weight"]
     with pytest.raises(UsageError, match=r"model\.norm\.weight"):
-        sampler.load_weights(state)
+        sampler.load_adapter_weights("bad", state)
 
 
 # Log-probabilities of prompts

@@ -362,10 +362,8 @@ def _zeros(shape: tuple[int, ...], device: torch.device) -> Tensor:
 
 @torch_threads(1)  # As the sampler: with several, torch may select other kernels.
 @torch.inference_mode()
-def batch_invariant_tiles(
-    weights: ModelWeights, sizes: Sequence[int] = TILE_SIZES
-) -> tuple[int, ...]:
-    """Return the tile sizes whose matrix products agree in every bit, row by row.
+def batch_invariant_tiles(weights: ModelWeights) -> tuple[int, ...]:
+    """Return the tile sizes of a CPU whose matrix products agree in every bit, row by row.
 
     Tested on this machine with random rows, in another order and beside other rows, for the
     matrices of one layer and the head. The largest size is the reference. Empty if even the
@@ -374,14 +372,14 @@ def batch_invariant_tiles(
     # The largest size is computed once with the rows in order. Each size must reproduce these
     # numbers for a random selection of the rows, at other positions.
     generator = torch.Generator().manual_seed(0)
-    invariant = set(sizes)
+    invariant, largest = set(TILE_SIZES), TILE_SIZES[-1]
     layer = weights.layers[0]
     for matrix in (layer.qkv, layer.attention_out, layer.gate_up, layer.down, weights.head):
-        rows = torch.randn(max(sizes), matrix.weight.shape[1], generator=generator)
+        rows = torch.randn(largest, matrix.weight.shape[1], generator=generator)
         rows = rows.to(matrix.weight.device)
         expected = matrix(rows)
-        for size in sizes:
-            order = torch.randperm(max(sizes), generator=generator)[:size].to(rows.device)
+        for size in TILE_SIZES:
+            order = torch.randperm(largest, generator=generator)[:size].to(rows.device)
             # Equal in every bit, not approximately.
             if not torch.equal(matrix(rows[order]), expected[order]):
                 invariant.discard(size)

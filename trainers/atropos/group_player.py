@@ -23,7 +23,7 @@ from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.service import LLMService
 from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
-from trainers.algorithms.sequences import AnswerTokens, TokenSequence
+from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.credit.groups import complete_groups
@@ -81,18 +81,13 @@ def scored_groups(
 
 def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
     """Return the rows of one trajectory, in the order of play. Raises StopPlaying."""
-    rows: list[TokenSequence] = []
-    for turn in trajectory.turns:
-        if not turn.prompt_ids:
-            raise StopPlaying(
-                "the server does not report the ids of its prompts, so its games cannot be "
-                "trained: use arena serve, or vLLM 0.11 or later, which know return_token_ids"
-            )
-        # Compared by ids: equal texts may have other tokens.
-        if not rows or list(turn.prompt_ids[: len(rows[-1].ids)]) != rows[-1].ids:
-            rows.append(TokenSequence(0, 0))
-        rows[-1].add(AnswerTokens(turn.prompt_ids, turn.tokens, turn.advantage))
-    return rows
+    if not all(turn.prompt_ids for turn in trajectory.turns):
+        raise StopPlaying(
+            "the server does not report the ids of its prompts, so its games cannot be trained: "
+            "use arena serve, or vLLM 0.11 or later, which know return_token_ids"
+        )
+    answers = (AnswerTokens(one.prompt_ids, one.tokens, one.advantage) for one in trajectory.turns)
+    return list(split_answers(answers, TokenSequence(0, 0)))
 
 
 def messages_of(trajectory: Trajectory) -> list[dict[str, JsonValue]]:

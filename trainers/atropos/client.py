@@ -185,7 +185,7 @@ class TrajectoryClient:
 
     async def push(self, groups: Sequence[ScoredData]) -> None:
         """Push groups. Raises TooManyGroups, or ArenaError with the server's reason."""
-        bodies = [group.to_json() for group in groups]
+        bodies = [group.model_dump_json() for group in groups]
         # One group in one request is also the call that every server has.
         if len(bodies) == 1:
             raw = await self._call("POST", "/scored_data", bodies[0])

@@ -33,10 +33,7 @@ from trainers.atropos.wire import (
 )
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
-
-    from trainers.atropos.store import TrajectoryStore
 
 LOG = logging.getLogger(__name__)
 RETRY_SECONDS = "5"

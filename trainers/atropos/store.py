@@ -176,9 +176,10 @@ class TrajectoryStore:
         added = []
         with self._transaction() as write:
             for group in groups:
+                # With all keys, absent ones null: so a trainer gets it.
                 cursor = write.execute(
                     "INSERT INTO groups (env_id, size, body) VALUES (?, ?, ?)",
-                    (group.env_id, group.size, group.to_json()),
+                    (group.env_id, group.size, group.model_dump_json()),
                 )
                 # AUTOINCREMENT: numbers follow the order of arrival and are never used again.
                 assert cursor.lastrowid is not None

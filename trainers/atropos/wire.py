@@ -130,10 +130,6 @@ class ScoredData(WireModel):
         """Number of rows."""
         return len(self.tokens)
 
-    def to_json(self) -> str:
-        """Return the group as the server stores and delivers it: all keys, absent ones null."""
-        return self.model_dump_json()
-
     @model_validator(mode="after")
     def _check(self) -> ScoredData:
         if not self.tokens:

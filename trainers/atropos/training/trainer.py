@@ -12,14 +12,13 @@ from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from arena.core.errors import ArenaError
 from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
 from backends.embedded.architecture import read_architecture
 from trainers.algorithms.sequences import TokenSequence
-from trainers.atropos.client import RefusedGroup, TrajectoryClient
+from trainers.atropos.client import ReceivedBatch, RefusedGroup, TrajectoryClient
 from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
 from trainers.atropos.training.batches import BatchInbox, BatchSource
 from trainers.atropos.training.options import TrajectoryOptions
@@ -31,9 +30,6 @@ from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_reco
 from trainers.loop.training import TrainingLoop
 from trainers.runs.records import GroupCounts, RunState, StepRecord
 from trainers.runs.run_log import RunLog, TrainingView, kept_steps, pool_size
-
-if TYPE_CHECKING:
-    from trainers.atropos.client import ReceivedBatch
 
 SHOWN_REASONS = 3
 """Refused groups of a batch whose reasons are shown; all are in the quarantine."""

@@ -21,7 +21,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.text import pluralize
 from arena.core.version import __version__
 from arena.episodes.job import sha256
-from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.replay import read_replay, verify
 from arena.evaluation.analysis import SkippedFile, find_files
 from arena.plugins.catalog import require
 from arena.plugins.loader import catalog
@@ -136,16 +136,11 @@ def _write_table(path: Path, rows: Iterable[dict[str, JsonValue]]) -> None:
 def _game_row(path: Path) -> dict[str, JsonValue]:
     """Return the row of a game. Raises ArenaError if it is unfinished or not by the rules."""
     replay = read_replay(path)
-    if replay.outcome is None:
+    header, line = replay.header, replay.outcome
+    if line is None:
         raise ArenaError(replay.notice or "the game is unfinished")
     if difference := verify(replay):
         raise ArenaError(f"not by the rules, at {difference}")
-    return _facts(replay) | {"file": f"replays/{sha256(path)[:32]}.jsonl"}
-
-
-def _facts(replay: Replay) -> dict[str, JsonValue]:
-    header, line = replay.header, replay.outcome
-    assert line is not None, "checked by `_game_row`"
     outcome = line.outcome
     return {
         "game": header.game,
@@ -158,6 +153,7 @@ def _facts(replay: Replay) -> dict[str, JsonValue]:
         "returns": [float(each) for each in outcome.returns],
         "turns": line.turns,
         "created": header.created.isoformat(),
+        "file": f"replays/{sha256(path)[:32]}.jsonl",
     }
 
 

@@ -29,13 +29,12 @@ from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
-from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.record import dump
 from arena.episodes.replay import Replay
 from arena.llm.backend import Message
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import NO_TOKENS, ModelReply, ReplyReader, SeatReplies, has_tokens
+from trainers.export.seat_replies import ModelReply, ReplyReader, SeatReplies
 from trainers.rollouts.trajectories import sampling_logprob
 
 
@@ -117,10 +116,8 @@ class OpenEnvExport(LinesExport):
     requirement: ClassVar[str] = "a finished game that can be trained on"
 
     def prepare(self, replay: Replay) -> list[bytes]:
-        seats = [seat for seat in self._reader.seats(replay) if has_tokens(seat)]
-        if not seats:
-            raise ReplayError(f"{replay.path}: {NO_TOKENS}")
-        return [dump(training_trace(seat, self._reader.terms)).encode() for seat in seats]
+        terms, seats = self._reader.terms, self._reader.trainable_seats(replay)
+        return [dump(training_trace(seat, terms)).encode() for seat in seats]
 
 
 def training_trace(seat: SeatReplies, terms: Sequence[str]) -> dict[str, JsonValue]:

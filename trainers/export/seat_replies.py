@@ -197,6 +197,16 @@ class ReplyReader:
             raise ReplayError(f"{replay.path}: no model has answered in this game")
         return seats
 
+    def trainable_seats(self, replay: Replay) -> list[SeatReplies]:
+        """Return the seats whose sampled tokens have ids. Raises as `seats`, also without any."""
+        seats = [seat for seat in self.seats(replay) if _has_tokens(seat)]
+        if not seats:
+            raise ReplayError(
+                f"{replay.path}: no token ids and log-probabilities are recorded: arena play keeps "
+                "them with --set logprobs=true, if the model's backend gives both"
+            )
+        return seats
+
     def weights(self, replay: Replay) -> Mapping[str, float]:
         """Return the weights of the reward in this game, by the name of the term."""
         return self._rewards_of(replay).weights
@@ -217,6 +227,12 @@ class ReplyReader:
 
 def _own_plies(episode: Episode) -> Episode:
     return replace(episode, plies=episode.plies[episode.header.first_own_ply :])
+
+
+def _has_tokens(seat: SeatReplies) -> bool:
+    """Return whether tokens were sampled, and all of them have ids."""
+    tokens = [token for reply in seat.replies for token in reply.attempt.tokens]
+    return bool(tokens) and all(number is not None for number, _, _ in tokens)
 
 
 def _replies(episode: Episode, seat: int) -> list[ModelReply]:
@@ -270,13 +286,6 @@ def _check_numbers(attempt: Attempt, where: str) -> None:
         raise ReplayError(f"{where}: a count that is out of range")
 
 
-NO_TOKENS = (
-    "no token ids and log-probabilities are recorded: arena play keeps them with "
-    "--set logprobs=true, if the model's backend gives both"
-)
-"""Reason to leave out a game."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class StartPosition:
     """The position from which games of a group start; such games are adjacent in the file."""
@@ -326,9 +335,3 @@ class GroupKey:
             attempts[-1].model if attempts else "",
             tuple(sorted(versions)),
         )
-
-
-def has_tokens(seat: SeatReplies) -> bool:
-    """Return whether tokens were sampled, and all of them have ids."""
-    tokens = [token for reply in seat.replies for token in reply.attempt.tokens]
-    return bool(tokens) and all(number is not None for number, _, _ in tokens)

@@ -18,18 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.replay import Replay
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import (
-    NO_TOKENS,
-    GroupKey,
-    ReplyReader,
-    SeatReplies,
-    StartPosition,
-    has_tokens,
-)
+from trainers.export.seat_replies import GroupKey, ReplyReader, SeatReplies, StartPosition
 from trainers.hosts.art.classes import Choice, History
 from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.classes import TrajectoryGroup as ArtGroup
@@ -61,10 +53,7 @@ class ArtExport(Exporter[list[SeatTrajectory]]):
         self._rows = self._without_variance = 0
 
     def prepare(self, replay: Replay) -> list[SeatTrajectory]:
-        seats = [seat for seat in self._reader.seats(replay) if has_tokens(seat)]
-        if not seats:
-            raise ReplayError(f"{replay.path}: {NO_TOKENS}")
-        return [_seat_trajectory(seat) for seat in seats]
+        return [_seat_trajectory(seat) for seat in self._reader.trainable_seats(replay)]
 
     def write(self, prepared: list[SeatTrajectory]) -> None:
         for item in prepared:

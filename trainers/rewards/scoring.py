@@ -122,20 +122,19 @@ class Rewards:
     """Terms with a weight, then terms that are only logged."""
     source: tuple[str, str, tuple[str, ...], CreditName]
     """The other arguments of `parse`."""
-    kinds: frozenset[str] | None = field(init=False)
-    """The kinds of assessments that the terms read together; None: all."""
 
     @property
     def credit(self) -> CreditName:
         """The estimator whose data about single decisions is computed too."""
         return self.source[-1]
 
-    def __post_init__(self) -> None:
-        # The dataclass is frozen, and a field made from others cannot be an argument.
+    @property
+    def kinds(self) -> frozenset[str] | None:
+        """The kinds of assessments that the terms and the credit read together; None: all."""
         kinds = _union_of_kinds(self.terms)
         if kinds is not None and self.credit == "judged":
             kinds |= self.game.analysis.decision_kinds.keys()
-        object.__setattr__(self, "kinds", kinds)
+        return kinds
 
     @classmethod
     def parse(
@@ -211,9 +210,10 @@ class Rewards:
 
     def _assess(self, seat_episode: SeatEpisode) -> list[Assessment]:
         """Return the seat's assessments of the needed kinds, in the order of the game."""
-        if self.kinds is not None and not self.kinds:
+        kinds = self.kinds
+        if kinds is not None and not kinds:
             return []
-        assessor = self.game.analysis.assessor((seat_episode.seat,), self.kinds)
+        assessor = self.game.analysis.assessor((seat_episode.seat,), kinds)
         assert assessor is not None, "a term that needs an assessor is not available without one"
         # In the order of play, then those of the end: `entropy_removed` reads the last one.
         return list(assessments(assessor, seat_episode.episode))

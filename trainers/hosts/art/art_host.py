@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -21,6 +20,7 @@ from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
 from trainers.hosts.host import HostRequest, StepSettings
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
+from trainers.loop.metrics import finite_metrics
 from trainers.trajectory import TrajectoryGroup
 
 if TYPE_CHECKING:
@@ -150,11 +150,7 @@ class ArtHost(ABC, Generic[ArtBackend]):
         if self._request.config.kl_coef:
             keywords["kl_penalty_reference_step"] = settings.kl_reference
         result = await require_open(self._backend).train(self.model, theirs, **keywords)
-        metrics = {
-            name: float(value)
-            for name, value in result.metrics.items()
-            if isinstance(value, int | float) and isfinite(value)
-        }
+        metrics = finite_metrics(result.metrics)
         await self.model.log(theirs or None, split="train", metrics=metrics, step=result.step)
         return metrics
 

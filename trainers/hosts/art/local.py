@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Collection
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, MADE_BASES
 from trainers.hosts.art.art_host import ArtHost, ErrorTranslatingBackend, require_open
-from trainers.hosts.art.classes import import_model_config
+from trainers.hosts.art.classes import art_folder, import_model_config, trainable_model
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, train_arguments
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import (
@@ -87,9 +86,8 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         # Before ART starts, since it continues from the newest checkpoint that it finds.
         delete_later_checkpoints(self._folder() / "checkpoints", step)
         log = self._folder() / "logs" / "vllm-runtime.log"
-        inner = self._load_backend()  # Imports ART first, and quietly.
+        inner = self._load_backend()
         from trainers.hosts.art.adapter_proof import AdapterProof, ProvenBackend
-        from trainers.hosts.art.classes import trainable_model
 
         # In a thread: a base model that is fetched from the hub takes minutes.
         proof = await asyncio.to_thread(AdapterProof, self._base_model, self.checkpoint)
@@ -109,12 +107,11 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         return step
 
     def _load_backend(self) -> art.Backend:
-        import_module("trainers.hosts.art.classes")  # Imports ART first, and quietly.
         try:
             import_model_config()
             from art.local import LocalBackend
 
-            return LocalBackend(path=f"{self._request.folder.absolute() / 'art'}")
+            return LocalBackend(path=f"{art_folder(self._request.folder.absolute())}")
         except (ImportError, OSError, RuntimeError, ValueError, AttributeError) as error:
             cause = safe_excerpt(str(error))
         # Outside of `except`, so that ART's traceback is not the error's context.
@@ -168,8 +165,7 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         await backend._delete_checkpoint_files(self.model, sorted(kept))
 
     def checkpoint(self, step: int) -> Path | None:
-        folder = self._folder() / "checkpoints" / f"{step:04d}"
-        return folder if folder.is_dir() else None
+        return RunFiles(self._folder()).checkpoint(step)
 
     def _link_checkpoints(self) -> None:
         """Link the run's folder `checkpoints` to ART's, so that all hosts have it there."""
@@ -180,9 +176,8 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
             link.symlink_to(folder.relative_to(self._request.folder.absolute()))
 
     def _folder(self) -> Path:
-        config = self._request.config
-        folder = self._request.folder.absolute()
-        return folder / "art" / config.project / "models" / config.served_name
+        config, folder = self._request.config, art_folder(self._request.folder.absolute())
+        return folder / config.project / "models" / config.served_name
 
 
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:

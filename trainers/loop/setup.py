@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from arena.agents.agent import Seat
 from arena.agents.chat import ChatOptions
-from arena.agents.seating import default_opponent
+from arena.agents.seating import default_opponent, make_agent
 from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.core.game import Game
@@ -27,7 +29,7 @@ from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.pretrain.recipe import CurvePoint, make_recipe
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
 from trainers.rollouts.expert import Expert
-from trainers.rollouts.opponents import OpponentMix, check_spec
+from trainers.rollouts.opponents import OpponentMix
 from trainers.rollouts.rollouts import RolloutSetting, training_chat
 from trainers.runs.trackers import check_trackers
 
@@ -91,7 +93,8 @@ def _check_players(
     for spec in dict.fromkeys(specs):
         if Spec.parse(spec).is_human:
             raise UsageError(f"{flag} {redacted(spec)}: a person cannot play that many games")
-        check_spec(spec, game, llm)
+        # Called for its errors only: an unknown agent, or a model without its API key.
+        make_agent(spec, Seat(game, 0, random.Random(0), llm=llm))
 
 
 def _check_seats(config: TrainConfig, game: Game, mix: OpponentMix) -> None:

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from arena.agents.agent import Seat
-from arena.agents.seating import default_opponent, make_agent
+from arena.agents.seating import default_opponent
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import redacted, split_weighted_specs
-from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from trainers.runs.records import PastGames
 
@@ -112,8 +110,3 @@ class OpponentMix:
     def specs(self) -> tuple[str, ...]:
         """The names that are SPECs."""
         return tuple(name for name in self.names if name not in ("self", "past"))
-
-
-def check_spec(spec: str, game: Game, llm: LLMService) -> None:
-    """Raise UsageError for a SPEC of an unknown agent, or of a model without its API key."""
-    make_agent(spec, Seat(game, 0, random.Random(0), llm=llm))

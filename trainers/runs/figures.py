@@ -91,7 +91,7 @@ def updates(records: Sequence[StepRecord]) -> list[Figure]:
     for name in key_order([record.update for record in steps], UPDATE_ORDER):
         words = printable(name).replace("_", " ")
         title = UPDATE_TITLES.get(name, words[:1].upper() + words[1:])
-        points = {record.step: _point(record.update.get(name)) for record in steps}
+        points = {record.step: Interval(value=record.update.get(name)) for record in steps}
         figures.append(Figure(printable(name), title, UPDATE_UNITS.get(name, ""), points))
     return figures
 
@@ -123,12 +123,8 @@ def _figure(
     records: Sequence[StepRecord], name: str, title: str, about: str,
     value: Callable[[StepRecord], float | None], unit: Unit = "",
 ) -> Figure:  # fmt: skip
-    points = {record.step: _point(value(record)) for record in played(records)}
+    points = {record.step: Interval(value=value(record)) for record in played(records)}
     return Figure(name, title, about, points, unit)
-
-
-def _point(value: float | None) -> Interval:
-    return Interval(value=value)
 
 
 def _known(interval: Interval) -> Interval:

@@ -191,9 +191,7 @@ def is_locked(files: RunFiles) -> bool:
     try:
         with lock:
             return False
-    except Timeout:
-        return True
-    except OSError:  # A folder of another user: the status in its run.json must do.
+    except OSError:  # Held (Timeout), or of another user: the status in its run.json must do.
         return True
 
 

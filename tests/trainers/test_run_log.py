@@ -107,15 +107,15 @@ def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(
     newest: int, size: int, best: int
 ) -> None:
     best = min(best, newest)
-    pool = evenly(range(newest + 1), size)
+    pool = evenly(newest, size)
     assert len(pool) <= size
     assert len({b - a for a, b in pairwise(pool)}) <= 1
     if size:
         assert len(pool) > size // 2 or newest < size
     state = RunState(step=newest, best_step=best)
-    kept = kept_steps(state, size, range(newest + 1))
+    kept = kept_steps(state, size)
     assert {newest, best} <= kept <= {newest, best, *pool}
-    later = kept_steps(RunState(step=newest + 1, best_step=best), size, range(newest + 2))
+    later = kept_steps(RunState(step=newest + 1, best_step=best), size)
     assert later <= kept | {newest + 1}
 
 

@@ -143,7 +143,7 @@ class EmbeddedHost:
     async def keep(self, steps: Collection[int]) -> None:
         await self.trainer.keep(steps)
 
-    def checkpoint(self, step: int) -> Path | None:
+    def checkpoint(self, step: int) -> Path:
         return self.trainer.checkpoint(step)
 
     async def close(self) -> None:

@@ -240,20 +240,19 @@ class Checkpoints:
 
     def pool(self, newest: int) -> list[int]:
         """Return the steps up to `newest` that the opponent `past` is drawn from, 0 among them."""
-        return sorted({0, *evenly(range(newest + 1), self._pool_size)})
+        return sorted({0, *evenly(newest, self._pool_size)})
 
     def kept(self) -> set[int]:
         """Return the steps whose checkpoints are still needed."""
-        # Including step 0, the starting policy.
-        steps = range(self.log.state.step + 1)
+        newest = self.log.state.step
         # The KL reference of the next update must still exist then.
-        reference = self.config.reference_step(self.log.state.step)
+        reference = self.config.reference_step(newest)
         # So must the weights that play until the next transfer to the server, and in steps that
         # are played ahead, with their opponents.
         playing: set[int] = set()
-        for step in range(self.log.state.step, self.log.state.step + self.config.async_steps + 1):
+        for step in range(newest, newest + self.config.async_steps + 1):
             playing |= {self.config.sampling_step(step), *self.pool(self.config.known_step(step))}
-        return kept_steps(self.log.state, self._pool_size, steps, reference, *playing)
+        return kept_steps(self.log.state, self._pool_size, reference, *playing)
 
     @property
     def _pool_size(self) -> int:

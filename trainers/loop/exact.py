@@ -133,8 +133,8 @@ class ExactValues:
         for situation in self.tree.situations:
             prompt = sampler.encode(self._chat(situation).messages)
             texts = [str(action) for action in situation.observation.legal_actions]
-            for ids in sampler.tokenizer.encode_plain(texts):
-                answers.append(ScoredAnswer(prompt, [*ids, *ends]))
+            tokens = sampler.tokenizer.encode_plain(texts)
+            answers += [ScoredAnswer(prompt, [*ids, *ends]) for ids in tokens]
         self.trees = AnswerTrees(answers, self.config.tokens_per_batch)
         step = self.host.trainer.step
         self.scores = await self._scored(step)
@@ -249,9 +249,8 @@ class ExactValues:
         self._table_file(record.step - 1).unlink(missing_ok=True)
 
     def kept(self) -> Collection[int]:
-        step = self.log.state.step
-        reference = self.config.reference_step(step)
-        return kept_steps(self.log.state, self.config.keep_pool, range(step + 1), reference)
+        reference = self.config.reference_step(self.log.state.step)
+        return kept_steps(self.log.state, self.config.keep_pool, reference)
 
     async def finish(self) -> dict[str, object]:
         return {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -78,12 +78,11 @@ class RunLog:
         return TrainingRun(self.files, config, self.state, self.records)
 
 
-def kept_steps(state: RunState, pool: int, every: Iterable[int], *also: int) -> set[int]:
+def kept_steps(state: RunState, pool: int, *also: int) -> set[int]:
     """Return the steps whose checkpoints are kept: the newest, the best and an even pool."""
-    known = sorted({*every, state.step})
     # The steps of the next KL reference and of the weights that play come as `also`.
     best = () if state.best_step is None else (state.best_step,)
-    return {state.step, *best, *also, *evenly(known, pool)}
+    return {state.step, *best, *also, *evenly(state.step, pool)}
 
 
 def pool_size(config: TrainConfig, checkpoint: Path | None) -> int:
@@ -95,18 +94,17 @@ def pool_size(config: TrainConfig, checkpoint: Path | None) -> int:
     return min(config.keep_pool, int(config.keep_gb * 1e9 // max(1, size)))
 
 
-def evenly(steps: Sequence[int], count: int) -> list[int]:
-    """Return at most `count` steps: the multiples of the smallest sufficient power of two.
+def evenly(newest: int, count: int) -> Sequence[int]:
+    """Return at most `count` steps from 0 on: multiples of the smallest sufficient power of two.
 
     As the steps grow, the stride only doubles. So a step that was dropped is never needed again.
     """
-    if not steps or count <= 0:
-        return []
+    if count <= 0:
+        return ()
     stride = 1
-    # Smallest stride 2^k with |{s : s mod 2^k = 0}| <= count.
-    while len([step for step in steps if step % stride == 0]) > count:
+    while newest // stride + 1 > count:  # The number of multiples, 0 among them.
         stride *= 2
-    return [step for step in steps if step % stride == 0]
+    return range(0, newest + 1, stride)
 
 
 def reason_of(error: OSError) -> str:

@@ -98,7 +98,7 @@ class Batches:
         stack.push_async_callback(self._client.close)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        architecture = read_architecture(self.host.checkpoint(0) or Path())
+        architecture = read_architecture(self.host.checkpoint(0))
         self.limits = ModelLimits(
             architecture.vocabulary, min(architecture.context, self.options.max_token_len)
         )
@@ -144,7 +144,7 @@ class Batches:
         step = self.log.state.step
         playing = self.config.sampling_step(step)
         pool = pool_size(self.config, self.host.checkpoint(step))
-        return kept_steps(self.log.state, pool, range(step + 1), playing)
+        return kept_steps(self.log.state, pool, playing)
 
     async def finish(self) -> dict[str, object]:
         # A kill within the end of the last step has left them.

@@ -9,18 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
 from arena.http.access import invalid_value, to_api_error
 from backends.embedded.sampler import SamplingParams
-from backends.server.generation import (
-    ChoiceRequest,
-    ChoiceToken,
-    Generation,
-    event_response,
-    format_event,
-)
+from backends.server.generation import ChoiceRequest, ChoiceToken, Generation, format_event
 from backends.server.messages import parse_calls
 from backends.server.responses import (
     ChatResponseBuilder,
@@ -207,7 +201,9 @@ class CompletionEndpoints:
         if not body.stream:
             return JSONResponse(builder.complete(await self.generation.collect(request, job)))
         tokens = await self.generation.stream(request, job)
-        return event_response(_events(builder, tokens, body.stream_options.include_usage))
+        events = _events(builder, tokens, body.stream_options.include_usage)
+        headers = {"Cache-Control": "no-cache"}
+        return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
 def _scores(token: GeneratedToken | PromptLogprob, count: int) -> dict[str, JsonValue]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
 
 from arena.http.access import ApiError
 
@@ -96,8 +95,15 @@ class Generation:
 
     async def collect(self, request: Request, job: GenerationJob) -> list[list[GeneratedToken]]:
         """Return all tokens of each choice. Raises ArenaError, ClientDisconnect."""
+        collected: list[list[GeneratedToken]] = [[] for _ in job.choices]
+
+        async def read() -> list[list[GeneratedToken]]:
+            async for item in stream:
+                collected[item.index].append(item.token)
+            return collected
+
         async with aclosing(stream_tokens(self.sampler, job, self.metrics)) as stream:
-            return await cancel_on_disconnect(request, collect_choices(stream, len(job.choices)))
+            return await cancel_on_disconnect(request, read())
 
     async def stream(
         self, request: Request, job: GenerationJob
@@ -116,12 +122,6 @@ class Generation:
                     yield item
 
         return tokens()
-
-
-def event_response(events: AsyncIterator[str]) -> Response:
-    """Return a response of server-sent events."""
-    headers = {"Cache-Control": "no-cache"}
-    return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
 def format_event(data: dict[str, JsonValue]) -> str:
@@ -172,16 +172,6 @@ async def stream_tokens(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def collect_choices(
-    stream: AsyncIterator[ChoiceToken], choices: int
-) -> list[list[GeneratedToken]]:
-    """Return the complete tokens of each choice."""
-    collected: list[list[GeneratedToken]] = [[] for _ in range(choices)]
-    async for item in stream:
-        collected[item.index].append(item.token)
-    return collected
 
 
 WorkResult = TypeVar("WorkResult")

@@ -36,15 +36,11 @@ FIND_INTERVAL = 10.0
 """Seconds between two looks at a batch that may be the one that is searched."""
 
 
-class _BatchPart(BaseModel):
-    """Base of the response models: unknown fields are ignored."""
-
-
-class _Identified(_BatchPart):
+class _Identified(BaseModel):
     id: str
 
 
-Answer = TypeVar("Answer", bound=_BatchPart)
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class HTTPBatches:
@@ -108,16 +104,16 @@ class HTTPBatches:
                 yield parsed
 
 
-class _OpenAIFault(_BatchPart):
+class _OpenAIFault(BaseModel):
     code: str | None = None
     message: str | None = None
 
 
-class _OpenAIFaults(_BatchPart):
+class _OpenAIFaults(BaseModel):
     data: list[_OpenAIFault] = []
 
 
-class _Counts(_BatchPart):
+class _Counts(BaseModel):
     completed: int = 0
     failed: int = 0
 
@@ -131,16 +127,16 @@ class _OpenAIBatch(_Identified):
     metadata: dict[str, str] | None = None
 
 
-class _OpenAIList(_BatchPart):
+class _OpenAIList(BaseModel):
     data: list[_OpenAIBatch]
 
 
-class _OpenAIResponse(_BatchPart):
+class _OpenAIResponse(BaseModel):
     status_code: int
     body: JsonValue = None
 
 
-class _OpenAILine(_BatchPart):
+class _OpenAILine(BaseModel):
     custom_id: str
     response: _OpenAIResponse | None = None
     error: _OpenAIFault | None = None
@@ -209,7 +205,7 @@ class OpenAIBatches(HTTPBatches):
         return await self._ask(_OpenAIBatch, "GET", f"{_split(like)[0]}/batches/{batch}", like)
 
 
-class _AnthropicCounts(_BatchPart):
+class _AnthropicCounts(BaseModel):
     processing: int = 0
     succeeded: int = 0
     errored: int = 0
@@ -227,17 +223,17 @@ class _AnthropicBatch(_Identified):
     created_at: datetime
 
 
-class _AnthropicList(_BatchPart):
+class _AnthropicList(BaseModel):
     data: list[_AnthropicBatch]
 
 
-class _AnthropicResult(_BatchPart):
+class _AnthropicResult(BaseModel):
     type: str
     message: JsonValue = None
     error: JsonValue = None
 
 
-class _AnthropicLine(_BatchPart):
+class _AnthropicLine(BaseModel):
     custom_id: str
     result: _AnthropicResult
 

@@ -112,11 +112,10 @@ def _cause(status: int, message: str) -> FailureCause:
     if status < 300:
         return "bad_response"  # A success, but not the status 200 of a chat completion.
     # Redirects are not followed: the key would go to another address.
-    return "configuration" if status < 400 else _CAUSES.get(status, _class_of(status))
-
-
-def _class_of(status: int) -> FailureCause:
-    return "server_error" if status >= 500 else "bad_request"
+    if status < 400:
+        return "configuration"
+    other: FailureCause = "server_error" if status >= 500 else "bad_request"
+    return _CAUSES.get(status, other)
 
 
 def parse_retry_after(header: str | None) -> float | None:

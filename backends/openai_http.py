@@ -29,12 +29,7 @@ from backends.openai_wire import (
     versioned_name,
     with_bill,
 )
-from backends.provider_errors import (
-    extract_message,
-    parse_retry_after,
-    safe_excerpt,
-    status_error,
-)
+from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
 
 MAX_LIST_BYTES = 16 << 20
 """A longer response is not a list of models."""

@@ -20,12 +20,7 @@ from arena.plugins.catalog import require
 if TYPE_CHECKING:
     from arena.llm.backend import Backend
     from arena.llm.settings import Settings
-    from backends.embedded.sampler import (
-        GeneratedToken,
-        Sampler,
-        SamplingParams,
-        SamplingPrecision,
-    )
+    from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams, SamplingPrecision
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 DEFAULT_CHECKPOINT = "clue-tiny"

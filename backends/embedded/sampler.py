@@ -18,12 +18,7 @@ import torch
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.core.version import __version__
 from arena.llm.backend import Message
-from backends.embedded.architecture import (
-    CUDA_SLOTS,
-    SLOTS,
-    parse_architecture,
-    read_model_config,
-)
+from backends.embedded.architecture import CUDA_SLOTS, SLOTS, parse_architecture, read_model_config
 from backends.embedded.batching import Batcher
 from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.layers import (

@@ -32,12 +32,7 @@ from backends.embedded import (
     models_folder,
     named_checkpoints,
 )
-from backends.embedded.architecture import (
-    FAMILIES,
-    Architecture,
-    read_architecture,
-    weight_files,
-)
+from backends.embedded.architecture import FAMILIES, Architecture, read_architecture, weight_files
 
 LIBRARIES_BYTES = 350_000_000
 """Memory of a process that has imported arena and torch."""

@@ -23,13 +23,7 @@ from arena.core.analysis import Assessor, GameAnalysis
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.episodes.measurement import (
-    RewardTerm,
-    SeatEpisode,
-    function_term,
-    measure_sum,
-    ratio,
-)
+from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term, measure_sum, ratio
 from trainers.trajectory import DecisionPosition
 
 OWN_ENTROPY = 2

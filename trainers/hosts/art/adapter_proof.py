@@ -24,14 +24,7 @@ from backends.openai_http import HTTPBackend
 from trainers.hosts.art.art_host import ErrorTranslatingBackend, require_open
 from trainers.hosts.art.classes import TrainResult, TrajectoryGroup
 from trainers.hosts.art.convert import from_art
-from trainers.weight_sync.proven_server import (
-    EXACT,
-    PROBE,
-    RESUME,
-    Chat,
-    WeightProbe,
-    first_chats,
-)
+from trainers.weight_sync.proven_server import EXACT, PROBE, RESUME, Chat, WeightProbe, first_chats
 
 if TYPE_CHECKING:
     import art

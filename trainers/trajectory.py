@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from arena.core.event import Decision
 from arena.llm.backend import Message
 
 
@@ -158,6 +159,18 @@ class TrajectoryGroup:
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
     """Facts about the deal, for exports."""
 
+    @property
+    def turns(self) -> list[Turn]:
+        """Return the turns of all trajectories, in their order."""
+        return [turn for trajectory in self.trajectories for turn in trajectory.turns]
+
     def with_trajectories(self, trajectories: Sequence[Trajectory]) -> TrajectoryGroup:
         """Return a copy with other trajectories."""
         return replace(self, trajectories=tuple(trajectories))
+
+
+def recorded_attempts(decision: Decision) -> list[JsonValue]:
+    """Return the requests to a model at a decision as JSON (`Attempt`); none of another agent."""
+    # Details are JSON of any shape.
+    attempts = decision.details.get("attempts")
+    return attempts if isinstance(attempts, list) else []

@@ -43,7 +43,7 @@ from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.sequences import token_sequences
 from trainers.config.config import CreditName, TrainConfig
 from trainers.credit import critic
-from trainers.credit.estimators import Credit, turns_of
+from trainers.credit.estimators import Credit
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
@@ -145,7 +145,8 @@ def credited(
                 estimate = critic.Critic(folder, credit.weights["illegal"]).estimate(step, batch)
                 values = estimate.values
                 explained.append(estimate.metrics["critic_explained"])
-            found.append([turn.advantage for turn in turns_of(credit.assign(batch, values))])
+            credited = credit.assign(batch, values)
+            found.append([turn.advantage for group in credited for turn in group.turns])
     return found
 
 

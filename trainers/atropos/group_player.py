@@ -216,7 +216,7 @@ class GroupPlayer:
         by_turn = self._credit.name != "game"
         # Compared exactly, as in `arena train`.
         scores = {trajectory.reward for trajectory in group.trajectories}
-        differs = any(turn.advantage for one in group.trajectories for turn in one.turns)
+        differs = any(turn.advantage for turn in group.turns)
         if not (differs if by_turn else len(scores) > 1) and not self._keep_equal:
             return [], EQUAL
         rows = scored_groups(

@@ -66,7 +66,7 @@ class Critic:
 
     def estimate(self, step: int, groups: Sequence[TrajectoryGroup]) -> CriticEstimate:
         """Fit the critic and value all turns of a step. Raises ArenaError for a turn without."""
-        if not any(one.turns for group in groups for one in group.trajectories):
+        if not any(group.turns for group in groups):
             return CriticEstimate()
         new = self._rows(groups)
         self.folder.mkdir(parents=True, exist_ok=True)

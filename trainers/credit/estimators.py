@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arena.core.errors import UsageError
@@ -209,10 +209,10 @@ class Credit:
     def _baselines(self, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         """Return the mean value of the decisions that are compared, by the name of their set."""
         values = defaultdict[str, list[float]](list)
-        for turn in turns_of(groups):
-            for one in turn.judgements:
-                if one.kind in self.baselines:
-                    values[self.baselines[one.kind]].append(one.value)
+        turns = (turn for group in groups for turn in group.turns)
+        for one in (judgement for turn in turns for judgement in turn.judgements):
+            if one.kind in self.baselines:
+                values[self.baselines[one.kind]].append(one.value)
         return {name: math.fsum(each) / len(each) for name, each in values.items()}
 
 
@@ -237,13 +237,6 @@ def default_credit(config: TrainConfig, game: Game) -> CreditName:
     # ART's hosts compute advantages of their own, one for each game.
     own = config.trainer_host in ("auto", "embedded")
     return "judged" if own and game.analysis.is_judged_by_default else "game"
-
-
-def turns_of(groups: Sequence[TrajectoryGroup]) -> Iterator[Turn]:
-    """Yield all turns of these groups, in their order."""
-    for group in groups:
-        for trajectory in group.trajectories:
-            yield from trajectory.turns
 
 
 def credit_games(groups: Sequence[TrajectoryGroup], scale: bool) -> list[TrajectoryGroup]:

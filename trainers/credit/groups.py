@@ -37,17 +37,15 @@ def select_groups(
     `credited` are the groups in which no game failed, with advantages. With `penalised` a penalty
     has a gradient also where all advantages are 0.
     """
-    trained = [group for group in credited if penalised or any(_advantages(group))]
+    trained = [
+        group for group in credited if penalised or any(turn.advantage for turn in group.turns)
+    ]
     counts = GroupCounts(
         trained=len(trained),
         incomplete=len(groups) - len(credited),
         no_variance=len(credited) - len(trained),
     )
     return SelectedGroups(trained, counts)
-
-
-def _advantages(group: TrajectoryGroup) -> list[float]:
-    return [turn.advantage for one in group.trajectories for turn in one.turns]
 
 
 def shuffle_rewards(
@@ -57,7 +55,7 @@ def shuffle_rewards(
     shuffled = []
     for place, group in enumerate(groups):
         rewards = [trajectory.reward for trajectory in group.trajectories]
-        turns = [turn for one in group.trajectories for turn in one.turns]
+        turns = group.turns
         # By step and place: a step that is repeated after a crash gets the same permutations.
         rng = stream(seed, f"shuffle {step}/{place}")
         rng.shuffle(rewards)

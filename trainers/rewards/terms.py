@@ -24,7 +24,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
 from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term, measure_sum, ratio
-from trainers.trajectory import DecisionPosition
+from trainers.trajectory import DecisionPosition, recorded_attempts
 
 OWN_ENTROPY = 2
 """Place of the share of entropy of the own posterior among the features of a position."""
@@ -153,9 +153,7 @@ def _reply_failures(ply: Ply) -> list[object]:
 
     Requests that the provider did not answer gave no reply and are left out.
     """
-    attempts = ply.decision.details.get("attempts")
-    if not isinstance(attempts, list):
-        return []
+    attempts = recorded_attempts(ply.decision)
     failures = [attempt.get("failure") for attempt in attempts if isinstance(attempt, dict)]
     return [failure for failure in failures if failure != "provider_error"]
 

@@ -19,13 +19,13 @@ from arena.agents.seating import bot_names, make_agent
 from arena.core.action import Action, Step
 from arena.core.analysis import GameAnalysis
 from arena.core.errors import UsageError
-from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.record import Episode
 from arena.evaluation.rollouts import play_on
 from trainers.rollouts.notebook import ExactNotebook
+from trainers.trajectory import recorded_attempts
 
 SEARCH = "search"
 WORLDS = 12
@@ -86,8 +86,14 @@ class Expert:
         bot = None
         if self.spec != SEARCH:
             bot = make_agent(self.spec, Seat(game, seat, stream(seed, f"expert bot {seat}")))
-        requests = {ply.number: _first_request(ply) for ply in episode.plies if ply.player == seat}
-        writes = any(split_entry(one.reply)[0] for one in requests.values() if one)
+        # The first request for each decision of a model.
+        requests = {
+            ply.number: Attempt.model_validate(first)
+            for ply in episode.plies
+            for first in recorded_attempts(ply.decision)[:1]
+            if ply.player == seat
+        }
+        writes = any(split_entry(one.reply)[0] for one in requests.values())
         notebook = ExactNotebook(game, seat) if writes else None
         for ply in episode.plies:
             action, legal = ply.decision.action, state.legal_actions(ply.player)
@@ -109,14 +115,6 @@ class Expert:
             history.append(Step(ply.player, action))
             state.apply(ply.player, action)
         return found
-
-
-def _first_request(ply: Ply) -> Attempt | None:
-    """Return the first request for a decision; None if no model was asked."""
-    attempts = ply.decision.details.get("attempts")
-    if not isinstance(attempts, list) or not attempts:
-        return None
-    return Attempt.model_validate(attempts[0])
 
 
 @dataclass(frozen=True, slots=True)

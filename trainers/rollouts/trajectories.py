@@ -19,16 +19,14 @@ from arena.episodes.record import Episode
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.expert import Expert, Label
-from trainers.trajectory import SampledToken, Trajectory, Turn
+from trainers.trajectory import SampledToken, Trajectory, Turn, recorded_attempts
 
 
 def decided_attempts(episode: Episode, seat: int) -> Iterator[tuple[int, Attempt]]:
     """Yield each request for a move of the seat's model, in order, with the number of the ply."""
     for ply in episode.plies:
-        if ply.player == seat and ply.player != CHANCE:
-            # Details are JSON of any shape: an agent that is no model has no list of attempts.
-            attempts = ply.decision.details.get("attempts")
-            for raw in attempts if isinstance(attempts, list) else ():
+        if CHANCE != ply.player == seat:
+            for raw in recorded_attempts(ply.decision):
                 yield ply.number, Attempt.model_validate(raw)
 
 
@@ -58,11 +56,9 @@ class DecisionStatus:
 def decision_statuses(episode: Episode, seat: int) -> Iterator[DecisionStatus]:
     """Yield the status of each decision for which the seat's model was asked."""
     for ply in episode.plies:
-        attempts = ply.decision.details.get("attempts") if ply.player == seat else None
-        if ply.player != CHANCE and isinstance(attempts, list) and attempts:
-            last = Attempt.model_validate(attempts[-1])
-            # Only the last attempt counts: after earlier failures the chat was shortened or
-            # repeated.
+        # Only the last attempt counts: after earlier failures the chat was shortened or repeated.
+        for raw in recorded_attempts(ply.decision)[-1:] if CHANCE != ply.player == seat else ():
+            last = Attempt.model_validate(raw)
             failed, too_long = last.failure == "provider_error", last.cause == "context_length"
             yield DecisionStatus(failed and not too_long, failed and too_long)
 

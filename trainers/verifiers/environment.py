@@ -44,6 +44,7 @@ from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 from backends.openai_http import HTTPBackend
 from trainers.rewards import Rewards, SeatEpisode
+from trainers.trajectory import recorded_attempts
 from trainers.verifiers.package import MODEL
 
 require("a package for verifiers", ("verifiers",), "verifiers")
@@ -151,8 +152,8 @@ class ModelSeat:
 
 def _unanswered(decision: Decision) -> str:
     """Return why the provider gave no answer; empty if it did, or if the chat was too long."""
-    attempts = decision.details.get("attempts")
-    if not isinstance(attempts, list) or not attempts:
+    attempts = recorded_attempts(decision)
+    if not attempts:
         return ""
     last = Attempt.model_validate(attempts[-1])
     # A chat that is too long even after shortening is the model's own fault.

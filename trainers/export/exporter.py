@@ -167,17 +167,17 @@ def _export(
     except UsageError:
         raise
     except OSError as error:
-        result.skipped.append(SkippedFile(path, f"cannot be read: {error.strerror}"))
-        return
+        reason = f"cannot be read: {error.strerror}"
     except ArenaError as error:
-        result.skipped.append(SkippedFile(path, str(error).removeprefix(f"{path}: ")))
-        return
+        reason = str(error).removeprefix(f"{path}: ")
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         # A forged file may hold values that no check foresees.
-        result.skipped.append(SkippedFile(path, f"cannot be exported: {shorten(str(error))}"))
+        reason = f"cannot be exported: {shorten(str(error))}"
+    else:
+        exporter.write(prepared)
+        result.games += 1
         return
-    exporter.write(prepared)
-    result.games += 1
+    result.skipped.append(SkippedFile(path, reason))
 
 
 def _nothing_exported(skipped: Sequence[SkippedFile], requirement: str) -> str:

@@ -82,8 +82,7 @@ def credited_rewards(config: TrainConfig, game: Game) -> tuple[Credit, Rewards]:
 
 def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:
     """Return the SPECs of --eval-against, by default the game's default opponent."""
-    against = config.eval_against or default_opponent(game)
-    return split_specs(against)
+    return split_specs(config.eval_against or default_opponent(game))
 
 
 def _check_players(

@@ -17,7 +17,6 @@ from arena.core.errors import ArenaError
 from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
 from backends.embedded.architecture import read_architecture
-from trainers.algorithms.sequences import TokenSequence
 from trainers.atropos.client import ReceivedBatch, RefusedGroup, TrajectoryClient
 from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
 from trainers.atropos.training.batches import BatchInbox, BatchSource
@@ -194,11 +193,7 @@ class Batches:
 
     async def _update(self, batch: TrainingBatch) -> dict[str, float]:
         """Train and transfer the weights; returns the metrics."""
-
-        def read() -> Sequence[TokenSequence]:
-            return batch.sequences
-
-        metrics = await self.host.trainer.train_sequences(read, self.settings)
+        metrics = await self.host.trainer.train_sequences(lambda: batch.sequences, self.settings)
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
         return {**metrics, **staleness}

@@ -110,15 +110,12 @@ def _model_card(title: str, checkpoint: Path, run: TrainingRun | None, license_i
         if re.fullmatch(REPOSITORY, config.base_model) and not Path(config.base_model).exists():
             header["base_model"] = config.base_model
         results = [*run.final_evaluations(), *run.learning_curve()]
-        found = next((each for each in results if _is_of(each, checkpoint)), None)
+        step = checkpoint.name.lstrip("0")
+        found = next((each for each in results if str(each.step) == step), None)
         if found is not None:
             header["model-index"] = [{"name": title, "results": [_result(found, game)]}]
     body = MODEL.format(title=title, about=about, version=__version__, game=game)
     return card(header, body, license_id)
-
-
-def _is_of(evaluation: CheckpointEvaluation, checkpoint: Path) -> bool:
-    return str(evaluation.step) == checkpoint.name.lstrip("0")
 
 
 def _result(evaluation: CheckpointEvaluation, game: str) -> dict[str, JsonValue]:

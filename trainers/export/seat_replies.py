@@ -23,7 +23,7 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.text import neutralise, shorten
+from arena.core.text import encodable, neutralise, shorten
 from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.record import Episode, Header
 from arena.episodes.replay import Replay, verify
@@ -107,7 +107,7 @@ class SeatReplies:
         header, outcome = self.replay.header, self.seat_episode.episode.outcome
         return {
             # A file name need not be valid text, but a column must be.
-            "replay": str(self.replay.path).encode("utf-8", "replace").decode(),
+            "replay": encodable(str(self.replay.path)),
             "game": header.game,
             "options": GameSetup.of(header).options,
             "seed": header.seed,

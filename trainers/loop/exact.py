@@ -122,9 +122,8 @@ class ExactValues:
         """The scores of the last KL reference, by step."""
 
     async def prepare(self, stack: AsyncExitStack) -> None:
-        if self.config.starts_from_scratch:
-            folder = self.log.files.folder
-            make_base(self.config, self.game, folder, self.view.notify, self.view.phase)
+        folder = self.log.files.folder
+        make_base(self.config, self.game, folder, self.view.notify, self.view.phase)
 
     async def open(self, stack: AsyncExitStack) -> None:
         sampler = self.host.trainer.sampler

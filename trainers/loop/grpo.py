@@ -156,9 +156,8 @@ class OwnGames:
         """What ledger.jsonl holds of this session."""
 
     async def prepare(self, stack: AsyncExitStack) -> None:
-        if self.config.starts_from_scratch:
-            folder = self.log.files.folder
-            make_base(self.config, self.game, folder, self.view.notify, self._show_base)
+        folder = self.log.files.folder
+        make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
         self.llm.add_spent(*self.log.spent())
         # Also of a step that does not end.

@@ -184,9 +184,9 @@ def make_base(
     notify: Callable[[str], None],
     progress: Progress,
 ) -> None:
-    """Make the base model in the run's folder if it does not exist. The folder appears complete."""
+    """Make the base model of a run from scratch if it does not exist. It appears complete."""
     base = folder / BASE
-    if base.exists():
+    if base.exists() or not config.starts_from_scratch:
         return
     # The rename at the end makes the folder appear complete. A killed run leaves only the draft.
     part = base.with_name(f".{base.name}.part")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from arena.agents.notebook import (
     HAS,
@@ -60,7 +60,7 @@ class ExactNotebook(ModelNotebook):
         lines = [*self._lacking(now), *self._alternatives(now), *self._rows(now)]
         if now.single:
             lines.append(f"{now.single}: {'; '.join(_contents(now))}")
-        return _marked(lines)
+        return "".join([NOTES, *(f"{line}\n" for line in lines), NOTES_END])
 
     def _lacking(self, now: Placement) -> Iterator[str]:
         """Yield what other places newly turned out to lack."""
@@ -94,11 +94,6 @@ class ExactNotebook(ModelNotebook):
             # All zeros: everybody sees the thing.
             if where and where != [own]:
                 yield f"{thing} {''.join(labels[number] for number in where)}"
-
-
-def _marked(lines: Sequence[str]) -> str:
-    """Return an entry of these lines."""
-    return "".join([NOTES, *(f"{line}\n" for line in lines), NOTES_END])
 
 
 def _contents(now: Placement) -> Iterator[str]:

@@ -1,25 +1,19 @@
 // Names of the players in place of their numbers. The server's texts and actions number the players
 // from 0 ("Player 0"), as those that models read do; people see names, and may type them.
 
+import { recall, remember } from "./storage.js";
+
 const KEY = "arena.name";
 const NUMBERED = /\bPlayers? (\d+(?:(?:, | and |, and | or )\d+)*)\b/g;
 const IDENTIFIERS = new Set(["action", "actions", "value", "values", "picks"]);
 
 // The name that was entered last; empty if there is none, or if this browser keeps nothing.
 export function rememberedName() {
-  try {
-    return localStorage.getItem(KEY) ?? "";
-  } catch {
-    return "";
-  }
+  return recall(KEY) ?? "";
 }
 
 export function rememberName(name) {
-  try {
-    localStorage.setItem(KEY, name);
-  } catch {
-    // The name holds for this game only.
-  }
+  remember(KEY, name);
 }
 
 export class Names {

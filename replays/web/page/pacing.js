@@ -2,6 +2,7 @@
 // the system asks for reduced motion, and while a clock runs.
 
 import { h } from "./dom.js";
+import { recall, remember } from "./storage.js";
 
 const KEY = "arena.pacing";
 // Milliseconds before an event that follows another one, and for all events of a message.
@@ -15,16 +16,13 @@ export class Pacing {
     this.show = show;
     this.steps = [];
     this.input = h("input", { type: "checkbox", onchange: () => this.choose() });
-    this.input.checked = remembered() ?? !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const kept = recall(KEY);
+    this.input.checked = kept ? kept === "true" : !matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.element = h("label", { class: "muted" }, this.input, " one by one");
   }
 
   choose() {
-    try {
-      localStorage.setItem(KEY, String(this.input.checked));
-    } catch {
-      // It holds for this game only.
-    }
+    remember(KEY, String(this.input.checked));
     if (!this.input.checked) this.flush();
   }
 
@@ -68,12 +66,4 @@ function split(message) {
   if (!steps.length) return [{ message, pause: 0 }];
   const last = { ...message, first: first + steps.length, events: events.slice(-1) };
   return [...steps, { message: last, pause }];
-}
-
-function remembered() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY));
-  } catch {
-    return null;
-  }
 }

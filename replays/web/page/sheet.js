@@ -3,6 +3,7 @@
 
 import { button, fill, h, panel, spoken } from "./dom.js";
 import { seatMark } from "./seats.js";
+import { recall, remember } from "./storage.js";
 
 const KEY = "arena.sheets";
 const MOST_SHEETS = 12;
@@ -114,11 +115,7 @@ export class Sheet {
     const sheets = stored();
     delete sheets[this.token];
     const kept = [...Object.entries(sheets).slice(1 - MOST_SHEETS), [this.token, this.state]];
-    try {
-      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(kept)));
-    } catch {
-      // The sheet lasts as long as the page.
-    }
+    remember(KEY, JSON.stringify(Object.fromEntries(kept)));
   }
 
   showCheck({ wrong, unproven, missing }) {
@@ -142,9 +139,5 @@ function drawPlace(game, place) {
 }
 
 function stored() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? {};
-  } catch {
-    return {};
-  }
+  return JSON.parse(recall(KEY)) ?? {};
 }

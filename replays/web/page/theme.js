@@ -1,34 +1,20 @@
 // Light or dark theme: the setting of the system, unless the user chooses another.
 
+import { recall, remember } from "./storage.js";
+
+const KEY = "arena-theme";
 const CHOICES = ["auto", "light", "dark"];
 
 export function prepareTheme(button) {
-  let choice = CHOICES.includes(stored()) ? stored() : "auto";
+  let choice = CHOICES.includes(recall(KEY)) ? recall(KEY) : "auto";
   const show = () => {
     document.documentElement.dataset.theme = choice;
     button.textContent = `Theme: ${choice}`;
   };
   button.addEventListener("click", () => {
     choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length];
-    store(choice);
+    remember(KEY, choice);
     show();
   });
   show();
-}
-
-// A page that was opened from disk may have no storage.
-function stored() {
-  try {
-    return localStorage.getItem("arena-theme");
-  } catch {
-    return null;
-  }
-}
-
-function store(choice) {
-  try {
-    localStorage.setItem("arena-theme", choice);
-  } catch {
-    // Without storage, the choice lasts as long as the page.
-  }
 }

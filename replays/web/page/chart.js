@@ -54,16 +54,12 @@ export class Chart {
     if (!clientWidth || (clientWidth === this.width && clientHeight === this.height)) return;
     this.width = clientWidth;
     this.height = clientHeight;
-    this.draw();
+    this.show();
   }
 
   setPosterior(posterior) {
     this.posteriors.set(posterior.player, posterior);
-    this.draw();
-  }
-
-  show() {
-    this.draw();
+    this.show();
   }
 
   get seats() {
@@ -78,7 +74,7 @@ export class Chart {
     return TOP + (this.height - TOP - BOTTOM) * (1 - value / this.top);
   }
 
-  draw() {
+  show() {
     const { position, timeline, seat, showsAhead } = this.page;
     // The scale of a seat's perspective depends only on the past: it must not reveal later values.
     const shown = seat === null ? timeline.last : position;

@@ -2,7 +2,7 @@
 // one that was played. Below, the same for the seat that moves next.
 
 import { fill, h, spoken } from "./dom.js";
-import { ordinal, plural, quantity } from "./format.js";
+import { ordinal, plural, quantity, sentence } from "./format.js";
 import { isSeat, seatLabel } from "./seats.js";
 
 const NEEDS_SERVER =
@@ -138,10 +138,8 @@ function drawTable(ranking, played) {
 
 // What the numbers of a table mean.
 function explain({ about, best }) {
-  const sentence = about ? `${about[0].toUpperCase()}${about.slice(1)}` : "";
-  const dot = !sentence || /[.!?]$/.test(sentence) ? "" : ".";
   const alike = best.some((each) => each.alike) ? " +N: that many more moves have the same value and rank." : "";
-  return `${sentence}${dot}${alike}`;
+  return sentence(about) + alike;
 }
 
 function drawPlace({ count, moves, unit, best }, played) {

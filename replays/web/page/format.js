@@ -73,6 +73,13 @@ export function words(key) {
   return key.replace(/_/g, " ");
 }
 
+// A text as a sentence: with a capital letter and an end; an empty one stays empty.
+export function sentence(text) {
+  if (!text) return "";
+  const capital = text[0].toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}
+
 // "136th".
 export function ordinal(count) {
   const tens = count % 100;

@@ -186,7 +186,7 @@ function describe(entry, hidden) {
   return [
     h("strong", null, `${bits(entry.bits)} bits`),
     hidden ? ` left about ${hidden}` : " left",
-    ` · ${large(entry.worlds)} ${entry.worlds === "1" ? "world" : "worlds"}`,
+    ` · ${large(entry.worlds)} worlds`,
   ];
 }
 

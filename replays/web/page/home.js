@@ -279,13 +279,8 @@ function focusOf(element) {
   return name === undefined ? null : `[data-focus="${CSS.escape(name)}"]`;
 }
 
-// The searchable text of each entry.
-const texts = new WeakMap();
-
+// The searchable text of an entry.
 function textOf(entry) {
-  if (!texts.has(entry)) {
-    const parts = [entry.title, entry.path, entry.status, entry.error ?? "", ...entry.facts];
-    texts.set(entry, parts.join(" ").toLowerCase());
-  }
-  return texts.get(entry);
+  const parts = [entry.title, entry.path, entry.status, entry.error ?? "", ...entry.facts];
+  return parts.join(" ").toLowerCase();
 }

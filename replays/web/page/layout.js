@@ -98,7 +98,7 @@ export class Layout {
   // Redraws after new plies of a running game.
   extend() {
     this.transport.extend();
-    this.chart?.draw();
+    this.chart?.show();
     this.comments.draw();
     this.scene.show(this.page.position);
   }
@@ -110,7 +110,7 @@ export class Layout {
 
   setFocus(seat) {
     this.grid?.setFocus(seat);
-    this.chart?.draw();
+    this.chart?.show();
   }
 
   drawComments() {

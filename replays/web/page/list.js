@@ -11,6 +11,7 @@ import { icon } from "./icons.js";
 const UPDATE_INTERVAL = 4000;
 const READING_INTERVAL = 500;
 const TYPING_PAUSE = 90;
+const LABELS = new Map(RESULTS);
 
 // Filters and scroll position are kept while a game is open.
 const settings = { filter: noFilter(), sort: { key: "created", descending: true }, scroll: 0 };
@@ -294,16 +295,9 @@ function drawPlayers(row) {
 }
 
 function drawResult(row) {
-  const labels = {
-    terminated: "Finished",
-    truncated: "Cut off",
-    running: "Running",
-    unfinished: "Unfinished",
-    unreadable: "Unreadable",
-  };
   const detail = row.status === "unreadable" ? row.error : row.reason;
   return [
-    h("span", { class: "status" }, labels[row.status] ?? row.status),
+    h("span", { class: "status" }, LABELS.get(row.status)),
     detail ? h("span", { class: "path", title: detail }, detail) : null,
     row.branch
       ? h(

@@ -10,8 +10,6 @@ const HUMAN = "human";
 export class NewGame {
   constructor(form) {
     this.form = form;
-    this.fields = new Map();
-    this.seats = [];
     const named = (name) => form.games.find((game) => game.name === name);
     this.game = named(new URLSearchParams(location.search).get("game")) ?? named("cluedo") ?? form.games[0];
     this.options = h("div", { class: "new-options" });

@@ -1,7 +1,7 @@
 // The result of a finished game, shown at its last position.
 
 import { fill, h } from "./dom.js";
-import { number, plural, signed } from "./format.js";
+import { number, plural, sentence, signed } from "./format.js";
 import { seatLabel, seatList } from "./seats.js";
 
 export class ResultCard {
@@ -35,10 +35,4 @@ function drawResult(game, outcome) {
     h("p", null, `${sentence(reason)} ${plural(turns, "turn")}.`),
     score === null ? h("ul", { class: "returns", "aria-label": "Returns" }, values) : null,
   ];
-}
-
-function sentence(text) {
-  if (!text) return "";
-  const capital = text[0].toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 }

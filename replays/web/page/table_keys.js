@@ -22,14 +22,13 @@ export class TableKeys {
     for (const [name, isOn] of Object.entries(look)) target.classList.toggle(name, isOn);
     const { pickable: isPickable, picked: isPicked } = look;
     const label = target.dataset.label ?? phrasesOf(target)[0];
-    for (const [name, value] of Object.entries({ role: "button", tabindex: "0", "aria-label": label })) {
+    const attributes = { role: "button", tabindex: "0", "aria-label": label, "aria-pressed": isPicked };
+    for (const [name, value] of Object.entries(attributes)) {
       if (isPickable) target.setAttribute(name, value);
       else target.removeAttribute(name);
     }
     // A picture has no parts for a screen reader; a group has.
     if (isPickable) target.ownerSVGElement?.setAttribute("role", "group");
-    if (isPickable) target.setAttribute("aria-pressed", String(isPicked));
-    else target.removeAttribute("aria-pressed");
   }
 
   // The second click of a double click is none: it would take back the first one, or play on.

@@ -45,8 +45,9 @@ export class Transport {
   jumps() {
     const { game, seat } = this.page.timeline;
     const seats = options([...game.seats.entries()], seat ?? this.page.focus);
-    this.mover = h("select", { "aria-label": "Moves of seat" }, seats);
-    this.kinds = h("select", { "aria-label": "Kind of event" });
+    const onchange = () => this.show(this.page.position);
+    this.mover = h("select", { "aria-label": "Moves of seat", onchange }, seats);
+    this.kinds = h("select", { "aria-label": "Kind of event", onchange });
     this.buttons = [];
     const pair = (name, what, target) => {
       const one = (step, label, sign) => {
@@ -62,12 +63,6 @@ export class Transport {
     if (game.has_posterior) jumps.push(pair("mistake", "mistake", "mistake"));
     jumps.push(pair(this.kinds, "event of this kind", "event"));
     return h("div", { class: "jumps" }, jumps);
-  }
-
-  start() {
-    for (const select of [this.mover, this.kinds]) {
-      select.addEventListener("change", () => this.show(this.page.position));
-    }
   }
 
   // Offers the kinds of events. A seat's perspective offers only those that have occurred until the

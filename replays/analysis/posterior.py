@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from arena import Knowledge, PlacedKnowledge
-from replays.analysis.documents import (
-    BeliefJson,
-    PlacementJson,
-    PosteriorEntryJson,
-    PosteriorJson,
-)
+from replays.analysis.documents import BeliefJson, PlacementJson, PosteriorEntryJson, PosteriorJson
 from replays.analysis.timeline import Timeline
 
 BITS_DECIMALS, PROBABILITY_DECIMALS = 4, 6

@@ -12,12 +12,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.text import printable
 from arena.episodes.replay import read_replay
-from arena.evaluation.benchmark.standings import (
-    BenchEntry,
-    NotableGame,
-    Standings,
-    notable_games,
-)
+from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standings, notable_games
 from arena.evaluation.benchmark.submission import PlayedTask, Submission
 from arena.evaluation.benchmark.verification import replay_name
 from arena.evaluation.report import Report

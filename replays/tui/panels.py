@@ -16,11 +16,7 @@ from rich.text import Text
 from arena import Replay
 from arena.core.text import bits_text, decimal
 from arena.core.view.tabletop import draw_tabletop
-from replays.analysis.documents import (
-    CommentJson,
-    PosteriorJson,
-    SeatSummaryJson,
-)
+from replays.analysis.documents import CommentJson, PosteriorJson, SeatSummaryJson
 from replays.analysis.posterior import entry_at
 from replays.analysis.timeline import former_players
 from replays.tui.background_analysis import BackgroundAnalysis

@@ -17,15 +17,7 @@ from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
 from arena.http.server import Address, resolve_address, server_url
 from arena.llm.service import LLMService
-from replays.web.app import (
-    PageFiles,
-    WebPart,
-    compose,
-    listen,
-    make_app,
-    serve_pages,
-    viewer_parts,
-)
+from replays.web.app import PageFiles, WebPart, compose, listen, make_app, serve_pages, viewer_parts
 from replays.web.listing import check_single_file
 from replays.web.play.links import WebGameSetup
 from replays.web.play.new_game import NewGames

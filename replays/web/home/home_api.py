@@ -19,13 +19,7 @@ from replays.html_report import page as experiment_report
 from replays.html_report import training_report
 from replays.web.exchange import json_response, parameter
 from replays.web.home.documents import HomeJson, ViewJson
-from replays.web.home.entries import (
-    EntryList,
-    FileSet,
-    find_results,
-    find_run,
-    public_message,
-)
+from replays.web.home.entries import EntryList, FileSet, find_results, find_run, public_message
 from replays.web.home.views import (
     comparison_view,
     experiment_view,

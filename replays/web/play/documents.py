@@ -6,12 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from replays.analysis.documents import (
-    GameFactsJson,
-    PlacementJson,
-    PosteriorEntryJson,
-    SceneJson,
-)
+from replays.analysis.documents import GameFactsJson, PlacementJson, PosteriorEntryJson, SceneJson
 
 Help = Literal["none", "notes", "deductions", "posterior"]
 """Help beside the game, from none to the exact probabilities; each includes those before it."""

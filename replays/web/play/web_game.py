@@ -26,14 +26,7 @@ from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
 from replays.web.play.advice import UsedHelp, check_sheet, hint_json, strong_move
 from replays.web.play.chat import TableChat
-from replays.web.play.documents import (
-    AnswerJson,
-    Help,
-    Mark,
-    OverJson,
-    PartsJson,
-    SeatMessage,
-)
+from replays.web.play.documents import AnswerJson, Help, Mark, OverJson, PartsJson, SeatMessage
 from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, allows_advice, offered_help
 from replays.web.play.seat_view import SeatView, offer
 

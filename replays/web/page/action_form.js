@@ -317,7 +317,7 @@ export class ActionForm {
       return h("p", { class: "action-part" }, h("span", { class: "muted" }, `${label}: `), text);
     }
     const draw = (value) =>
-      button(this.valueName(name, value), () => this.choose(field, value), {
+      button(SEAT_FIELDS.has(name) ? this.names.of(value) : value, () => this.choose(field, value), {
         class: this.chosen[field] === value ? "value chosen" : "value",
         "aria-pressed": String(this.chosen[field] === value),
         disabled: !left.has(value),
@@ -329,10 +329,6 @@ export class ActionForm {
       h("span", { class: "muted" }, label),
       this.drawMany(label, all, draw),
     );
-  }
-
-  valueName(field, value) {
-    return SEAT_FIELDS.has(field) ? this.names.of(value) : value;
   }
 
   choose(field, value) {

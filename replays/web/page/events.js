@@ -96,11 +96,12 @@ export class EventPanel {
         : h("span", { class: "mark" }),
       h("span", { class: "event-text" }, eventLines(game, ply, next)),
     );
+    const heading = ply.turn > 0 ? `Turn ${ply.turn}` : "Before the first turn";
     const colour = isSeat(ply.player) ? seatClass(ply.player) : "no-seat";
     const element = h(
       "li",
       { class: `ply ${colour}${isSilent(ply) && !needsHeading ? " silent" : ""}` },
-      needsHeading ? drawTurn(ply.turn) : null,
+      needsHeading ? h("span", { class: "turn" }, heading) : null,
       button,
       next ? h("span", { class: "turn" }, next.text) : null,
     );
@@ -141,10 +142,6 @@ export class EventPanel {
 // fill the list where many players commit in turn.
 function isSilent(ply) {
   return !ply.events.length && !ply.failure;
-}
-
-function drawTurn(turn) {
-  return h("span", { class: "turn" }, turn > 0 ? `Turn ${turn}` : "Before the first turn");
 }
 
 // The events of a ply, one element each, without the one that is a heading.

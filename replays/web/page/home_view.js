@@ -1,14 +1,19 @@
 // The view of an evaluation, a tournament, a training run or a comparison. It is requested again
 // every few seconds, so the curves of a running training grow.
 
-import { Trouble, fill, h, row, table } from "./dom.js";
+import { Trouble, fill, h, row, s, table } from "./dom.js";
 import { gamesAddress, reportLink, watchAddress } from "./home_address.js";
-import { drawSvg } from "./home_svg.js";
 
 const RUNNING_INTERVAL = 2000;
 const IDLE_INTERVAL = 6000;
 // A longer table is folded.
 const MOST_ROWS = 14;
+// What the server's charts are made of.
+const SVG_TAGS = ["svg", "path", "text"];
+const SVG_ATTRIBUTES = [
+  ...["viewBox", "role", "aria-label", "class", "d", "x", "y", "font-size", "text-anchor"],
+  ...["transform", "fill", "fill-opacity"],
+];
 
 export class DocumentView {
   constructor(source, main, request) {
@@ -118,7 +123,7 @@ function drawChart(chart) {
     "figure",
     { class: "panel figure-card" },
     h("figcaption", null, chart.title, h("span", null, chart.about)),
-    drawSvg(chart.svg),
+    copySvg(new DOMParser().parseFromString(chart.svg, "image/svg+xml").documentElement),
     chart.legend.length
       ? h(
           "ul",
@@ -127,6 +132,16 @@ function drawChart(chart) {
         )
       : null,
   );
+}
+
+// The elements of a chart are built again from a list of what a chart needs, so text of a file can
+// never become another element.
+function copySvg(element) {
+  if (!SVG_TAGS.includes(element.localName)) return null;
+  const named = SVG_ATTRIBUTES.filter((name) => element.hasAttribute(name));
+  const attributes = Object.fromEntries(named.map((name) => [name, element.getAttribute(name)]));
+  const words = element.localName === "text" ? element.textContent : null;
+  return s(element.localName, attributes, words, [...element.children].map(copySvg));
 }
 
 // The mark of an item has its colour, its name that of text. Names of layers have no mark.

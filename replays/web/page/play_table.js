@@ -177,7 +177,8 @@ export class PlayTable {
     this.table.parentElement.hidden = !isDrawn;
     if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat, this.seat !== null);
     this.enlarge(this.sizes);
-    this.form.setTable([...this.targets()].map(phrasesOf), offersOf(scene), scene?.blocked ?? {});
+    const offers = scene?.parts?.filter((part) => part.kind === "offer") ?? [];
+    this.form.setTable([...this.targets()].map(phrasesOf), offers, scene?.blocked ?? {});
     this.markTargets();
   }
 
@@ -374,8 +375,4 @@ export class PlayTable {
     document.body.append(dialog);
     dialog.showModal();
   }
-}
-
-function offersOf(scene) {
-  return scene?.parts?.filter((part) => part.kind === "offer") ?? [];
 }

@@ -111,15 +111,14 @@ class ServerSource {
       const { value, done } = await reader.read();
       const lines = (incomplete + (value ?? "")).split("\n");
       incomplete = done ? "" : lines.pop();
-      for (const line of lines.filter((text) => text.trim())) handleLine(JSON.parse(line), add);
+      for (const line of lines.filter((text) => text.trim())) {
+        const comment = JSON.parse(line);
+        if (comment.error) throw new Error(comment.error);
+        if (!comment.done) add(comment);
+      }
       if (done) return;
     }
   }
-}
-
-function handleLine(line, add) {
-  if (line.error) throw new Error(line.error);
-  if (!line.done) add(line);
 }
 
 class FileSource {

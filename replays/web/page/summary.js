@@ -66,8 +66,9 @@ export class Summary {
   }
 
   row(measure) {
-    const measures = this.summaries.map((each) => measureOf(each, measure.title));
-    const values = measures.map((each) => each?.value ?? null);
+    const values = this.summaries.map(({ measures }) => {
+      return measures.find(({ title }) => title === measure.title)?.value ?? null;
+    });
     const best = bestOf(measure, values);
     return h(
       "tr",
@@ -89,10 +90,6 @@ export class Summary {
 function drawUnit(unit) {
   const percentage = unit === "share" || unit === "probability";
   return percentage ? null : h("span", { class: "unit" }, ` ${unit}`);
-}
-
-function measureOf(summary, title) {
-  return summary.measures.find((measure) => measure.title === title);
 }
 
 // The best value of a row; undefined if no direction is better or all values are equal.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from starlette.applications import Starlette
-from starlette.types import ASGIApp, Lifespan
+from starlette.types import ASGIApp
 
 from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
@@ -106,28 +104,7 @@ def play_app(games: WebGames, directory: ReplayDirectory | None, new_games: NewG
     parts: list[WebPart] = [PageFiles(PLAY_PAGE), PlayApi(games, None)]
     if directory is not None:
         parts = [*viewer_parts(directory, can_play=True), PlayApi(games, new_games, directory)]
-    return compose(parts, play_lifespan(games), is_public=directory is None)
-
-
-def play_lifespan(games: WebGames) -> Lifespan[Starlette]:
-    """Return the context of an application with games, which are ended and removed at its end.
-
-    The service that answers for models is open meanwhile.
-    """
-
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with games.llm or nullcontext():
-            clearing = asyncio.create_task(games.clear_quiet())
-            try:
-                yield
-            finally:
-                clearing.cancel()
-                with suppress(asyncio.CancelledError):
-                    await clearing
-                await games.close()
-
-    return lifespan
+    return compose(parts, games.lifespan, is_public=directory is None)
 
 
 def greeting(base: str, web_game: WebGame) -> str:

@@ -14,15 +14,10 @@ HELP_LEVELS: tuple[Help, ...] = ("none", "notes", "deductions", "posterior")
 
 MAX_ANSWER = 2_000
 """Characters of an action or a speech as a person writes it."""
-
-
 MAX_NAME = 100
 """Characters that are read of a name; `arena.agents.names` says which names are taken."""
-
-
 MAX_CHAT = 300
 """Characters of a line of the chat."""
-
 
 Mark = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)], Literal["yes", "no"]]
 """A mark of a sheet: a thing, a place, and whether the thing is there."""

@@ -285,15 +285,10 @@ class WebGame:
             return
         for link in self.all_links:
             over = link.view.over
-            if over is not None:
-                link.view.over = {**over, "replay": self._viewer_path(replay)}
+            if over is not None and self._served_as is not None:
+                path = f"{self._served_as}/{replay.name}".lstrip("/")
+                link.view.over = {**over, "replay": path}
             link.change()
-
-    def _viewer_path(self, replay: Path) -> str | None:
-        """Return the path of the replay in the viewer of this server, if it has one."""
-        if self._served_as is None:
-            return None
-        return f"{self._served_as}/{replay.name}".lstrip("/")
 
     def _fail(self, error: ArenaError) -> None:
         # The text of an error may name what a seat may not know, so it is for the terminal only.

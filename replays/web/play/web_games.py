@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
 from arena.core.errors import UsageError
@@ -24,22 +26,16 @@ class WebGames:
     """Games by their links. It is used in one event loop."""
 
     def __init__(
-        self,
-        out: Path,
-        llm: LLMService | None = None,
-        served_as: str | None = None,
-        quiet_seconds: float = QUIET_SECONDS,
+        self, out: Path, llm: LLMService | None = None, served_as: str | None = None
     ) -> None:
         """Begin without games, whose replays go to `out`.
 
         `served_as` is the path of `out` below the folder that the viewer of the same server shows,
-        "" for this folder itself; None if there is no viewer. A game without an open page is
-        removed after `quiet_seconds`.
+        "" for this folder itself; None if there is no viewer.
         """
         self.llm = llm
         self._out = out
         self._served_as = served_as
-        self._quiet_seconds = quiet_seconds
         self._links: dict[str, tuple[WebGame, Link]] = {}
         self._games: list[WebGame] = []
 
@@ -86,19 +82,31 @@ class WebGames:
                 return found
         return None
 
-    async def clear_quiet(self) -> None:
-        """Remove games without an open page for long, again and again."""
-        while True:
-            await asyncio.sleep(min(CHECK_SECONDS, self._quiet_seconds))
-            now = time.monotonic()
-            for web_game in [*self._games]:
-                if not web_game.has_pages and now - web_game.quiet_since > self._quiet_seconds:
+    @asynccontextmanager
+    async def lifespan(self, _app: object) -> AsyncIterator[None]:
+        """Enter the context of an application, at whose end all games are ended and removed.
+
+        The service that answers for models is open meanwhile.
+        """
+        async with self.llm or nullcontext():
+            clearing = asyncio.create_task(self._clear_quiet())
+            try:
+                yield
+            finally:
+                clearing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await clearing
+                for web_game in [*self._games]:
                     await self._remove(web_game)
 
-    async def close(self) -> None:
-        """End all games."""
-        for web_game in [*self._games]:
-            await self._remove(web_game)
+    async def _clear_quiet(self) -> None:
+        """Remove games without an open page for long, again and again."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            now = time.monotonic()
+            for web_game in [*self._games]:
+                if not web_game.has_pages and now - web_game.quiet_since > QUIET_SECONDS:
+                    await self._remove(web_game)
 
     async def _remove(self, web_game: WebGame) -> None:
         self._games.remove(web_game)

@@ -57,8 +57,8 @@ def cut(text: str, length: int) -> str:
 class SizeBudget:
     """Characters that a document may still use; everything that is added to it is deducted."""
 
-    def __init__(self, left: int = MAX_CHARACTERS) -> None:
-        self.left = left
+    def __init__(self) -> None:
+        self.left = MAX_CHARACTERS
 
     def text(self, text: str) -> str:
         """Return the text, cut to the budget with a note of how much is missing."""

@@ -343,7 +343,6 @@ def layer_chart(
     at: Sequence[float],
     x: ChartAxis,
     y: ChartAxis,
-    height: int = SMALL,
     font: int = 12,
 ) -> Markup:
     """Draw parts of a whole, stacked in this order, one column of width 1 around each of `at`."""
@@ -360,7 +359,7 @@ def layer_chart(
             stacked.append((layer.color, base, top))
         base = top
     y = replace(y, low=0.0, high=max([*base, 1e-9]) * 1.04)
-    canvas = Canvas.framed(height, font, x, edges, y, [])
+    canvas = Canvas.framed(SMALL, font, x, edges, y, [])
     for color, low, high in stacked:
         # Along the upper steps from left to right, and back along the lower ones.
         steps = list(pairwise(edges))

@@ -15,7 +15,8 @@ from arena.evaluation.benchmark.standings import BenchEntry, NotableGame, Standi
 from arena.evaluation.benchmark.submission import PlayedTask
 from arena.evaluation.formatting import Grid, amount, options_in_words
 from arena.evaluation.paired import games_needed_for_rates
-from arena.evaluation.records import CountRange, Interval
+from arena.evaluation.records import Interval
+from arena.evaluation.report import PairedComparison
 from arena.evaluation.statistics import rate
 from replays.html_report.charts import (
     MARKS,
@@ -75,11 +76,7 @@ class PairedClaim:
 
     entry: str
     task: str
-    baseline: str
-    deals: int
-    paired: int | None
-    paired_range: CountRange | None
-    unpaired: int | None
+    comparison: PairedComparison
 
 
 def published_study() -> PublishedStudy:
@@ -106,17 +103,8 @@ def paired_claims(standings: Standings) -> Iterator[PairedClaim]:
     """Yield the pairs of games that each measured difference to the baseline needs."""
     for entry in standings.entries:
         for played in entry.submission.tasks:
-            comparison = played.report.comparison
-            if comparison is not None:
-                yield PairedClaim(
-                    entry.label,
-                    played.task.id,
-                    comparison.baseline,
-                    comparison.deals or 0,
-                    comparison.games_needed,
-                    comparison.games_needed_range,
-                    comparison.games_needed_unpaired,
-                )
+            if played.report.comparison is not None:
+                yield PairedClaim(entry.label, played.task.id, played.report.comparison)
 
 
 @dataclass(frozen=True, slots=True)

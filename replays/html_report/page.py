@@ -80,7 +80,6 @@ def _printable(value: object) -> object:
 class SeriesChart:
     """One line chart. Its table has all players, the chart as many as there are marks."""
 
-    key: str
     measure: Measure
     chart: Markup
     players: Sequence[PlayerReport]
@@ -234,7 +233,7 @@ def _series_charts(report: Report, ranked: Sequence[PlayerReport]) -> list[Serie
         lines = [player.line(name) for player in players]
         turns = sorted({turn for line in lines for turn in line})
         chart = _turn_chart(measure, lines[: len(MARKS)])
-        charts.append(SeriesChart(name, measure, chart, players, turns))
+        charts.append(SeriesChart(measure, chart, players, turns))
     return charts
 
 

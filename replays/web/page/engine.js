@@ -34,7 +34,9 @@ export class Engine {
     const ply = this.page.timeline.plyAt(position);
     if (ply && this.isOpen(ply.player)) this.load(this.last, position - 1);
     else fill(this.last);
-    this.mover = this.nextMover(position);
+    // The seat whose move comes next, if the perspective may know that it moves.
+    const next = this.page.timeline.plies[position];
+    this.mover = next && this.isOpen(next.player) ? next.player : null;
     this.next.hidden = true;
     this.showNext();
   }
@@ -43,13 +45,6 @@ export class Engine {
   isOpen(player) {
     const { seat } = this.page;
     return isSeat(player) && (seat === null || seat === player);
-  }
-
-  // The seat whose move comes next, if the perspective may know that it moves.
-  nextMover(position) {
-    const { timeline } = this.page;
-    const next = timeline.plies[position];
-    return next && this.isOpen(next.player) ? next.player : null;
   }
 
   showNext() {

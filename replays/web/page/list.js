@@ -78,7 +78,9 @@ export class GameList {
       input.value = settings.filter[name];
       input.addEventListener("input", () => {
         settings.filter[name] = input.value;
-        this.changeQuery();
+        // Typing is not interrupted by a request for each letter.
+        clearTimeout(this.typing);
+        this.typing = setTimeout(() => this.update(true), TYPING_PAUSE);
       });
       return h("label", { class: `field field-${name}` }, h("span", null, label), input);
     };
@@ -141,12 +143,6 @@ export class GameList {
     if (isNew) this.rows.element.scrollTop = 0;
     this.known.take(list, isNew);
     this.refresh();
-  }
-
-  // Shows what is known; typing is not interrupted by a request for each letter.
-  changeQuery() {
-    clearTimeout(this.typing);
-    this.typing = setTimeout(() => this.update(true), TYPING_PAUSE);
   }
 
   refresh() {

@@ -3,7 +3,7 @@
 import { fill, h } from "./dom.js";
 import { cancelAddressWrite, readAddress } from "./address.js";
 import { openSource } from "./source.js";
-import { prepareTheme } from "./theme.js";
+import { prepareTopBar } from "./top_bar.js";
 import { GameList } from "./list.js";
 import { HomePage } from "./home.js";
 import { DocumentView } from "./home_view.js";
@@ -89,12 +89,8 @@ function showError(error) {
 
 async function start() {
   newGame.addEventListener("click", () => location.assign("/play"));
-  prepareTheme(document.getElementById("theme"));
+  prepareTopBar();
   prepareKeys(document.getElementById("keys"), () => view);
-  document.getElementById("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    main.focus();
-  });
   const source = openSource();
   const follow = () => followAddress(source).catch(showError);
   addEventListener("hashchange", follow);

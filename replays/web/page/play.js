@@ -3,7 +3,7 @@
 // The fragment of the address is the token of a seat. Browsers do not send it to any server.
 
 import { fill, h } from "./dom.js";
-import { prepareTheme } from "./theme.js";
+import { prepareTopBar } from "./top_bar.js";
 import { PlaySocket } from "./play_socket.js";
 import { PlayTable } from "./play_table.js";
 import { NewGame } from "./new_game.js";
@@ -55,10 +55,6 @@ function refuse(reason) {
   fill(main, h("div", { class: "empty" }, h("h1", null, "This table is not there"), h("p", null, reason), again));
 }
 
-document.getElementById("skip").addEventListener("click", (event) => {
-  event.preventDefault();
-  main.focus();
-});
-prepareTheme(document.getElementById("theme"));
+prepareTopBar();
 addEventListener("hashchange", follow);
 follow();

@@ -15,19 +15,15 @@ export class HelpPanel {
   constructor(game, seat, choose) {
     this.game = game;
     this.seat = seat;
-    this.choose = choose;
     this.notes = h("pre", { class: "play-notes", hidden: true });
     this.place = h("div");
     this.grid = null;
-    this.inputs = new Map(game.offered_help.map((level) => [level, this.drawInput(level)]));
+    const input = (value) => h("input", { type: "radio", name: "help", value, onchange: () => choose(value) });
+    this.inputs = new Map(game.offered_help.map((level) => [level, input(level)]));
     const labels = [...this.inputs].map(([level, input]) => h("label", null, input, ` ${HELP_NAMES[level]}`));
     const options = h("div", { class: "play-help-levels", role: "radiogroup", "aria-label": "Help" }, labels);
     this.element = panel("play-help", "Help", options, this.notes, this.place);
     this.element.hidden = seat === null || game.offered_help.length < 2;
-  }
-
-  drawInput(level) {
-    return h("input", { type: "radio", name: "help", value: level, onchange: () => this.choose(level) });
   }
 
   show({ help, notes, posterior }) {

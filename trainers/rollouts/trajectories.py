@@ -25,7 +25,7 @@ from trainers.trajectory import SampledToken, Trajectory, Turn, recorded_attempt
 def decided_attempts(episode: Episode, seat: int) -> Iterator[tuple[int, Attempt]]:
     """Yield each request for a move of the seat's model, in order, with the number of the ply."""
     for ply in episode.plies:
-        if CHANCE != ply.player == seat:
+        if ply.player == seat and ply.player != CHANCE:
             for raw in recorded_attempts(ply.decision):
                 yield ply.number, Attempt.model_validate(raw)
 
@@ -56,9 +56,10 @@ class DecisionStatus:
 def decision_statuses(episode: Episode, seat: int) -> Iterator[DecisionStatus]:
     """Yield the status of each decision for which the seat's model was asked."""
     for ply in episode.plies:
-        # Only the last attempt counts: after earlier failures the chat was shortened or repeated.
-        for raw in recorded_attempts(ply.decision)[-1:] if CHANCE != ply.player == seat else ():
-            last = Attempt.model_validate(raw)
+        attempts = recorded_attempts(ply.decision)
+        if ply.player == seat and ply.player != CHANCE and attempts:
+            # Only the last one counts: after earlier failures the chat was shortened or repeated.
+            last = Attempt.model_validate(attempts[-1])
             failed, too_long = last.failure == "provider_error", last.cause == "context_length"
             yield DecisionStatus(failed and not too_long, failed and too_long)
 

@@ -139,5 +139,9 @@ function drawPlace(game, place) {
 }
 
 function stored() {
-  return JSON.parse(recall(KEY)) ?? {};
+  try {
+    return JSON.parse(recall(KEY)) ?? {};
+  } catch {
+    return {};  // Not written by this page.
+  }
 }

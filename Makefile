@@ -43,7 +43,7 @@ VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
 	@echo "make test   lint, type-check and test"
-	@echo "make test-browser  test the pages in a Chromium of this machine (5 minutes)"
+	@echo "make test-browser  test the pages in a Chromium of this machine (3 minutes)"
 	@echo "make test-art  only the tests that need OpenPipe's ART, in an environment of its own"
 	@echo "make test-models  test hosted models with the newest litellm and openai, and with ART's, each in an"
 	@echo "            environment of its own (0.4 GB)"

@@ -64,8 +64,8 @@ class MeasureFlags(ExecutorFlags):
     resume: bool = setting(False, flag="--resume")
     """Continue the run in --out, or for eval and tournament the last one with these flags."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
-    """Games played at the same time, if models or A2A agents play. Default: 16, or all with
-    --batch."""
+    """Games played at the same time, if models or A2A agents play. Default: 16, or fewer if the
+    cache of an embedded model holds fewer chats, or all with --batch."""
     batch: bool = setting(False, "Models", flag="--batch")
     """Ask hosted models through the batches of their provider, at half the price: each decision
     takes minutes to hours, in all games at once."""
@@ -248,8 +248,13 @@ class ExperimentRun:
 
     def _concurrent(self, games: int) -> int:
         """Return the number of games of models that are played at the same time."""
-        usual = max(1, min(games, MOST_GAMES)) if self.flags.batch else CONCURRENT
-        return self.flags.max_concurrent or usual
+        if self.flags.max_concurrent:
+            return self.flags.max_concurrent
+        if self.flags.batch:
+            return max(1, min(games, MOST_GAMES))
+        llm = self.llm
+        kept = [llm.traits(spec).kept_chats for spec in llm.models(self.specs)] if llm else []
+        return min([CONCURRENT, *filter(None, kept)])
 
     def conduct(
         self, schedule: Scheduler, aggregator: Aggregator, report_flags: ReportFlags

@@ -221,6 +221,8 @@ class BackendTraits:
     """The provider's cache of prompts; None if there is none, or it is unknown."""
     by_batch: bool = False
     """Batches answer: hours later, at half the price."""
+    kept_chats: int | None = None
+    """How many growing chats its own cache holds; with more, each is read anew at each turn."""
 
 
 class Backend(Protocol):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from arena.core.errors import BackendError, UsageError
 from arena.episodes.files import user_folder
-from arena.llm.backend import Choice, Completion, Request, Token, Usage
+from arena.llm.backend import BackendTraits, Choice, Completion, Request, Token, Usage
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class SamplerBackend:
         self.sampler = sampler
         self.model = sampler.name
         self.context_length: int | None = sampler.context_length
+        self.traits = BackendTraits(kept_chats=sampler.kept_chats)
         self._adapter = adapter
         self._version = version
 

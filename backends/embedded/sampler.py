@@ -100,16 +100,17 @@ class Sampler:
         if torch_device.type == "cuda":
             cuda_memory = torch.cuda.get_device_properties(torch_device).total_memory
         slots = slots or (CUDA_SLOTS if cuda_memory else SLOTS)
-        # A running request occupies a region, so there are never more slots than regions.
-        regions = architecture.cache_regions(self.context_length, slots, cuda_memory)
+        # A running request is one of them, so there are never more slots.
+        self.kept_chats = architecture.cache_regions(self.context_length, slots, cuda_memory)
+        """How many chats the cache holds."""
         model = InferenceModel(
             architecture,
             torch_device,
             self.context_length,
-            regions,
+            self.kept_chats,
             batch_invariant_tiles(self._base) if torch_device.type == "cpu" else CUDA_TILE_SIZES,
         )
-        self._batcher = Batcher(model, self.chat_tokenizer, min(slots, regions), threads)
+        self._batcher = Batcher(model, self.chat_tokenizer, min(slots, self.kept_chats), threads)
         self._max_queue = max_queue
         self.stats = self._batcher.stats
         # Also runs when the sampler is garbage-collected and at exit: threads that compute while

@@ -227,6 +227,29 @@ def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path:
     assert "embedded:clue-tiny" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.parametrize(("flag", "expected"), [("", 3), ("--max-concurrent 5", 5)])
+def test_no_more_games_at_once_than_the_model_keeps_chats(
+    flag: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from arena.evaluation import schedule
+    from backends.embedded import CHECKPOINTS, architecture
+
+    model = architecture.read_architecture(CHECKPOINTS / "clue-tiny")
+    room = 3 * model.chat_tokens() * model.cache_bytes_per_token
+    for name in ("KV_CACHE_BYTES", "LARGE_KV_CACHE_BYTES"):
+        monkeypatch.setattr(architecture, name, room)
+    found, play = list[int](), schedule.run_schedule
+
+    def noted(slots: Any, play_one: Any, store: Any, at_once: int, *more: Any) -> Any:
+        found.append(at_once)
+        return play(slots, play_one, store, at_once, *more)
+
+    monkeypatch.setattr(schedule, "run_schedule", noted)
+    words = f"eval kuhn_poker --player embedded:clue-tiny --games 2 --out {tmp_path / 'x'} {flag}"
+    assert run([*words.split(), "--max-tokens", "4"]) == 0
+    assert found == [expected]
+
+
 def tournament(cwd: Path, players: str, more: str = "", scored: int = 0) -> Any:
     flags = " ".join(f"--player bot:{player}" for player in players.split())
     done = arena(

@@ -30,6 +30,7 @@ from trainers.algorithms.checkpoint_files import (
     read_weights,
     write_tensors,
 )
+from trainers.algorithms.heap import return_free_memory
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
 from trainers.algorithms.loss import (
     LossOptions,
@@ -214,6 +215,7 @@ class Learner:
         for loss in losses:
             # The weights change after the loop only, so all micro-batches see the same p_new.
             loss.backward()  # type: ignore[no-untyped-call]
+            return_free_memory()
         # Scale the gradient down to `max_grad_norm` if its L2 norm over all tensors is larger.
         # `norm` is the norm before, in which one NaN or infinity anywhere shows.
         #     grad <- grad min(1, max_grad_norm / (norm + 1e-6)).

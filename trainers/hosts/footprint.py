@@ -22,6 +22,7 @@ from backends.embedded.architecture import (
     read_architecture,
     weight_files,
 )
+from trainers.algorithms.heap import MOST_FREE
 from trainers.config.config import MADE_BASES, TrainConfig
 from trainers.hosts.selection import base_checkpoint
 
@@ -61,6 +62,7 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     model, rank = FLOAT * architecture.parameters, config.trained_rank
     trained = FLOAT * _adapter_parameters(architecture, rank) if rank else model
     rows = config.tokens_per_batch
+    activations = rows * _activations(architecture, config)
     sampled = model // 2 if config.precision == "bf16" else model
     # The sampler keeps the newest step, the starting policy, and others as long as they are small.
     served = 0 if config.server else min(config.total_steps + 1, max(2, SERVED_BYTES // model))
@@ -76,7 +78,10 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
         "optimizer": 2 * trained,
         "reference policy": model if config.kl_coef and not rank else 0,
         "merged weights": model if rank else 0,
-        "activations": rows * _activations(architecture, config),
+        "activations": activations,
+        "weights in bfloat16": model // 2 if config.precision == "bf16" else 0,
+        # Holes of earlier passes.
+        "free, not yet returned": min(MOST_FREE, activations),
         # Logits, log-probabilities and their gradients.
         "logits": 4 * FLOAT * min(SCORED_LOGITS, rows * architecture.vocabulary),
     }

@@ -26,8 +26,9 @@ REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo
 
 # Commands with a model in the process.
 TORCH_FILES := tests/cli/test_cli_measuring.py tests/docs/test_tutorials.py
+HOSTED_FILES := $(addprefix tests/backends/test_,litellm_backend.py provider_turns.py thinking_models.py)
 WITH_TORCH := tests/backends tests/trainers
-WITHOUT_TORCH := $(addprefix --ignore=,$(TORCH_FILES)) \
+WITHOUT_TORCH := $(addprefix --ignore=,$(TORCH_FILES)) $(HOSTED_FILES) \
   $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/__pycache__/,$(wildcard tests/*/))
 # After `make bench` the libraries of other games are here too; `make test-adapters` tests them, for a
 # quarter of an hour.
@@ -113,7 +114,7 @@ test: $(VENV)/.test $(ART)/.ready
 	@# thread: threads that wait for a core spin. Tests of speed come last, when nothing else runs.
 	OMP_NUM_THREADS=1 $(ART_TESTS) > $(VENV)/art.log 2>&1 & art=$$!; \
 	  OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) -m $(UNTIMED) \
-	    --ignore-glob='*/test_art_*.py' $(WITH_TORCH) $(TORCH_FILES) \
+	    --ignore-glob='*/test_art_*.py' $(addprefix --ignore=,$(HOSTED_FILES)) $(WITH_TORCH) $(TORCH_FILES) \
 	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
 	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
 	  then OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m $(UNTIMED) $(WITHOUT_TORCH); failed=$$?; \
@@ -142,8 +143,7 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 	@touch $@
 
 # The side of hosted models, without torch.
-MODEL_TESTS := tests/llm tests/backends/test_litellm_backend.py tests/backends/test_provider_turns.py \
-  tests/backends/test_thinking_models.py tests/cli/test_cli_dry_run.py tests/cli/test_model_facts.py
+MODEL_TESTS := tests/llm $(HOSTED_FILES) tests/cli/test_cli_dry_run.py tests/cli/test_model_facts.py
 NEWEST_MODELS := 'litellm==1.109.1' 'openai>=3,<4'
 ART_MODELS := 'litellm==1.82.0' 'openai>=2.14,<3'
 

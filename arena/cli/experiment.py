@@ -252,6 +252,7 @@ class ExperimentRun:
             return self.flags.max_concurrent
         if self.flags.batch:
             return max(1, min(games, MOST_GAMES))
+        # With more games, a cache would lose each chat before its next turn.
         llm = self.llm
         kept = [llm.traits(spec).kept_chats for spec in llm.models(self.specs)] if llm else []
         return min([CONCURRENT, *filter(None, kept)])

@@ -100,9 +100,8 @@ class Sampler:
         if torch_device.type == "cuda":
             cuda_memory = torch.cuda.get_device_properties(torch_device).total_memory
         slots = slots or (CUDA_SLOTS if cuda_memory else SLOTS)
-        # A running request is one of them, so there are never more slots.
+        # Each running request is a chat in the cache, so there are never more slots than chats.
         self.kept_chats = architecture.cache_regions(self.context_length, slots, cuda_memory)
-        """How many chats the cache holds."""
         model = InferenceModel(
             architecture,
             torch_device,

@@ -6,20 +6,17 @@ import ctypes
 from functools import cache
 
 MOST_FREE = 10**9
-"""Bytes that may stay free in the heap. To return them takes time, since they are soon used again:
-an eighth of an update for a model of 1 M parameters, whose passes leave less free than this."""
+"""Bytes that may stay free in the heap. Returning them costs time, since they are soon used again:
+an eighth of an update for a model of 1 M parameters, which leaves less free than this."""
+
+FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+"""Numbers that glibc gives of its heap; `fordblks` are the free bytes."""
 
 
 class _HeapInfo(ctypes.Structure):
     """`struct mallinfo2` of glibc."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks"),
-            *("fordblks", "keepcost"),
-        )
-    )
+    _fields_ = tuple((name, ctypes.c_size_t) for name in FIELDS.split())
 
 
 @cache

@@ -1,5 +1,5 @@
-# Needs Python 3.11+, pip and make. Everything is installed into .venv, at the versions that
-# constraints.txt names, so that a new machine gets what was tested.
+# Needs Python 3.11+, pip and make. Everything is installed into .venv, and what excludes it into environments below build/, at the
+# versions that constraints*.txt name, so that a new machine gets what was tested.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin

@@ -79,7 +79,10 @@ def play_command(
     browser: BrowserFlags,
     executor: ExecutorFlags,
     seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
-    level: Annotated[Level | None, Flag(help="Bots of the seats without --seat.")] = None,
+    level: Annotated[
+        Level | None,
+        Flag(metavar="TEXT", help="Bots of the seats without --seat: easy, fair or strong."),
+    ] = None,
     seed: SeedFlag = None,
     games: Annotated[int, Flag(min=1, max=10**9, help="Games, on seeds SEED, SEED+1, …")] = 1,
     out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/play"),

@@ -25,7 +25,7 @@ from arena.evaluation.report import (
     SeatEffect,
     SequentialResult,
 )
-from arena.evaluation.schedule import design_text, stopping_notes
+from arena.evaluation.schedule import ANYTIME, FIXED_LOOK, design_text, stopping_reason
 from arena.evaluation.statistics.confidence_sequence import (
     MIN_GAMES,
     ConfidenceSequence,
@@ -61,7 +61,7 @@ class EvaluationAggregator:
         self.target = target
         """Half width of the confidence sequence at which the run may stop."""
         self.any_time = False
-        """Whether the number of games may depend on the results (`stopping_notes`)."""
+        """Whether the number of games may depend on the results (`stopping_reason`)."""
         scale = game.return_scale
         # The method needs bounded observations, so a scale without a range has no sequence.
         self.sequence: ConfidenceSequence | None = None
@@ -319,11 +319,14 @@ def report_of_run(
 ) -> Report:
     """Return the report of a run, with a note if its number of games may depend on its results.
 
-    `planned` are the games of its schedule, `looks` those at its results (`stopping_notes`).
+    `planned` are the games of its schedule, `looks` those at its results (`stopping_reason`).
     """
     # With a target, games that are left out are the rule: the sequence is valid anyway.
     games = planned if aggregator.enough else aggregator.games
-    stopping = list(stopping_notes(games, planned, looks))
-    aggregator.any_time = bool(stopping)
+    reason = stopping_reason(games, planned, looks)
+    aggregator.any_time = bool(reason)
     report = aggregator.report()
-    return report.model_copy(update={"notes": [*report.notes, *stopping]})
+    if not reason:
+        return report
+    note = f"{reason} {ANYTIME if report.sequential else FIXED_LOOK}"
+    return report.model_copy(update={"notes": [*report.notes, note]})

@@ -133,10 +133,16 @@ def _scaled(value: float | None, unit: str) -> float | None:
 
 
 def _share_digits(interval: Interval) -> int:
-    """Return 1 if the share, or the half width of its interval, is below 1 %; else 0."""
-    if interval.low is None or interval.high is None or interval.high <= interval.low:
-        return share_digits(interval.value)
-    return max(share_digits(interval.value), share_digits((interval.high - interval.low) / 2))
+    """Return 1 if the share, or the half width of its interval, is below 1 %; else 0.
+
+    Up to 3 if nearly everything would otherwise be shown as 100 %.
+    """
+    digits, size = share_digits(interval.value), abs(interval.value or 0.0)
+    if interval.low is not None and interval.high is not None and interval.high > interval.low:
+        digits = max(digits, share_digits((interval.high - interval.low) / 2))
+    while size < 1 and digits < 3 and round(100 * size, digits) == 100:
+        digits += 1
+    return digits
 
 
 def _decimals(interval: Interval, unit: str) -> int:

@@ -31,6 +31,8 @@ AS_ROLE = "as "
 """Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
 ANSWERED = "answered:"
 """Beginning of the measures that count the replies by the engine that gave them."""
+DECISIONS = "decisions:own"
+"""Name of the measure that counts a seat's decisions; it is in no table."""
 TEAM = "team:number"
 """Name of the measure that keeps the number of a seat's team; it is in no table either."""
 
@@ -111,6 +113,11 @@ class GameResult:
         """Result of the seat under test, in a game that tests one."""
         assert self.slot.seat is not None
         return self.seats[self.slot.seat]
+
+    @property
+    def own_seats(self) -> list[SeatResult]:
+        """All seats of the player under test: with the opponent `self` it has several."""
+        return [seat for seat in self.seats if seat.player == self.tested.player]
 
     @property
     def has_winner(self) -> bool:

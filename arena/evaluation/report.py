@@ -48,13 +48,15 @@ class OutcomeShares(ReportPart):
 
 
 class ReplyCounts(ReportPart):
-    """Replies of a model."""
+    """Decisions of a player, and the replies if it is a model."""
 
+    decisions: int = 0
     attempts: int = 0
     legal: int = 0
     failures: dict[str, int] = Field(default_factory=dict)
     """Replies without a legal action, by class of failure."""
     fallbacks: int = 0
+    """Decisions without a legal action."""
 
 
 class ModelUsage(ReportPart):
@@ -108,9 +110,8 @@ class PlayerReport(ReportPart):
     @property
     def is_unmeasured(self) -> bool:
         """True if most decisions were fallback moves: the results are not the player's skill."""
-        # Each decision of a model ends with a legal reply or a fallback move.
-        replies = self.replies
-        return replies.attempts > 0 and replies.fallbacks > replies.legal
+        # 0 decisions: they were not counted, or there were none.
+        return 0 < self.replies.decisions < 2 * self.replies.fallbacks
 
     @property
     def has_fallbacks(self) -> bool:
@@ -284,6 +285,9 @@ class Report(ReportPart):
 
     def result(self, player: PlayerReport) -> Interval:
         """Return the primary result of a player: its mean return, which may be the win rate."""
+        # As for the difference, below.
+        if self.sequential and self.sequential.of != "difference":
+            return self.sequential.estimate
         return player.win_rate if self.scale.is_win_rate else player.mean_return
 
     @property

@@ -42,10 +42,11 @@ DealRule = Literal["hashed", "consecutive"]
 """How the deals follow from a seed. The held-out deals of training are consecutive: deal k has the
 seed `seed + k`."""
 ANYTIME = (
-    "If the game declares the range of its returns, an evaluation therefore judges by a confidence "
-    "sequence, which is valid at every look; all other intervals, and those of a tournament, are "
-    "valid at one look that was fixed before."
+    "The result is therefore judged by a confidence sequence, which is valid at every look; all "
+    "other intervals are valid at one look that was fixed before."
 )
+FIXED_LOOK = "All intervals are valid at one look that was fixed before, so they may be too narrow."
+"""Of a tournament, of several scaffolds, and of a game that does not declare its returns' range."""
 HASHED_DEALS = 2**52
 """Hashed deals have seeds from this one up to 2^53 - 1, the largest that `--seed` accepts and that
 JavaScript shows exactly."""
@@ -132,20 +133,16 @@ def first_games(slots: Iterable[Slot], games: int) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def stopping_notes(games: int, planned: int, looks: int) -> Iterator[str]:
-    """Yield the reason why a run's number of games may depend on its results, if there is one.
+def stopping_reason(games: int, planned: int, looks: int) -> str:
+    """Return the reason why a run's number of games may depend on its results; "" for none.
 
     `looks` counts the planned sizes at which results were shown. The interval of a fixed number of
     games is valid at one look: with ten looks at equal players, a fifth of all runs shows a
     difference at one of them.
     """
     if games < planned:
-        yield (
-            f"The run was stopped at {games} of {planned} games, perhaps because of its results. "
-            f"{ANYTIME}"
-        )
-    elif looks > 1:
-        yield f"This is look {looks} at a run whose number of games was raised. {ANYTIME}"
+        return f"The run was stopped at {games} of {planned} games, perhaps because of its results."
+    return f"This is look {looks} at a run whose number of games was raised." if looks > 1 else ""
 
 
 def design_text(paired: bool) -> str:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ from arena.episodes.record import Episode
 from arena.evaluation.records import (
     ANSWERED,
     AS_ROLE,
+    DECISIONS,
     LEGAL_RATE,
     LUCK,
     TEAM,
@@ -90,6 +92,8 @@ def measure_game(
         tested = None if slot.seat is None else (slot.seat,)
         for each in rollout_values(game, episode, rollouts, tested):
             measurements[each.player].append(each.measurements)
+    for seat, decisions in enumerate(_decisions(game, episode)):
+        measurements[seat].append({DECISIONS: WeightedSum(decisions)} if decisions else {})
     for ply in episode.plies:
         if ply.player != CHANCE:
             measurements[ply.player].append(_of_replies(ply.decision.details))
@@ -116,6 +120,21 @@ def measure_game(
         # No players and no kinds: this only asks whether the game has an assessor.
         scored=scored and game.analysis.assessor((), ()) is not None,
     )
+
+
+def _decisions(game: Game, episode: Episode) -> list[int]:
+    """Return the number of decisions of each seat, without forced moves, which no agent is asked.
+
+    With them in a game of bots alone: to find them, all moves would have to be applied again.
+    """
+    counts, state = [0] * game.num_players, game.initial_state()
+    only_bots = all(player.startswith("bot:") for player in episode.header.players)
+    for ply in episode.plies:
+        if ply.player != CHANCE:
+            counts[ply.player] += only_bots or not state.observe(ply.player).legal_actions.is_forced
+        if not only_bots:
+            state.apply(ply.player, ply.decision.action)
+    return counts
 
 
 def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
@@ -163,6 +182,31 @@ def _per_game(measurements: dict[str, WeightedSum]) -> dict[str, WeightedSum]:
         name: WeightedSum(value.total, 1.0) if name in PER_GAME else value
         for name, value in measurements.items()
     }
+
+
+def with_own_replies(result: GameResult) -> GameResult:
+    """Return a game whose seat under test has the replies of all seats of its player.
+
+    With the opponent `self`, the player has several seats, whose replies all have a cost.
+    """
+    own, tested = result.own_seats, result.tested
+    if len(own) == 1:
+        return result
+    replies = sum_measurements(
+        {name: value for name, value in seat.measurements.items() if _is_of_replies(name)}
+        for seat in own
+    )
+    measurements = {**tested.measurements, **_per_game(replies)}
+    fallbacks = sum(seat.fallbacks for seat in own)
+    counted = replace(tested, fallbacks=fallbacks, measurements=measurements)
+    place = result.slot.seat
+    seats = (counted if seat == place else each for seat, each in enumerate(result.seats))
+    return replace(result, seats=tuple(seats))
+
+
+def _is_of_replies(name: str) -> bool:
+    named = name == DECISIONS or any(name == measure.name for measure in MODEL_MEASURES)
+    return named or name.startswith((ANSWERED, "failure:"))
 
 
 def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:

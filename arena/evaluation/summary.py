@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
-from arena.evaluation.records import LEGAL_RATE, Ending, Estimate, GameResult, Interval
+from arena.evaluation.records import (
+    DECISIONS,
+    LEGAL_RATE,
+    Ending,
+    Estimate,
+    GameResult,
+    Interval,
+)
 from arena.evaluation.report import (
     CalibrationBin,
     ModelUsage,
@@ -26,7 +33,7 @@ from arena.evaluation.report import (
     Report,
     TurnSeries,
 )
-from arena.evaluation.scoring import measures_of
+from arena.evaluation.scoring import PER_GAME, measures_of, with_own_replies
 from arena.evaluation.statistics import (
     UNBOUNDED,
     Sums,
@@ -94,10 +101,10 @@ class Sample:
             column.weights.append(weighted_sum.weight)
 
     def add_tested(self, result: GameResult, scale: ReturnScale) -> None:
-        """Add a game, of which only the seat under test counts."""
+        """Add a game, of which the seat under test counts, with the replies of all own seats."""
         assert result.slot.seat is not None
         self.games += 1
-        self.add(result, result.slot.seat, scale)
+        self.add(with_own_replies(result), result.slot.seat, scale)
 
     @property
     def names(self) -> list[str]:
@@ -121,6 +128,9 @@ class Sample:
                 # All other rows keep total and weight 0: for `Sums` they lack this measure.
                 totals[column.rows, place] = column.totals
                 weights[column.rows, place] = column.weights
+                # A game without a reply or a call of a tool counts with 0.
+                if name in PER_GAME:
+                    weights[:, place] = 1.0
         return Sums(totals, weights, self.deals)
 
     def carried_sums(self, names: Sequence[str]) -> Sums:
@@ -316,6 +326,7 @@ def _reply_counts(sample: Sample) -> ReplyCounts:
         if name.startswith("failure:")
     }
     return ReplyCounts(
+        decisions=round(sample.total(DECISIONS)),
         attempts=round(sample.weight(LEGAL_RATE)),
         legal=round(sample.total(LEGAL_RATE)),
         failures=failures,

@@ -94,10 +94,9 @@ def _results(report: Report) -> list[Sentence]:
 
 
 def _unmeasured(player: PlayerReport) -> Sentence:
-    fallbacks = player.replies.fallbacks
     return Sentence(
-        f"{{}} has not been measured: {fallbacks} of its {fallbacks + player.replies.legal} "
-        "decisions were fallback moves.",
+        f"{{}} has not been measured: {player.replies.fallbacks} of its "
+        f"{player.replies.decisions} decisions were fallback moves.",
         (player.player,),
     )
 
@@ -119,14 +118,14 @@ def definitions(report: Report) -> Iterator[str]:
 
 
 def _result(report: Report, player: PlayerReport) -> Sentence:
-    if report.result(player).value is None:
+    result = report.result(player)
+    if result.value is None:
         return Sentence("{} has no finished game.", (player.player,))
-    games, won = pluralize(player.games, "game"), percent(player.win_rate)
-    par = par_text(report.par)
+    games, par = pluralize(player.games, "game"), par_text(report.par)
     if report.scale.is_win_rate:
-        return Sentence(f"{{}} won {won} of {games}{par}.", (player.player,))
-    mean = amount(player.mean_return, report.scale)
-    won = f"; it won {won}{par}" if report.has_winner else ""
+        return Sentence(f"{{}} won {percent(result)} of {games}{par}.", (player.player,))
+    mean = amount(result, report.scale)
+    won = f"; it won {percent(player.win_rate)}{par}" if report.has_winner else ""
     return Sentence(
         f"{{}} has a mean {report.scale.name} of {mean} in {games}{won}.", (player.player,)
     )

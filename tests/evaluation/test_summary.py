@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,
     TournamentAggregator,
+    report_of_run,
 )
 from arena.evaluation.analysis import (
     AnalysisAggregator,
@@ -31,13 +33,14 @@ from arena.evaluation.analysis import (
     GroupedAnalyses,
 )
 from arena.evaluation.formatting import Grid, percent
-from arena.evaluation.records import GameResult, Interval, Role, SeatResult, Slot
+from arena.evaluation.records import DECISIONS, GameResult, Interval, Role, SeatResult, Slot
 from arena.evaluation.report import Report
+from arena.evaluation.scaffolds import ScaffoldAggregator
 from arena.evaluation.schedule import (
     ExperimentSetup,
     evaluation_schedule,
     play_slot,
-    stopping_notes,
+    stopping_reason,
 )
 from arena.evaluation.statistics import rate, worst_cases
 from arena.evaluation.summary import Sample, calibration_error, calibration_of
@@ -173,11 +176,30 @@ def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> N
 
 
 def test_looks_are_told() -> None:
-    assert not list(stopping_notes(100, 100, 1))
-    (second,) = stopping_notes(100, 100, 2)
-    assert "look 2" in second and "confidence sequence" in second
-    (stopped,) = stopping_notes(40, 100, 1)
-    assert "stopped at 40 of 100 games" in stopped
+    assert not stopping_reason(100, 100, 1)
+    assert "look 2" in stopping_reason(100, 100, 2)
+    assert "stopped at 40 of 100 games" in stopping_reason(40, 100, 1)
+
+
+def test_without_a_baseline_the_confidence_sequence_judges_too() -> None:
+    evaluation = EvaluationAggregator(GAME, "a", None)
+    for number in range(40):
+        evaluation.add(game_of(2 * number, number % 2 == 0))
+    fixed = report_of_run(evaluation, 40, 1)
+    report = report_of_run(evaluation, 40, 2)
+    assert "a won 50 % [35, 65] of 40 games" in next(sentences(fixed))
+    assert report.sequential and not fixed.sequential and not fixed.notes
+    assert f"a won {percent(report.sequential.estimate)} of 40 games" in next(sentences(report))
+    assert "judged by a confidence sequence" in report.notes[-1]
+
+
+def test_scaffolds_have_no_confidence_sequence() -> None:
+    evaluation = ScaffoldAggregator(GAME, ["a+none", "a+notes"])
+    for number in range(4):
+        for place, player in enumerate(("a+none", "a+notes")):
+            evaluation.add(game_of(2 * number + place, place == 1, players=(player, "b", "c")))
+    note = report_of_run(evaluation, 8, 2).notes[-1]
+    assert "look 2" in note and "at one look" in note and "sequence" not in note
 
 
 def test_ten_looks_show_few_false_differences() -> None:
@@ -271,6 +293,10 @@ def test_a_grid_in_markdown() -> None:
         (0.0, None, None, True, "0 points"),
         (None, 0.0, 1.0, False, "–"),
         (0.5, 0.1, None, False, "50 % [10, –]"),
+        # Nearly everything is not everything.
+        (199 / 200, 0.972, 0.999, False, "99.5 % [97.2, 99.9]"),
+        (0.9997, 0.99, 1.0, False, "99.97 % [99.00, 100.00]"),
+        (1.0, 0.9, 1.0, False, "100 % [90, 100]"),
     ],
 )
 def test_shares_are_told_in_percent(
@@ -313,6 +339,47 @@ def test_models_are_evaluated_by_the_same_code_with_their_faults_counted() -> No
     )
     tables = {grid.title: grid for grid in grids(evaluation.report())}
     assert "unparsable" in tables["Replies of models"].rows[0][4]
+
+
+def replies_of(cost: float, calls: float = 0, failures: int = 0) -> dict[str, WeightedSum]:
+    """Measurements of a seat with two decisions."""
+    amounts = {"cost": cost, "tool_calls": calls}
+    found = {name: WeightedSum(amount) for name, amount in amounts.items() if amount}
+    return {**found, DECISIONS: WeightedSum(2, 2), "legal_rate": WeightedSum(2 - failures, 2)}
+
+
+def test_a_game_without_a_call_of_a_tool_counts_with_none() -> None:
+    evaluation = EvaluationAggregator(GAME, "a", None)
+    for number in range(4):
+        own = replies_of(0.1, calls=3 if number == 0 else 0)
+        evaluation.add(game_of(2 * number, True, measurements=own))
+    measures = evaluation.report().players[0].measures
+    assert measures["tool_calls"].value == 0.75 and measures["cost"].value == pytest.approx(0.1)
+
+
+def test_all_seats_of_a_team_count_for_replies_and_cost() -> None:
+    # Opponents `self`: the seat under test and the third one are of one player.
+    evaluation = EvaluationAggregator(GAME, "a", None)
+    game = game_of(0, True, players=("a", "b", "a"), fallbacks=(0, 9, 2))
+    parts = replies_of(0.1), replies_of(5.0), replies_of(0.3, failures=2)
+    seats = (replace(s, measurements=m) for s, m in zip(game.seats, parts, strict=True))
+    evaluation.add(replace(game, seats=tuple(seats)))
+    row = evaluation.report().players[0]
+    assert row.usage.cost == pytest.approx(0.4) == row.measures["cost"].value
+    counts = row.replies
+    assert (counts.decisions, counts.fallbacks, counts.attempts, counts.legal) == (4, 2, 4, 2)
+    assert row.seats == 1 and row.measures["legal_rate"].value == 0.5
+
+
+@pytest.mark.parametrize(("fallbacks", "unmeasured"), [(0, False), (1, False), (2, True)])
+def test_a_player_of_fallback_moves_is_not_measured(fallbacks: int, unmeasured: bool) -> None:
+    evaluation = EvaluationAggregator(GAME, "a", None)
+    # A program has decisions, but no replies.
+    own = {DECISIONS: WeightedSum(2, 2)}
+    evaluation.add(game_of(0, True, fallbacks=(fallbacks, 0, 0), measurements=own))
+    report = evaluation.report()
+    assert report.players[0].is_unmeasured == unmeasured
+    assert ("2 of its 2 decisions" in next(sentences(report))) == unmeasured
 
 
 def reports() -> list[Report]:

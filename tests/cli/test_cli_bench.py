@@ -148,6 +148,17 @@ def test_a_model_is_measured_with_its_faults(
     assert "gave no legal reply" in capsys.readouterr().err
 
 
+def test_a_program_that_fails_at_each_decision_is_not_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = write_suite(tmp_path / "s.json", task("one", 2, 2, max_turns=6))
+    words = ("--player", "agent:false", "--executor", "local", "--out", tmp_path / "run")
+    assert bench("run", suite, *words) == 1
+    assert "gave no legal reply" in capsys.readouterr().err
+    text = (tmp_path / "run" / "README.md").read_text()
+    assert "- Games: 2, 2 of them with a fallback move\n- Models: none" in text
+
+
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = write_suite(tmp_path / "s.json", task("one", 2, 2))
     out = tmp_path / "run"

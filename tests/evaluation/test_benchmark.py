@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,16 @@ from arena.evaluation.benchmark import (
     read_suite,
     reveal,
 )
-from arena.evaluation.benchmark.power import power
+from arena.evaluation.benchmark.power import deals_needed, power
 from arena.evaluation.benchmark.standings import make_standings, notable_games
 from arena.evaluation.benchmark.submission import (
     PlayedDeal,
+    ahead_of_baseline,
     make_card,
+    measure_changes,
     read_submission,
     read_task,
+    usage_of,
 )
 from arena.evaluation.benchmark.verification import contradicts
 from arena.evaluation.records import GameResult, SeatResult, Slot
@@ -320,7 +324,10 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
         "card.json: tasks.0",
     ),
     "measure": (
-        lambda f: edit_results(f, "UPDATE shares SET total = total + 1 WHERE number = 2"),
+        lambda f: edit_results(
+            f,
+            "UPDATE shares SET total = total + 1 WHERE number = 2 AND measure <> 'decisions:own'",
+        ),
         "stored measure",
     ),
     "turns": (
@@ -619,6 +626,8 @@ def test_a_task_stops_at_its_target_and_is_verified(tmp_path: Path) -> None:
     submission = read_submission(folder, read_suite(suite))
     deals = submission.card.tasks[0].deals
     assert 2 <= deals < 40 and submission.card.tasks[0].any_time
+    # Games that are cancelled at the target leave their beginnings.
+    (folder / "stop/replays/game000039.jsonl.part").write_text("{}")
     assert bench("verify", folder, "--suite", suite, "--executor", "local") == 0
     # The interval is the sequence's, which allows for the stop.
     interval = submission.tasks[0].report.sequential
@@ -645,9 +654,27 @@ def test_two_submissions_are_compared_by_deal(
     assert lies["task"] == "dice" and lies["n"] >= 6 and lies["high"] < 0
     assert bench("compare", *folders, "--suite", suite) == 0
     assert "Change from bot:random to bot:counter, paired by deal" in capsys.readouterr().out
+    one, two = (read_submission(folder, read_suite(suite)) for folder in folders)
+    results = two.tasks[0].results[:-8]
+    shorter = replace(two, tasks=[replace(two.tasks[0], results=results)])
+    for pair in ((one, shorter), (shorter, one)):
+        common = {name: change.n for _, name, change in measure_changes(*pair)}
+        assert 0 < common["lies"] <= 8
     own = ("--suite", home / "small.json")
     assert bench("compare", home / "detective", home / "baseline", *own) == 2
     assert "no games with talk" in capsys.readouterr().err
+
+
+def test_the_usage_of_a_team_is_that_of_all_its_seats(home: Path) -> None:
+    played = read_submission(home / "detective", read_suite(home / "small.json")).tasks[0]
+    games = [result for result in played.results if result.slot.role == "player"]
+    teams = [
+        replace(game, seats=tuple(replace(seat, player="x", fallbacks=1) for seat in game.seats))
+        for game in games
+    ]
+    usage = usage_of([replace(played, results=teams)])
+    assert usage.fallbacks == 2 * len(games) and usage.decisions > usage_of([played]).decisions
+    assert usage.decisions == sum(game.decisions for game in games)
 
 
 # Scores and power
@@ -687,6 +714,13 @@ def test_power_is_the_probability_of_the_interval(share: float, deals: int) -> N
     assert power(np.array([1.0, 0.0] * 10_000), deals) < 0.06
 
 
+def test_the_deals_for_95_percent_are_enough_for_the_interval() -> None:
+    always = np.ones(100)
+    needed = deals_needed(always)
+    assert needed == 4 and power(always, 4) == 1 and power(always, 3) == 0
+    assert deals_needed(1 - always) is None
+
+
 def test_a_known_order_is_shown_or_the_exit_code_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -699,7 +733,8 @@ def test_a_known_order_is_shown_or_the_exit_code_says_so(
     assert order["power"] > 0.95 and order["needed"] < 60 and order["ahead"]["low"] > 0.5
     wrong = right | {"known": [known[0][::-1]]}
     assert bench("power", write_suite(tmp_path / "wrong.json", wrong), *words) == 1
-    assert json.loads(capsys.readouterr().out)["orders"][0]["power"] == 0
+    order = json.loads(capsys.readouterr().out)["orders"][0]
+    assert order["power"] == 0 and order["needed"] is None
     assert bench("power", write_suite(tmp_path / "none.json"), *words) == 2
     assert "no players whose order is known" in capsys.readouterr().err
     suite = read_suite(tmp_path / "right.json")
@@ -722,6 +757,10 @@ def test_the_better_player_leads_whatever_the_order(home: Path) -> None:
     assert second.rating.value == 1500 and (first.rating.value or 0) > 1500
     # The baseline has no score against itself.
     assert second.ahead.value is None and (first.ahead.value or 0) > 0.5
+    # Where it is the baseline of some tasks only, their deals count half.
+    mixed = ahead_of_baseline([found[0].tasks[0], found[1].tasks[1]])
+    alone = ahead_of_baseline([found[1].tasks[1]])
+    assert mixed.n == 5 and mixed.value == pytest.approx((1.5 + 2 * (alone.value or 0)) / 5)
     assert list(first.skills) == ["duel", "deduction"]
     pairs = {(pair.first, pair.second): pair for pair in standings.pairs}
     pair = pairs[PLAYER, "the baseline"]

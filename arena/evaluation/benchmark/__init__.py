@@ -347,9 +347,10 @@ class TaskResult(FrozenModel):
 
 
 class CardUsage(FrozenModel):
-    """Tokens, cost and replies of the player's models, over all of its games."""
+    """Decisions of the player, tokens, cost and replies of its models, over all of its games."""
 
     games: int = Field(ge=0)
+    decisions: int = Field(0, ge=0)
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
     cost: float | None = Field(None, ge=0)
@@ -452,12 +453,12 @@ def _profile(card: SubmissionCard) -> Iterator[str]:
 def _usage(card: SubmissionCard) -> Iterator[str]:
     usage = card.usage
     yield "\n## Replies and cost\n"
+    yield f"- Games: {usage.games}, {usage.fallback_games} of them with a fallback move"
     if not card.uses_models:
-        yield f"A bot played {pluralize(usage.games, 'game')}: no model, no cost."
+        yield "- Models: none, so there are no tokens and no cost"
         return
     games = max(1, usage.games)
     cost = UNKNOWN if usage.cost is None else f"${usage.cost / games:.4f}"
-    yield f"- Games: {usage.games}, {usage.fallback_games} of them with a fallback move"
     yield f"- Legal replies: {percentage(usage.legal / max(1, usage.replies))} of {usage.replies}"
     yield f"- Tokens per game: {decimal(usage.prompt_tokens / games, 0)} in prompts, "
     yield f"  {decimal(usage.completion_tokens / games, 0)} in replies"

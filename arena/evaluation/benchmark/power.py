@@ -27,6 +27,9 @@ from arena.evaluation.statistics.ratings import share_ahead
 ENOUGH = 0.95
 """Probability with which the deals of a task show each known order."""
 DRAWS = 1000
+FEWEST = 4
+"""Deals that show a player ahead who is ahead on all: n wins of n have n / (n + 1.96^2) as the
+lower end of the interval (`share_ahead`), which is above 1/2 from 4 on."""
 
 
 class KnownOrder(ReportPart):
@@ -89,10 +92,17 @@ def _order(
         deals=task.deals,
         ahead=Interval.of(share_ahead([(deal.seed, deal.ahead) for deal in deals])),
         power=power(ahead, task.deals),
-        needed=games_needed(float(ahead.mean() - 0.5), float(ahead.std(ddof=1)), ENOUGH),
+        needed=deals_needed(ahead),
         decisions=float(np.mean([game.decisions for game in first])),
         seconds=float(np.mean([game.seconds for game in first])),
     )
+
+
+def deals_needed(ahead: np.ndarray) -> int | None:
+    """Return the deals that show a player ahead with a probability of 95 %; None if none do."""
+    lead = float(ahead.mean() - 0.5)
+    needed = games_needed(lead, float(ahead.std(ddof=1)), ENOUGH) if lead > 0 else None
+    return None if needed is None else max(FEWEST, needed)
 
 
 def power(ahead: Sequence[float] | np.ndarray, deals: int) -> float:

@@ -28,7 +28,7 @@ from arena.evaluation.benchmark import (
     read_suite,
 )
 from arena.evaluation.paired import compare, leading_games
-from arena.evaluation.records import ANSWERED, LEGAL_RATE, RESULTS, GameResult, Interval
+from arena.evaluation.records import ANSWERED, DECISIONS, LEGAL_RATE, RESULTS, GameResult, Interval
 from arena.evaluation.report import Report
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Results
@@ -122,10 +122,11 @@ class PlayedTask:
 def ahead_of_baseline(tasks: Sequence[PlayedTask]) -> Interval:
     """Return the share of all deals on which the player is ahead of the baseline.
 
-    Equal scores count half. Empty for the baseline itself, which is 50 % by definition.
+    Equal scores count half, as do the deals of tasks of which the player is the baseline. Empty for
+    the baseline of all tasks, which is 50 % by definition.
     """
-    deals = [deal for task in tasks for deal in task.deals if deal.baseline]
-    if not deals:
+    deals = [deal for task in tasks for deal in task.deals]
+    if not any(deal.baseline for deal in deals):
         return Interval()
     return Interval.of(share_ahead([(deal.seed, deal.ahead) for deal in deals]))
 
@@ -209,15 +210,18 @@ def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str
     """Yield task, measure and change from the first to the second submission, paired by deal.
 
     Of the measures of talk, so that the same model with two prompts shows its propensity to lie.
+    Runs that stopped at different deals are compared on those that both have.
     Raises UsageError if they are of different suites.
     """
     if first.suite.sha256 != second.suite.sha256:
         raise UsageError(f"{second.folder} is of {second.suite.label}, not {first.suite.label}")
     for pair in zip(first.tasks, second.tasks, strict=True):
         before, after = (Sample(each.folder.name) for each in pair)
+        one, other = ({deal.seed for deal in played.deals} for played in pair)
         for played, sample in zip(pair, (before, after), strict=True):
             for deal in played.deals:
-                sample.add_tested(deal.player, played.game.return_scale)
+                if deal.seed in one & other:
+                    sample.add_tested(deal.player, played.game.return_scale)
         changes = compare(pair[0].game, after, before).measures
         yield from ((pair[0].task.id, name, changes[name]) for name in PROFILE if name in changes)
 
@@ -249,9 +253,9 @@ def chat_options(models: JsonValue) -> dict[str, JsonValue] | None:
 
 
 def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
-    """Add up tokens, cost and replies of the player's seats."""
+    """Add up decisions, replies, tokens and cost of all seats of the player."""
     games = [result for task in tasks for result in task.results if result.slot.role == "player"]
-    seats = [game.tested for game in games]
+    seats = [seat for game in games for seat in game.own_seats]
 
     def total(name: str) -> float:
         return sum(seat.measurements[name].total for seat in seats if name in seat.measurements)
@@ -261,6 +265,7 @@ def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
     has_cost = any("cost" in seat.measurements for seat in seats)
     return CardUsage(
         games=len(games),
+        decisions=round(total(DECISIONS)),
         prompt_tokens=round(total("prompt_tokens")),
         completion_tokens=round(total("completion_tokens")),
         cost=round(total("cost"), 6) if has_cost else None,

@@ -152,7 +152,9 @@ def _check_files(submission: Submission) -> None:
         known |= {f"{played.task.id}/{name}" for name in (RESULTS, f"{RESULTS}.lock", BATCHES)}
         # Games that were played at the same time as the last one that counts may follow.
         games = len(submission.suite.schedule(played.task, submission.card.player))
-        known |= {f"{played.task.id}/{replay_name(number)}" for number in range(games)}
+        replays = {f"{played.task.id}/{replay_name(number)}" for number in range(games)}
+        # A task that ends at its target leaves the beginnings of games that were in play.
+        known |= replays | {f"{replay}.part" for replay in replays}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         is_ledger = LEDGER.fullmatch(path.name) and len(path.relative_to(folder).parts) == 2

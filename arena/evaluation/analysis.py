@@ -68,6 +68,8 @@ class AnalyzedGame:
     """Its `sha256` is that of the replay, if there is one."""
     run: Path
     """The results file, or the folder of the replay."""
+    incomplete: bool = False
+    """Whether its results file lacks a measurement that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,49 +153,70 @@ def episode_of(replay: Replay) -> Episode:
     return Episode(replay.header, plies, line.outcome, line.turns)
 
 
-def score(result: GameResult, folder: Path, rollouts: int = 0) -> GameResult | None:
-    """Score a finished game by its replay in `folder`; None if the file has changed or is gone."""
-    if result.replay is None:
+def score(
+    result: GameResult, folder: Path, rollouts: int = 0, scored: bool = True
+) -> GameResult | None:
+    """Measure a stored game by its replay in `folder`; None if the file has changed or is gone."""
+    # The path may be a stranger's: reading a pipe or a device could take for ever.
+    if result.replay is None or not (folder / result.replay).is_file():
         return None
-    measured = measure_replay(folder / result.replay, True, rollouts, result.slot.seat)
+    measured = measure_replay(folder / result.replay, scored, rollouts, result.slot.seat)
     # A replay with other bytes is not the game that was stored.
     if isinstance(measured, SkippedFile) or measured.result.sha256 != result.sha256:
         return None
     return replace(result, seats=measured.result.seats, scored=measured.result.scored)
 
 
-def stored_games(path: Path) -> Iterator[AnalyzedGame]:
+def stored_games(path: Path, scored: bool, rollouts: int) -> Iterator[AnalyzedGame]:
     """Yield the games of a results file with the measurements that it holds."""
     with Results.read(path) as results:
         experiment = results.experiment
         game = results.make_game()
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
         group = AnalysisGroup.of(game, str(level))
+        held = experiment.settings.get("rollouts", 0)
+        more_rollouts = rollouts > (held if isinstance(held, int) else 0)
+        # As in `measure_game`: not every game can be scored.
+        scored = scored and game.analysis.assessor((), ()) is not None
         for result in results.games():
             returns = (seat.returns for seat in result.seats)
             check_returns(game, returns, f"{path}, game {result.slot.number}")
-            yield AnalyzedGame(group, result, path)
+            more = more_rollouts or (scored and not result.scored)
+            yield AnalyzedGame(group, result, path, incomplete=more)
 
 
 async def analyze(
     paths: Sequence[Path], executor: Executor, scored: bool, rollouts: int = 0
 ) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
     """Measure all files on an executor; yield results files first, then replays in order."""
-    replays = [path for path in paths if not is_results(path)]
-    for path in paths:
-        if is_results(path):
+    files = [path for path in paths if is_results(path)]
+    replays = [path for path in paths if path not in files]
+    ahead = REPLAYS_AHEAD * executor.workers
+
+    def read() -> Iterator[AnalyzedGame | SkippedFile]:
+        for path in files:
             try:
-                for analysed in stored_games(path):
-                    yield analysed
+                yield from stored_games(path, scored, rollouts)
             except ArenaError as error:
                 yield SkippedFile(path, str(error))
+
+    async def complete(stored: AnalyzedGame | SkippedFile) -> AnalyzedGame | SkippedFile:
+        if isinstance(stored, SkippedFile) or not stored.incomplete:
+            return stored
+        result, folder = stored.result, stored.run.parent
+        work = in_worker(partial(score, result, folder, rollouts, scored or result.scored))
+        found = await executor.run(work, name=f"{stored.run}, game {result.slot.number}")
+        return replace(stored, result=found, incomplete=False) if found else stored
+
+    async for analysed in run_jobs(read(), complete, ahead):
+        yield analysed
 
     async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
         work = in_worker(partial(measure_replay, path, scored, rollouts))
         return await executor.run(work, name=str(path))
 
     roles_of = cache(_stored_roles)
-    async for measured in run_jobs(replays, measure_one, REPLAYS_AHEAD * executor.workers):
+    async for measured in run_jobs(replays, measure_one, ahead):
         if isinstance(measured, AnalyzedGame):
             # A run has its results file beside the folder of replays.
             yield _with_role(measured, roles_of(measured.run.parent / RESULTS))
@@ -239,10 +262,13 @@ class AnalysisAggregator:
         self.scored = 0
         self._unknown = 0
         """Games whose seats have unknown roles."""
+        self._incomplete = 0
         self._samples: dict[tuple[str, SeatRole], Sample] = {}
 
-    def add(self, result: GameResult) -> None:
+    def add(self, result: GameResult, incomplete: bool = False) -> None:
+        """Add a game; it is incomplete if a measurement that is asked for cannot be made."""
         self.games += 1
+        self._incomplete += incomplete
         self.scored += result.scored
         self._unknown += result.slot.role == "unknown"
         # An opponent is chosen, not tested: its results are never mixed with those of a test.
@@ -258,7 +284,12 @@ class AnalysisAggregator:
             f"{pluralize(self.games, 'game')}: the replays are not from an evaluation or a "
             "tournament, or its results file is not beside their folder."
         )
+        incomplete = (
+            f"{self._incomplete} of {pluralize(self.games, 'game')} have only the measurements of "
+            "their results file: their replays were not kept, or have changed."
+        )
         notes = [unknown_roles] if self._unknown else []
+        notes += [incomplete] if self._incomplete else []
         return make_report("analysis", self.game, *counts, samples, rows, notes)
 
 
@@ -286,7 +317,7 @@ class GroupedAnalyses:
             self._hashes.add(digest)
         if item.group not in self._by_group:
             self._by_group[item.group] = AnalysisAggregator(item.group.make())
-        self._by_group[item.group].add(item.result)
+        self._by_group[item.group].add(item.result, item.incomplete)
         self._shared_deals[item.group].add(item.result.slot.seed, item.run)
 
     def reports(self) -> list[Report]:

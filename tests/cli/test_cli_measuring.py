@@ -355,7 +355,16 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     stored = next(evaluated.glob("runs/eval/*/results.sqlite"))
     from_file = last_json(arena("analyze --json", str(stored), cwd=evaluated).stdout)
     of_file = from_file["reports"][0]  # type: ignore[index]
-    assert of_file["games"] == 16 and of_file["scored"] == 8
+    # The evaluation scored 8 games; the others are scored by their replays.
+    assert of_file["games"] == of_file["scored"] == 16
+    kept = last_json(arena("analyze --no-score --json", str(stored), cwd=evaluated).stdout)
+    assert kept["reports"][0]["scored"] == 8  # type: ignore[index]
+    alone = Path(shutil.copy(stored, evaluated / "alone.sqlite"))
+    done = last_json(arena("analyze --json", str(alone), cwd=evaluated).stdout)
+    alone.unlink()
+    report = done["reports"][0]  # type: ignore[index]
+    assert report["scored"] == 8
+    assert any(note.startswith("8 of 16 games have only") for note in report["notes"])
 
 
 def test_several_kinds_of_games_are_told_apart(

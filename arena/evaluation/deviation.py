@@ -41,6 +41,9 @@ from arena.evaluation.records import Interval, Number, ReportPart
 from arena.evaluation.scoring import known_policy
 from arena.evaluation.statistics import clustered_mean
 
+NO_GAIN = 1e-9
+"""An exploitability below it is a rounding error of 0."""
+
 
 class ExactGain(ReportPart):
     """Values from the complete tree of a small game."""
@@ -193,6 +196,9 @@ def exact_gain(
         before = expected_returns(game, table)
         after = (expected_returns(game, [*table[:i], response, *table[i + 1 :]])[i] for i in seats)
         found = (math.fsum(after) - math.fsum(before)) / game.num_players
-    # A share says nothing about a response that gains nothing.
-    shares = [None if each is None or each <= 0 else each / best for each in (found, bound)]
+    # A share says nothing about a response that gains nothing, nor where there is nothing to gain.
+    shares = [
+        None if each is None or each <= 0 or best < NO_GAIN else each / best
+        for each in (found, bound)
+    ]
     return ExactGain(exploitability=best, response=found, share=shares[0], bound_share=shares[1])

@@ -123,3 +123,10 @@ def test_the_exact_gain_of_a_best_response_is_the_exploitability(tmp_path: Path)
     assert found.response == pytest.approx(0)
     assert found.exploitability == exploitability(KUHN, uniform)
     assert found.bound_share == pytest.approx(0.1 * 24 / 11)
+
+
+def test_no_share_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An equilibrium's exploitability is 0 but for rounding.
+    monkeypatch.setattr("arena.evaluation.deviation.exploitability", lambda *_: 2.8e-17)
+    found = exact_gain(KUHN, uniform, uniform, 0.1)
+    assert found.exploitability == 2.8e-17 and found.bound_share is None

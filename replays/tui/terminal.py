@@ -16,6 +16,7 @@ from rich.live import Live
 
 from arena import Game, Header, Outcome, Ply, Replay, State
 from arena.agents.display import ending
+from arena.episodes.record import OutcomeLine
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import players_at
 from replays.html_report import write_document
@@ -138,22 +139,34 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
         plies.append(line)
     # At an earlier position the outcome is not known yet.
     is_last = ply is None or ply >= len(replay.moves)
-    outcome = replay.outcome.model_dump(mode="json") if replay.outcome and is_last else None
+    outcome = replay.outcome if is_last else None
     document = {
         "header": _header_json(replay.header, seat),
         "plies": plies,
-        "outcome": outcome,
+        "outcome": _outcome_json(outcome, seat) if outcome else None,
         "notice": replay.notice,
     }
     print(json.dumps(document, ensure_ascii=False))
 
 
 def _header_json(header: Header, seat: int | None) -> dict[str, JsonValue]:
-    """Return the header; a seat may not know the seed, which is also in the names of parents."""
+    """Return the header; a seat may know no seed, and no memory but its own.
+
+    The names of parents have the seed, too.
+    """
     document: dict[str, JsonValue] = header.model_dump(mode="json")
     if seat is not None:
-        del document["seed"]
+        del document["seed"], document["agents_seed"]
+        document["memories"] = list(header.memories[seat : seat + 1])
         document["branches"] = [{"ply": branch.ply} for branch in header.branches]
+    return document
+
+
+def _outcome_json(outcome: OutcomeLine, seat: int | None) -> dict[str, JsonValue]:
+    """Return the outcome; a game that was cut off has not revealed its roles to a seat."""
+    document: dict[str, JsonValue] = outcome.model_dump(mode="json")
+    if seat is not None and outcome.status == "truncated":
+        del document["roles"], document["teams"]
     return document
 
 

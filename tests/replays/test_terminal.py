@@ -474,18 +474,35 @@ def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
     there.analysis.close()
 
 
-def test_one_seats_json_does_not_name_seeds(
+def test_one_seats_json_has_no_seeds_and_no_memories_of_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replay = recorded(tmp_path, players=3)
     branch = Branch(parent="p-seed3", parent_sha256="0" * 64, ply=4, seed=99, players=("x",) * 3)
-    replay.header = replay.header.model_copy(update={"branches": (branch,)})
+    facts = {"branches": (branch,), "memories": ("a", "b", "c"), "agents_seed": 42}
+    replay.header = replay.header.model_copy(update=facts)
     headers = []
     for seat in (None, 1):
         print_json(replay, 1, seat)
         headers.append(json.loads(capsys.readouterr().out)["header"])
     assert headers[0]["seed"] == 3 and headers[0]["branches"][0]["seed"] == 99
-    assert "seed" not in headers[1] and headers[1]["branches"] == [{"ply": 4}]
+    assert headers[0]["agents_seed"] == 42 and headers[0]["memories"] == ["a", "b", "c"]
+    assert not {"seed", "agents_seed"} & headers[1].keys()
+    assert headers[1]["branches"] == [{"ply": 4}] and headers[1]["memories"] == ["b"]
+
+
+@pytest.mark.parametrize("turns", [1, 1000])
+def test_one_seats_json_has_the_roles_of_a_finished_game_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], turns: int
+) -> None:
+    replay = recorded(tmp_path, "avalon", turns=turns)
+    shown = []
+    for seat in (None, 1):
+        print_json(replay, None, seat)
+        outcome = json.loads(capsys.readouterr().out)["outcome"]
+        shown.append({"roles", "teams"} <= outcome.keys())
+        assert shown[-1] or not {"roles", "teams"} & outcome.keys()
+    assert shown == [True, turns == 1000]
 
 
 def test_labels_of_places() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from command_line import arena
+from hanabi_positions import SMALL, deal, move
 from play_server import (
     SECONDS,
     Person,
@@ -31,6 +32,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from arena.core.event import Ply
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.plugins.loader import catalog
+from games.hanabi.game import Hanabi
+from replays.web.play.seat_view import SeatView
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +105,17 @@ def test_nobody_receives_the_events_of_another_seat(server: PlayProcess, game: s
     )
     for person in people:
         person.close()
+
+
+def test_spectators_see_that_a_card_is_drawn_and_not_which() -> None:
+    game = Hanabi(**SMALL)
+    state, view = deal(game, "R1 R3", "R2 Y1"), SeatView(game, None)
+    move(state, "play slot 1", "draw Y2", "play slot 1", "draw Y1")
+    view.read(state.log.events)
+    assert not [event for event in view.events if "draw" in event["text"]]
+    scene = json.dumps(view.parts([], [], [], None)["scene"])
+    # Two slots in each of the two hands, all of them unknown.
+    assert scene.count('"label": "??"') == scene.count('"note": "slot ') == 4
 
 
 def test_a_lost_connection_loses_nothing(server: PlayProcess) -> None:
@@ -184,6 +198,21 @@ def test_names_and_a_rematch(server: PlayProcess) -> None:
     play_out(again, random.Random(3))
     for person in (anna, bob, *again):
         person.close()
+
+
+def test_a_rematch_of_a_guided_game_has_no_hints(server: PlayProcess) -> None:
+    """The hints are about the deal of the guided game."""
+    person = server.join(server.table("cluedo", [], guided=True)[0])
+    person.wait("turn")
+    assert person.table["hints"]
+    play_out([person], random.Random(2))
+    assert person.send(rematch=True) == {}
+    person.wait("rematch")
+    again = server.join(person.parts["rematch"])
+    again.receive()
+    assert again.table["hints"] == []
+    for each in (person, again):
+        each.close()
 
 
 def test_help_is_shown_and_recorded(server: PlayProcess) -> None:

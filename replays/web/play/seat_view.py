@@ -35,7 +35,8 @@ MAX_LISTED = 2_000
 class SeatView:
     """The events that a viewer has witnessed, and everything that is drawn from them.
 
-    A spectator has no seat and sees public events only.
+    A spectator has no seat and sees what is public. An event of which all know a part, such as a
+    card that is drawn, changes its table without a sentence.
     """
 
     def __init__(self, game: Game, seat: int | None) -> None:
@@ -57,13 +58,12 @@ class SeatView:
 
     def read(self, events: Sequence[Event]) -> bool:
         """Take in the events of the game that are new; return whether the viewer has seen any."""
-        # A spectator is no player: it sees what everybody sees.
         new = [each for each in events if self._witnesses(each)]
         for event in new:
             self._witnessed.append(event)
             if self._scene is not None:
                 self._scene.update(event)
-            if event.shown_to(self.seat or 0):
+            if event.shown_to(self.seat):
                 text = self._game.text.for_people(self._game.text.narrate(event))
                 self.events.append({"text": text, "private": event.audience is not None})
         if new:
@@ -99,7 +99,10 @@ class SeatView:
         }
 
     def _witnesses(self, event: Event) -> bool:
-        return event.audience is None if self.seat is None else event.seen_by(self.seat)
+        if self.seat is not None:
+            return event.seen_by(self.seat)
+        # A partial event hides its secret from the one who sees it, so the rest is public.
+        return event.audience is None or event.is_partial
 
     def _draw(self) -> SceneJson:
         return None if self._scene is None else self._scene.to_json()

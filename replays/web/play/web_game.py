@@ -155,6 +155,8 @@ class WebGame:
     def rematch_setup(self) -> WebGameSetup:
         """Return the same game on another seed, each player one seat further.
 
+        The hints of a guided game are about its deal, so they are left out.
+
         Raises:
             UsageError: The game goes on, or began at a position of another game.
         """
@@ -162,7 +164,8 @@ class WebGame:
         if self.spectators.view.over is None or setup.start is not None:
             raise UsageError("a rematch follows the end of a game that was played from its start")
         specs = (self._specs[-1], *self._specs[:-1])
-        return replace(setup, match=replace(setup.match, specs=specs, seed=draw_seed()))
+        match = replace(setup.match, specs=specs, seed=draw_seed())
+        return replace(setup, match=match, hints=())
 
     def announce_rematch(self, rematch: WebGame) -> None:
         """Show each page its link in the rematch."""

@@ -121,7 +121,7 @@ def _notation(game: Avalon) -> str:
 def _secret(game: Avalon, event: SecretSeen) -> str:
     seen = game.names_of(event.seats)
     if event.kind == "evil":
-        return f"who is evil: {seen}."
+        return f"who is evil: {seen}." if event.seats else "no other evil player."
     if len(event.seats) == 1:
         return f"Merlin: {seen}."
     return f"{seen}: one is Merlin, the other is Morgana."
@@ -208,20 +208,21 @@ class AvalonText(HiddenRolesText):
     notes_type = AvalonNotes
 
     def guide(self) -> PlayGuide:
+        has_merlin = MERLIN in self.game.role_list
+        hiding = " Good also has to keep Merlin unknown to the Assassin." if has_merlin else ""
+        last = "good has won."
+        if has_merlin:
+            last = "the Assassin names one player: if that is Merlin, evil wins after all."
         return PlayGuide(
-            goal=(
-                "Good wins three missions; evil makes three fail. Good also has to keep Merlin "
-                "unknown to the Assassin."
-            ),
+            goal=f"Good wins three missions; evil makes three fail.{hiding}",
             turn=(
-                "The leader picks a team, all talk, and all vote for or against it. Members of "
-                "an approved team play a secret card: good players a success, evil ones a "
-                "success or a fail."
+                f"The leader picks a team,{' all talk,' if self.game.options.talk else ''} and all "
+                "vote for or against it. Members of an approved team play a secret card: good "
+                "players a success, evil ones a success or a fail."
             ),
             end=(
                 "After three failed missions, or five rejected teams in a row, evil has won. "
-                "After three successes the Assassin names one player: if that is Merlin, evil "
-                "wins after all."
+                f"After three successes {last}"
             ),
             example=(
                 "A mission of two has one fail. One of these two players is evil: vote against "

@@ -131,16 +131,19 @@ class BattleshipText(GameText):
         return dict.fromkeys(("fire at", "fire", "attack", "shoot at"), "shoot")
 
     def guide(self) -> PlayGuide:
+        sunk = "and which ship is sunk"
+        if not self.game.options.announce_sunk:
+            sunk = "but not whether a ship is sunk"
         return PlayGuide(
             goal="Sink all ships of the other player before yours are sunk.",
             turn=(
                 "Shoot at a square of the other board that you have not shot at. You learn "
-                "whether it is a miss or a hit, and which ship is sunk."
+                f"whether it is a miss or a hit, {sunk}.{_turn_rule(self.game)}"
             ),
-            end="The game is over when all ships of a player are sunk.",
+            end=_ending(self.game),
             example=(
                 "You hit c3. A ship covers squares in one row or column, so one of b3, c2, c4 "
-                "and d3 belongs to it as well: shoot there until it is sunk."
+                "and d3 belongs to it as well: shoot there next."
             ),
         )
 

@@ -121,14 +121,15 @@ class NegotiationText(GameText):
         }
 
     def guide(self) -> PlayGuide:
+        talk = " Before it you may say something; it need not be true."
         return PlayGuide(
             goal=(
                 "Agree on a division of the items that is worth as many points as possible to "
                 "you. You do not know what the items are worth to the others."
             ),
             turn=(
-                "Offer what you keep, or accept the last offer. Before it you may say "
-                "something; it need not be true."
+                "Offer what you keep, or accept the last offer."
+                f"{talk if self.game.options.talk else ''}"
             ),
             end=(
                 "An accepted offer ends the game, and each player scores its own value of what "

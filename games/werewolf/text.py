@@ -60,10 +60,10 @@ def _talk(rounds: int) -> str:
 
 
 def _notation(game: Werewolf) -> str:
-    notation = "vote Player NUMBER | pass | kill Player NUMBER | inspect Player NUMBER"
-    notation += (
-        " | heal | poison Player NUMBER" if game.options.witch else " | protect Player NUMBER"
-    )
+    notation = "vote Player NUMBER | pass | kill Player NUMBER"
+    if not game.options.plain:
+        helper = "heal | poison" if game.options.witch else "protect"
+        notation += f" | inspect Player NUMBER | {helper} Player NUMBER"
     if game.options.hunter:
         notation += " | shoot Player NUMBER"
     return f"{notation} | say TEXT" if game.options.talk else notation
@@ -148,25 +148,37 @@ class WerewolfText(HiddenRolesText):
     notes_type = WerewolfNotes
 
     def guide(self) -> PlayGuide:
+        options = self.game.options
+        night = "At night the werewolves choose a victim"
+        if not options.plain:
+            helper = "the doctor protects a player"
+            if options.witch:
+                helper = "the witch may once save the victim and once poison a player"
+            night += f", the seer learns whether a player is a werewolf, and {helper}"
+        hunter = " The hunter who dies may shoot a player." if options.hunter else ""
+        example = (
+            "The votes are public, and werewolves seldom vote against each other: compare who has "
+            "never voted against whom."
+        )
+        if options.talk and not options.plain:
+            example = (
+                "Two players claim to be the seer. One of them lies, and most liars are "
+                "werewolves: ask both whom they have looked at, and compare it with what you know."
+            )
         return PlayGuide(
             goal=(
                 "The village finds all werewolves. The werewolves survive until they are half "
                 "of the living players."
             ),
             turn=(
-                "At night the werewolves choose a victim, the seer learns whether a player is a"
-                " werewolf, and the doctor protects a player. By day all talk, and then vote "
-                "who is out of the game."
+                f"{night}. By day all {'talk, and then ' if options.talk else ''}vote who is out "
+                f"of the game.{hunter}"
             ),
             end=(
                 "The village wins when the last werewolf is out; the werewolves when they are "
                 "at least half of the living."
             ),
-            example=(
-                "Two players claim to be the seer. One of them lies, and most liars are "
-                "werewolves: ask both whom they have looked at, and compare it with what you "
-                "know."
-            ),
+            example=example,
         )
 
     def rules(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -83,3 +84,28 @@ def test_a_sheet_is_judged_by_exact_knowledge(seed: int, data: st.DataObject) ->
     assert check_sheet(known, [])["missing"] >= own and len(judged["wrong"]) >= 4 * own
     far: list[Mark] = [(1000, 1000, "yes")]
     assert check_sheet(known, far)["wrong"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "usual", "changed"),
+    [
+        ("avalon", {"roles": "none"}, "Merlin", "three successes good has won"),
+        ("avalon", {"talk": 0}, "all talk", "a team, and all vote"),
+        ("werewolf", {"plain": True}, "seer", "choose a victim. By day"),
+        ("werewolf", {"witch": True}, "doctor", "witch"),
+        ("werewolf", {"talk": 0}, "talk, and then", "By day all vote"),
+        ("werewolf", {"hunter": True}, "is out of the game.'", "The hunter who dies"),
+        ("cluedo", {"refuters": "all"}, "passed over", "shows nothing"),
+        ("battleship", {"announce_sunk": False}, "which ship is sunk", "not whether a ship"),
+        ("battleship", {"shots": 5}, "The other player wins", "fired 5 shots"),
+        ("battleship", {"turn": "hit_again"}, "which ship is sunk.'", "you shoot again"),
+        ("negotiation", {"talk": False}, "say something", "the last offer.'"),
+    ],
+)
+def test_the_guide_describes_the_game_with_its_options(
+    name: str, options: dict[str, int | str], usual: str, changed: str
+) -> None:
+    """One text is in the guide of the usual game only, the other in that with the options."""
+    guides = [make_game(name, **each).text.guide() for each in ({}, options)]
+    texts = [repr(guide and replace(guide, first_game=None)) for guide in guides]
+    assert [(usual in text, changed in text) for text in texts] == [(True, False), (False, True)]

@@ -109,13 +109,18 @@ class CluedoText(GameText):
                 "throw the dice and move towards a room. In a room, suggest a suspect and a weapon "
                 "there"
             )
+        answers = (
+            "The others are asked in order from your left: the first who has one of the three "
+            "cards shows you one, which only you see. Whoever is passed over has none of them."
+        )
+        if self.game.options.refuters == "all":
+            answers = (
+                "All others are asked: each who has one of the three cards shows you one, which "
+                "only you see. Whoever shows nothing has none of them."
+            )
         return PlayGuide(
             goal="Find out who did it, with what and where: the three cards in the envelope.",
-            turn=(
-                f"In your turn, {way}. The others are asked in order from your left: the first who "
-                "has one of the three cards shows you one, which only you see. Whoever is passed "
-                "over has none of them."
-            ),
+            turn=f"In your turn, {way}. {answers}",
             end=(
                 "When you know all three cards, accuse. A right accusation wins at once. After a "
                 "false one you only show cards."

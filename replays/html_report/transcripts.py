@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from arena import ArenaError, Decision, Replay, read_replay
 from arena.core.action import CHANCE
-from arena.core.text import printable
+from arena.core.text import pluralize, printable
 
 LEARNER_PREFIX = "policy:"
 """Prefix of the SPEC of a seat that learns."""
@@ -148,11 +148,14 @@ def _result(replay: Replay, seat: int) -> str:
     outcome = replay.outcome
     if outcome is None:
         return "unfinished"
-    if outcome.outcome.is_winner(seat):
+    winners = list(filter(outcome.outcome.is_winner, range(len(outcome.returns))))
+    if seat in winners:
         result = "won"
+    elif winners:
+        result = f"lost to seat{'s' * (len(winners) > 1)} {', '.join(map(str, winners))}"
     else:
-        result = "no winner" if outcome.winner is None else f"lost to seat {outcome.winner}"
-    return f"{result} after {outcome.turns} turns: {outcome.reason}"
+        result = "no winner"
+    return f"{result} after {pluralize(outcome.turns, 'turn')}: {outcome.reason}"
 
 
 def _decisions(replay: Replay, seat: int) -> Iterator[TranscriptLine]:

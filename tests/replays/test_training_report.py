@@ -14,12 +14,15 @@ from test_html_report import Page
 from training_rows import CONFIG, around, evaluated, rows
 
 from arena.core.errors import ArenaError
+from arena.core.outcome import Outcome
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
+from arena.episodes.record import OutcomeLine
+from arena.episodes.replay import read_replay
 from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
 from replays.html_report.training_report import render, write_training_report
-from replays.html_report.transcripts import transcript_pairs
+from replays.html_report.transcripts import transcript, transcript_pairs
 from trainers.config.config import TrainConfig
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
 from trainers.runs.run_log import ReportWriter
@@ -263,6 +266,24 @@ def test_before_and_after_show_the_learner_of_the_same_deal(tmp_path: Path) -> N
     bits = [each.bits for each in both.before.decisions if each.bits is not None]
     assert bits == sorted(bits, reverse=True) and bits[0] > bits[-1], "it only learns"
     assert any("suggests" in said for each in both.before.decisions for said in each.heard)
+
+
+@pytest.mark.parametrize(
+    ("returns", "teams", "turns", "result"),
+    [
+        ((0.0, 1.0, 0.0), (), 2, "lost to seat 1 after 2 turns: x"),
+        ((0.0, 1.0, 1.0), (1, 0, 0), 1, "lost to seats 1, 2 after 1 turn: x"),
+        ((1.0, 0.0, 1.0), (0, 1, 0), 2, "won after 2 turns: x"),
+        ((0.0, 0.0, 0.0), (), 2, "no winner after 2 turns: x"),
+    ],
+)
+def test_a_result_names_all_winners(
+    tmp_path: Path, returns: tuple[float, ...], teams: tuple[int, ...], turns: int, result: str
+) -> None:
+    (path,) = record_games(tmp_path, "before", "bot:novice", (6,))
+    replay, outcome = read_replay(path), Outcome("terminated", "x", returns, teams=teams)
+    replay.outcome = OutcomeLine.of(outcome, turns, turns)
+    assert transcript(path, replay, tmp_path).result == result
 
 
 def test_what_was_no_legal_reply_is_told(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class AvalonNaive(AvalonDeducer):
 
     - Evil knows itself. A leader takes itself and good players at random; a player approves a team
       that can fail. The Minion leaves the only `fail` to the Assassin, who names a good player at
-      random.
+      random; without an Assassin each Minion plays it.
     - Merlin takes itself and good players at random, and approves teams without evil.
     - A servant proposes and approves only the teams that are most probably without evil, given the
       numbers of `fail` cards. Of these it prefers the ones inside the largest team that has
@@ -73,7 +73,8 @@ class AvalonNaive(AvalonDeducer):
             return SUCCESS
         # Of two evil players in the game, the Assassin alone plays the one card that is needed.
         leaves_it = members > self._fails_needed == 1 and len(self._allies) == 2
-        return SUCCESS if leaves_it and self._notes.role != ASSASSIN else FAIL
+        has_assassin = ASSASSIN in self.game.role_list
+        return SUCCESS if leaves_it and has_assassin and self._notes.role != ASSASSIN else FAIL
 
     def _guess(self, guesses: Sequence[Assassinate]) -> Action:
         return self._rng.choice(guesses)

@@ -12,7 +12,7 @@ from role_games import deal_roles, played, posterior
 from role_search import possible_roles
 
 from arena import CHANCE, Say, Seat, Step, TextLevel
-from arena.agents.agent import Agent, RandomBot
+from arena.agents.agent import Agent, RandomBot, act_now
 from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
 from games.avalon.assessor import AvalonAnalysis
@@ -458,11 +458,36 @@ def test_naive_bots_follow_the_rules_of_their_roles() -> None:
         assert all(m.fails == min(1, len(evil.intersection(m.seats))) for m in missions)
 
 
+@pytest.mark.parametrize(
+    ("deal", "roles", "fails"),
+    [
+        (("Merlin", *["Loyal Servant"] * 2, "Assassin", "Minion"), "merlin", 1),
+        ((*["Loyal Servant"] * 3, "Minion", "Minion"), "none", 2),
+    ],
+)
+def test_two_naive_evil_players_fail_a_mission(
+    deal: tuple[str, ...], roles: str, fails: int
+) -> None:
+    state = dealt(deal, roles=roles)
+    state.apply(0, Propose((3, 4)))
+    for seat in range(5):
+        state.apply(seat, APPROVE)
+    bots = (AvalonNaive(Seat(state.game, seat, random.Random(0))) for seat in (3, 4))
+    cards = [act_now(bot, state.observe(bot.player)).action for bot in bots]
+    assert cards.count(FAIL) == fails
+
+
 @pytest.mark.parametrize(("players", "roles"), [(7, "standard"), (10, "none"), (6, "oberon")])
 def test_naive_bots_play_all_role_sets(players: int, roles: str) -> None:
     game = Avalon(players=players, roles=roles, talk=0, lady=True)
     for seed in range(4):
         assert played(game, seed, AvalonNaive, AvalonNaive)[0].is_terminal
+
+
+def test_evil_alone_reads_that_it_sees_no_other() -> None:
+    deal = ("Merlin", *["Loyal Servant"] * 2, "Assassin", "Oberon")
+    text = dealt(deal, roles="merlin+oberon").observe(3).text("notes")
+    assert "You see no other evil player." in text and "none." not in text.split("Missions")[0]
 
 
 @pytest.mark.parametrize("level", ["events", "notes", "deductions"])

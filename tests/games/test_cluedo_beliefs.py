@@ -17,13 +17,20 @@ from pydantic import JsonValue
 
 from arena import Observation
 from arena.core.action import CHANCE
-from games.cluedo.analysis.beliefs import FLOOR, entropy, excess_brier, relative_entropy
+from games.cluedo.analysis.beliefs import (
+    FLOOR,
+    belief_measurements,
+    entropy,
+    excess_brier,
+    relative_entropy,
+)
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse, DealCards, Dealt, EndTurn, Roll, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 from games.cluedo.text.belief_parser import StatedBeliefs, read_beliefs
+from games.cluedo.text.notebook import SeenCards
 
 Theme = Literal["uk", "us"]
 UK, US = Cluedo(players=3), Cluedo(players=3, theme="us")
@@ -272,6 +279,23 @@ def test_each_certainty_is_counted_once() -> None:
     missed = score({"sure": {"Dagger": "me", "Revolver": "envelope"}}, played().observe(0))
     assert counts(missed) == {"right": 1, "own": 1, "false": 1, "premature": 0, "missed": 0}
     assert counts(score({"sure": {}}, played().observe(0)))["missed"] == 1
+
+
+@pytest.mark.parametrize("size", [6, 12])
+def test_certainties_without_a_reason_count_in_a_deck_of_any_size(size: int) -> None:
+    game = Cluedo(theme="generated", suspects=size, weapons=size, rooms=size)
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(random.Random(1)))
+    observation, seen = state.observe(0), SeenCards(game, 0)
+    for event in observation.events:
+        seen.update(event)
+    knowledge = CluedoKnowledge.after(game, 0, observation.events)
+    unknown = [card for card in game.deck.cards if knowledge.holder(card) is None]
+    beliefs = score({"sure": dict.fromkeys(unknown, "Player 1")}, observation)
+    precision = belief_measurements(beliefs, knowledge, seen)["precision"]
+    assert (precision.total, precision.weight) == (0, len(unknown))
+    forged = belief_measurements({**beliefs, "sure_false": 3 * size + 1}, knowledge, seen)
+    assert "precision" not in forged
 
 
 def test_open_cards_are_nowhere() -> None:

@@ -158,8 +158,6 @@ def entropy(posterior: Floats) -> float:
 
 GREATEST_SCORE = 100.0
 """Upper limit for a score; no score of `score_beliefs` can reach it."""
-DECK_SIZE = 21
-"""Cards in the full deck: the upper limit for a count of cards."""
 
 
 def belief_measurements(
@@ -180,7 +178,7 @@ def belief_measurements(
         return {"belief_failures": WeightedSum(1.0)}
     measurements = {
         **_distances(beliefs, knowledge, seen),
-        **_deductions(beliefs, seen),
+        **_deductions(beliefs, knowledge, seen),
         **_recalls(beliefs, knowledge, seen),
         **_calibration(beliefs, knowledge),
     }
@@ -214,16 +212,18 @@ def _score_of_seen(knowledge: CluedoKnowledge, seen: SeenCards) -> float:
     return total
 
 
-def _deductions(beliefs: Mapping[str, JsonValue], seen: SeenCards) -> dict[str, WeightedSum]:
+def _deductions(
+    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge, seen: SeenCards
+) -> dict[str, WeightedSum]:
     """Return precision and recall of the cards stated as certain, own cards left out.
 
     `deduced_…` leave out all cards whose place was seen, of which long games have more.
     """
-    counts = {}
+    counts, most = {}, len(knowledge.game.deck.cards)
     # A replay may be forged: one invalid count makes all of them worthless.
     for name in ("right", "own", "false", "premature", "missed"):
         count = beliefs.get(f"sure_{name}")
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= DECK_SIZE:
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= most:
             return {}
         counts[name] = count
     # Own cards need no deduction.

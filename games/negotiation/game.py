@@ -265,21 +265,11 @@ class NegotiationState(State):
     def reason(self) -> str:
         names = self.game.seat_names
         if self.is_agreed and self.proposer is not None:
-            return f"agreement on the offer of {names[self.proposer]}, {self._quality()}"
+            # How good it is for all would tell each player about the values of the others.
+            return f"agreement on the offer of {names[self.proposer]}"
         if self.leaver is not None:
             return f"{names[self.leaver]} walked away"
         return f"no deal within {self.game.options.turns} turns"
-
-    def _quality(self) -> str:
-        """Return how good an agreement is for all players, from the values of all."""
-        # Imported late, as numpy is.
-        from games.negotiation.bargaining import bargaining_reference
-
-        outside = self.game.options.walk_away
-        reference = bargaining_reference(self.counts, self.values, outside)
-        kind = "Pareto-optimal" if reference.is_optimal(self.points) else "not Pareto-optimal"
-        nash = " and ".join(f"{points:g}" for points in reference.nash)
-        return f"which is {kind} (Nash's solution: {nash} points)"
 
 
 def _triple(text: str) -> Triple:

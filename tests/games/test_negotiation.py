@@ -80,20 +80,14 @@ def test_an_accepted_offer_divides_the_items() -> None:
     state.apply(1, ACCEPT)
     assert state.is_terminal
     assert state.returns() == (10, 8)
-    assert state.reason() == (
-        "agreement on the offer of Player 0, which is Pareto-optimal "
-        "(Nash's solution: 10 and 8 points)"
-    )
+    # Whether it is Pareto-optimal would tell each player about the values of the other.
+    assert state.reason() == "agreement on the offer of Player 0"
 
 
 def test_a_new_offer_replaces_the_one_before() -> None:
     state = after(TWO, keep(1, 4, 1), keep(1, 1, 0), ACCEPT)
     # Player 1 keeps a book and a hat, player 0 gets three hats and the ball.
     assert state.returns() == (1, 4)
-    assert state.reason() == (
-        "agreement on the offer of Player 1, which is not Pareto-optimal "
-        "(Nash's solution: 10 and 8 points)"
-    )
 
 
 def test_the_first_player_cannot_accept() -> None:

@@ -190,7 +190,7 @@ def clock(seconds: float) -> str:
 def duration_in_words(seconds: float) -> str:
     """Return `90 seconds`, `40 minutes` or `2.5 hours`."""
     if seconds < 120:
-        return f"{seconds:.0f} seconds"
+        return pluralize(round(seconds), "second")
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.3g} hours"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from arena import Event, GameText, Observation, PlayGuide, TextLevel
+from arena.core.text import pluralize
 from games.battleship.board import union
 from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotCalled, ShotFired
 from games.battleship.game import Battleship
@@ -23,7 +24,9 @@ def lengths_text(lengths: Sequence[int]) -> str:
 def _ending(game: Battleship) -> str:
     """Return the sentence on the end of the game and on the returns."""
     options = game.options
-    limit = "" if options.shots is None else f" or each player has fired {options.shots} shots"
+    limit = ""
+    if options.shots is not None:
+        limit = f" or each player has fired {pluralize(options.shots, 'shot')}"
     end = f"The game ends when all ships of a player are sunk{limit}. "
     if options.returns_type == "win_loss":
         if options.shots is None:

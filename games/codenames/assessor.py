@@ -18,6 +18,7 @@ from arena import (
 )
 from arena.core.analysis import Fact
 from arena.core.assessor import SeatAssessor
+from arena.core.text import pluralize
 from games.codenames.game import Codenames
 from games.codenames.moves import (
     ASSASSIN,
@@ -156,5 +157,9 @@ class CodenamesAnalysis(GameAnalysis):
         if assessment.kind != "clue":
             return None
         facts = assessment.facts
-        wanted = "" if facts["number"] == UNLIMITED else f" of {facts['number']}"
-        return Comment(f"The clue brings {facts['found']}{wanted} words.")
+        found, number = facts["found"], facts["number"]
+        assert isinstance(found, int) and isinstance(number, int)
+        # Neither 0 nor `unlimited` says how many words the clue is about.
+        if number in (0, UNLIMITED):
+            return Comment(f"The clue brings {pluralize(found, 'word')}.")
+        return Comment(f"The clue brings {found} of {pluralize(number, 'word')}.")

@@ -271,6 +271,7 @@ class HanabiText(GameText):
             if options.rainbow
             else ""
         )
+        tokens = "its token" if options.hint_tokens == 1 else f"all {options.hint_tokens} tokens"
         lines = [
             f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together "
             "and get the same score. You see the cards of all other players, but not your own.",
@@ -278,15 +279,15 @@ class HanabiText(GameText):
             "rank 1.",
             f"For each colour the team builds a firework: rank 1 first, then 2, and so on up to "
             f"{highest}. Each card in a firework is worth 1 point; {len(deck.kinds)} is the most.",
-            f"Each hand has {game.hand_size} slots. Slot 1 holds the oldest card. When a card "
-            "leaves a hand, the newer cards move down by one slot, and the new card gets the "
-            "highest slot.",
+            f"Each hand has {pluralize(game.hand_size, 'slot')}. Slot 1 holds the oldest card. "
+            "When a card leaves a hand, the newer cards move down by one slot, and the new card "
+            "gets the highest slot.",
             "On your turn do one of three things.",
             "Play a slot: if the card is the next rank of its colour it is added to the firework; "
             "otherwise it is discarded and the team loses a life. Then you draw a card. A complete "
             "firework gives a hint token back, if one is spent.",
             "Discard a slot: the card is out of the game, the team gets a hint token back, and you "
-            f"draw a card. Not allowed while the team has all {options.hint_tokens} tokens.",
+            f"draw a card. Not allowed while the team has {tokens}.",
             "Hint: spend a hint token to name one colour or one rank to another player. All cards "
             "of that colour or rank in its hand are pointed out to everybody, so the other cards "
             f"do not have it. {empty}{rainbow}",

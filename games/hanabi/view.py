@@ -69,7 +69,10 @@ class HanabiView:
         if seat is None:
             return
         if table.tokens == self.game.options.hint_tokens:
-            why = f"No discard while all {table.tokens} hint tokens are there."
+            there = (
+                "the hint token is" if table.tokens == 1 else f"all {table.tokens} hint tokens are"
+            )
+            why = f"No discard while {there} there."
             for slot in range(1, len(table.hands[seat]) + 1):
                 yield str(DiscardSlot(slot)), why
         elif not table.tokens:

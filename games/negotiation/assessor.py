@@ -19,6 +19,7 @@ from arena import (
 )
 from arena.core.analysis import Assessor, Fact
 from arena.core.assessor import SeatAssessor
+from arena.core.text import pluralize
 from arena.evaluation.talk.assessor import (
     CLAIM_FACTS,
     SPEECH_MEASURES,
@@ -183,5 +184,7 @@ class NegotiationAnalysis(GameAnalysis):
         if not facts["agreed"]:
             return Comment(f"Player {assessment.player}: no deal; {nash}.", omniscient=True)
         quality = "Pareto-optimal" if facts["optimal"] else "not Pareto-optimal"
-        text = f"Player {assessment.player} has {facts['points']} points, {quality}; {nash}."
+        points = facts["points"]
+        assert isinstance(points, int)
+        text = f"Player {assessment.player} has {pluralize(points, 'point')}, {quality}; {nash}."
         return Comment(text, omniscient=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.core.text import encodable, pluralize, printable, shorten
+from arena.core.text import duration_in_words, encodable, pluralize, printable, shorten
 
 
 @given(st.text(st.characters(codec=None)), st.integers(5, 300))
@@ -29,3 +29,9 @@ def test_external_text_is_made_safe(text: str, most: int) -> None:
 )
 def test_pluralize(number: int, noun: str, expected: str) -> None:
     assert pluralize(number, noun) == expected
+
+
+def test_durations() -> None:
+    seconds = (1.2, 90, 2400, 9000)
+    words = ["1 second", "90 seconds", "40 minutes", "2.5 hours"]
+    assert [duration_in_words(each) for each in seconds] == words

@@ -481,6 +481,7 @@ def test_texts() -> None:
     assert "Player 0 shoots at c2: hit, a ship of length 3 is sunk." in text
     assert "b2-d2 a4-b4" not in text
     assert "per cent" in text and "per cent" not in state.observe(0).text("notes")
+    assert "each player has fired 1 shot." in Battleship(shots=1).text.rules()
     large = Battleship(width=10, height=10, ships="5,4,3,3,2")
     start = large.initial_state()
     act_out(start, random.Random(1), plies=60)

@@ -49,6 +49,12 @@ def test_deductions_add_what_follows() -> None:
     assert "but Mrs White, Rope, Hall" in text, "player 2 could not refute these"
 
 
+def test_deductions_about_a_hand_of_one_card() -> None:
+    state = Cluedo(suspects=2, weapons=2, rooms=2, players=3).initial_state()
+    state.apply(CHANCE, state.sample_chance(random.Random(0)))
+    assert "Player 1 (1 card): may have" in state.observe(0).text("deductions")
+
+
 def test_others_do_not_read_which_card_was_shown() -> None:
     text = played().observe(2).text("deductions")
     assert "Player 1 shows Player 0 a card." in text

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena import CHANCE, Action, Decision, Match, Observation, Outcome, Ply, Seat, Step, play
+from arena import (
+    CHANCE,
+    Action,
+    Assessment,
+    Decision,
+    Match,
+    Observation,
+    Outcome,
+    Ply,
+    Seat,
+    Step,
+    play,
+)
 from arena.agents.agent import act_now
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
@@ -24,6 +36,7 @@ from games.codenames.moves import (
     PASS,
     STOP,
     TEAMS,
+    UNLIMITED,
     WORDS,
     Clue,
     ClueOffer,
@@ -374,6 +387,21 @@ def test_texts_of_three_levels() -> None:
     assert "Revealed: blue (1): lion. orange (1): hammer." in short
     assert "Player 3 guesses hammer" not in short
     assert "Your actions: clue WORD NUMBER | pass" in short
+
+
+@pytest.mark.parametrize(
+    ("number", "found", "text"),
+    [
+        (1, 1, "1 of 1 word"),
+        (2, 1, "1 of 2 words"),
+        (0, 2, "2 words"),
+        (UNLIMITED, 1, "1 word"),
+    ],
+)
+def test_a_comment_on_a_clue(number: int, found: int, text: str) -> None:
+    facts = {"number": number, "found": found}
+    comment = Codenames().analysis.comment(Assessment(1, 0, "clue", facts))
+    assert comment and comment.text == f"The clue brings {text}."
 
 
 def test_view_shows_owners_to_clue_givers_only() -> None:

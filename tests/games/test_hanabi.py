@@ -239,6 +239,8 @@ def test_text_levels() -> None:
     ) in deductions
     summary = state.observe(1).text("events", forget=3)
     assert "holds" not in summary and "- your hand, by hints: 1: red; 2: yellow" in summary
+    rules = Hanabi(hand_size=1, hint_tokens=1).text.rules()
+    assert "Each hand has 1 slot." in rules and "while the team has its token." in rules
 
 
 def test_view_shows_hints_and_hides_the_own_hand() -> None:

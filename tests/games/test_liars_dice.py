@@ -323,6 +323,11 @@ def test_texts_of_the_three_levels() -> None:
     assert "probability of 100 %." in deductions
     # One of two hidden dice is a three or a wild six: 1 - (2/3)^2.
     assert "threes 3 56 %, 4 11 %" in deductions
+    few = after(LiarsDice(dice=1), [(2,), (3,)], "bid 1 three")
+    assert "1 of your dice counts." in few.observe(1).text("notes")
+    assert "It is true if the other die counts." in few.observe(0).text("notes")
+    few.apply(1, CHALLENGE)
+    assert "1 counts as threes, so the bid of 1 three" in few.observe(0).text("events")
     assert "left out" in observation.text("events", forget=2)
     assert "Your dice: 3 3." in observation.text("events", forget=2)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from arena import (
     CHANCE,
+    Assessment,
     Decision,
     Match,
     Observation,
@@ -469,3 +470,6 @@ def test_texts() -> None:
     assert "| accept. Before it, if you like: say TEXT" in text
     drawn = diagram(state.game, state.observe(1).events)
     assert "?" in drawn and "9" not in drawn
+    facts = {"agreed": True, "optimal": False, "points": 1, "nash": 7.0}
+    comment = state.game.analysis.comment(Assessment(1, 0, "agreement", facts))
+    assert comment and "has 1 point, not Pareto-optimal" in comment.text

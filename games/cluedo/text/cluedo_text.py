@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
 from arena.core.observation import PromptExample
+from arena.core.text import pluralize
 from games.cluedo.analysis.beliefs import belief_question, score_beliefs
 from games.cluedo.rules.events import (
     Accuse,
@@ -294,7 +295,7 @@ class CluedoText(GameText):
         elif len(may):
             parts.append(f"may have {', '.join(may)}")
         name, size = self.game.seat_names[holder], self.game.hand_sizes[holder]
-        return f"- {name} ({size} cards): {'; '.join(parts)}"
+        return f"- {name} ({pluralize(size, 'card')}): {'; '.join(parts)}"
 
     def _envelope_line(self, possible: Possible) -> str:
         """Return the line of the envelope's possible cards."""

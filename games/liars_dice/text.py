@@ -97,12 +97,12 @@ def _narrate_call(game: LiarsDice, event: DiceRevealed) -> str:
         found = "false" if event.loser == event.bidder else "true"
     return (
         f"{names[event.challenger]} {'calls spot on' if event.spot_on else 'challenges'}. Dice: "
-        f"{shown}. {event.count} {_count(event.count)} as {face_name(event.face)}, so the bid of "
-        f"{event.bid.claim} is {found}: {verdict(game, event)}."
+        f"{shown}. {event.count} {count_verb(event.count)} as {face_name(event.face)}, so the bid "
+        f"of {event.bid.claim} is {found}: {verdict(game, event)}."
     )
 
 
-def _count(number: int) -> str:
+def count_verb(number: int) -> str:
     """Return the verb for a number of dice: one `counts`, two `count`."""
     return "counts" if number == 1 else "count"
 
@@ -120,7 +120,7 @@ def _notes(notes: DiceNotes) -> Iterator[str]:
     if bid is None:
         return
     own = notes.seen_matches(bid.face)
-    line = f"The last bid is {bid.claim}; {own} of your dice {_count(own)}."
+    line = f"The last bid is {bid.claim}; {own} of your dice {count_verb(own)}."
     # The bid needs this many of the dice that the player has not seen.
     needed = bid.quantity - own
     if needed <= 0:
@@ -128,7 +128,7 @@ def _notes(notes: DiceNotes) -> Iterator[str]:
     elif needed > notes.hidden:
         line += " It is certainly false."
     else:
-        others = f"at least {needed} of the {notes.hidden} other dice {_count(needed)}"
+        others = f"at least {needed} of the {notes.hidden} other dice {count_verb(needed)}"
         line += f" It is true if {'the other die counts' if notes.hidden == 1 else others}."
     yield line
 

@@ -8,7 +8,7 @@ from arena import Die, Event, Panel, Tabletop, Tile, TileRow
 from games.liars_dice.game import LiarsDice
 from games.liars_dice.knowledge import DiceNotes
 from games.liars_dice.moves import face_name
-from games.liars_dice.text import verdict
+from games.liars_dice.text import count_verb, verdict
 
 LONGEST = 8
 """Bids that are listed; older ones are left out."""
@@ -82,8 +82,8 @@ class LiarsDiceView:
             # The star of the tiles is explained here, because a text has no colours.
             verb = "called spot on" if end.spot_on else "challenged"
             return (
-                f"{names[end.challenger]} {verb} {end.bid.claim}: {end.count} count (*). "
-                f"{verdict(notes.game, end).removesuffix(' a die')}."
+                f"{names[end.challenger]} {verb} {end.bid.claim}: {end.count} "
+                f"{count_verb(end.count)} (*). {verdict(notes.game, end).removesuffix(' a die')}."
             )
         wild = None if notes.palifico else notes.game.wild_face
         rule = f" {face_name(wild).capitalize()} are wild." if wild else ""

@@ -328,6 +328,7 @@ def test_texts_of_the_three_levels() -> None:
     assert "It is true if the other die counts." in few.observe(0).text("notes")
     few.apply(1, CHALLENGE)
     assert "1 counts as threes, so the bid of 1 three" in few.observe(0).text("events")
+    assert "challenged 1 three: 1 counts (*)." in diagram(few.game, few.observe(0).events)
     assert "left out" in observation.text("events", forget=2)
     assert "Your dice: 3 3." in observation.text("events", forget=2)
 

@@ -126,7 +126,7 @@ def train_command(
 
 def _config(given: Given) -> TrainConfig:
     """Return the settings in the form of `arena train`. Raises UsageError."""
-    from trainers.atropos.training.options import GAME
+    from trainers.atropos.training.options import GAME, check_settings
 
     values = {**DEFAULTS, **given.environment, **given.flags}
     mode, server = values["weight_sync"], values.get("server")
@@ -141,6 +141,7 @@ def _config(given: Given) -> TrainConfig:
         SettingsLayer("default", DEFAULTS),
     ]
     config = resolve(GAME, DEFAULT, layers).config
+    check_settings(config)
     if not config.base_model:
         raise UsageError("missing option --model-name: a checkpoint, by name or folder")
     if mode in FULL_WEIGHTS and config.lora_rank:

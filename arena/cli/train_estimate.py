@@ -46,8 +46,10 @@ def print_plan(
     """
     config = resolved.config
     game = make_game(config.game, **config.options)
-    credit, rewards = credited_rewards(config, game)
-    terms = [*rewards.describe(), *credit.describe(game)]
+    terms: list[TermSummary] = []
+    if not config.exact:
+        credit, rewards = credited_rewards(config, game)
+        terms = [*rewards.describe(), *credit.describe(game)]
     workload = estimate(config)
     # A fresh run gets an empty folder, so the files of the old run do not matter.
     fresh = plan.start == "fresh"
@@ -58,7 +60,9 @@ def print_plan(
         needs = {"footprint": None if needed is None else asdict(needed)}
         print(json.dumps(_as_json(resolved, plan, host, terms, workload) | needs))
     else:
-        print_grids([_settings(resolved), _rewards(terms), *([_needs(needed)] if needed else [])])
+        grids = [_settings(resolved)]
+        grids += [_rewards(terms)] if terms else []
+        print_grids(grids + ([_needs(needed)] if needed else []))
         echo(f"Experiment: {plan}")
         echo(f"Host: {host.name}. {host.reason}")
         echo(f"Work: {workload}")
@@ -145,6 +149,8 @@ class Workload:
         first = ""
         if self.imitated_games:
             first = f"a new model learns from {self.imitated_games:,} games of bots; then "
+        if not self.games and not self.evaluation_games:
+            return f"{first}{self.steps} steps, without games"
         return (
             f"{first}{self.steps} steps, {self.games:,} training games and at most "
             f"{self.evaluation_games:,} evaluation games; if games are as long as those of bots, "
@@ -161,10 +167,18 @@ def _rounded(count: int) -> str:
 def estimate(config: TrainConfig) -> Workload:
     """Estimate the work of the whole run, finished steps included."""
     steps = config.total_steps
+    imitated = 0
+    if config.base_model == NOTEBOOK:
+        recipe = make_recipe(config.game, options=config.options, notebook=True)
+        imitated = sum(part.games for part in recipe.parts)
+    if config.exact:
+        return Workload(steps, 0, 0, 0, 0, 0, imitated)
     games = steps * config.groups_per_step * config.rollouts_per_group
     evaluations = sum(config.is_evaluated(step) for step in range(steps + 1))
-    # The final deals are played by the starting policy, the newest and the best checkpoint.
-    evaluation_games = evaluations * config.eval_games + 3 * config.final_eval_games
+    # The final deals are played by the starting policy, the newest and the best checkpoint, and by
+    # the averaged weights.
+    players = 3 + config.averages_weights
+    evaluation_games = evaluations * config.eval_games + players * config.final_eval_games
     samples = [asyncio.run(_play_sample(config, seed)) for seed in range(SAMPLE_GAMES)]
     learners = make_game(config.game, **config.options).num_players if config.self_play else 1
     # All games of all learners, each as long as the mean of the samples.
@@ -172,10 +186,6 @@ def estimate(config: TrainConfig) -> Workload:
         round(games * learners * sum(figures) / len(samples))
         for figures in zip(*samples, strict=True)
     )
-    imitated = 0
-    if config.base_model == NOTEBOOK:
-        recipe = make_recipe(config.game, options=config.options, notebook=True)
-        imitated = sum(part.games for part in recipe.parts)
     return Workload(steps, games, evaluation_games, decisions, read, sampled, imitated)
 
 

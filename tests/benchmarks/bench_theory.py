@@ -90,7 +90,10 @@ async def table_of(folder: Path) -> PolicyTable:
 
 def trained_run(folder: Path, **settings: Any) -> RunState:
     """Train a model from nothing."""
-    config = TrainConfig(**{**KUHN, **settings})
+    return run(TrainConfig(**{**KUHN, **settings}), folder)
+
+
+def run(config: TrainConfig, folder: Path) -> RunState:
     return asyncio.run(train(config, folder=folder, view=TrainingLines(), settings=Settings.load()))
 
 
@@ -150,14 +153,14 @@ def test_fixed_points(name: str, options: dict[str, Any], opponents: int) -> Non
 
 
 EXACT: dict[str, Any] = {
-    "exact": True, "reward": "", "minibatches": 4, "learning_rate": 3e-3, "learning_rate_end": 3e-4,
-    "steps": 150, "keep_pool": 1,
+    "trainer_host": "embedded", "threads": 1, "exact": True, "minibatches": 4,
+    "learning_rate": 3e-3, "learning_rate_end": 3e-4, "steps": 150, "keep_pool": 1,
 }  # fmt: skip
 """Settings of exact mode in all games."""
 EXACT_GAMES: dict[str, tuple[dict[str, Any], float]] = {
     "kuhn_poker": ({"exact_step": 0.2, "entropy_coef": 1.0, "penalty_end": 0.02}, 0.02),
     "leduc_poker": (
-        {"exact_step": 0.1, "entropy_coef": 1.0, "penalty_end": 0.08, "max_tokens": 64},
+        {"exact_step": 0.1, "entropy_coef": 1.0, "penalty_end": 0.08},
         0.3,
     ),
     "liars_dice": (
@@ -175,7 +178,7 @@ EXACT_GAMES: dict[str, tuple[dict[str, Any], float]] = {
 def test_exact_mode(tmp_path: Path, name: str, seed: int) -> None:
     settings, most = EXACT_GAMES[name]
     started = time.perf_counter()
-    trained_run(tmp_path / "run", game=name, seed=seed, **EXACT | settings)
+    run(TrainConfig(game=name, seed=seed, **EXACT | settings), tmp_path / "run")
     last = read_records(RunFiles(tmp_path / "run").metrics)[-1]
     found, seconds = last.update["exploitability"], time.perf_counter() - started
     game = make_game(name, **settings.get("options", {}))

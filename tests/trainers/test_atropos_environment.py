@@ -39,6 +39,7 @@ from trainers.atropos.client import TrajectoryClient
 from trainers.atropos.environment import EnvironmentOptions, TrajectoryEnvironment
 from trainers.atropos.group_player import EQUAL, GroupPlayer
 from trainers.atropos.store import TrajectoryStore
+from trainers.atropos.training.trainer import rollout_counts
 from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
 from trainers.rollouts.opponents import NEWEST
@@ -157,6 +158,15 @@ def test_credit_by_turn_is_sent_by_token() -> None:
         player(Typist(), credit="turn")
 
 
+def test_settings_without_effect_are_refused() -> None:
+    message = (
+        "^--set async_steps=1, --set group_scorer=a:b, --set shuffle_rewards=true, "
+        "--set expert=search: without effect"
+    )
+    with pytest.raises(UsageError, match=message):
+        player(Typist(), async_steps=1, group_scorer="a:b", shuffle_rewards=True, expert="search")
+
+
 def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
     # Two decisions of a seat: the second prompt does not start with the first one's tokens.
     groups: list[ScoredData] = []
@@ -172,6 +182,8 @@ def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
         assert not all(padded)
         # The first part of the same games: same scores, so the same advantages.
         first = groups[groups.index(group) - 1]
+        assert rollout_counts([first, group]).games == len(first.scores)
+        assert len(rollout_counts([first, group]).results) == len(first.scores)
         assert first.scores == group.scores
         for row, is_padded in enumerate(padded):
             assert (group.tokens[row] == first.tokens[row]) == is_padded

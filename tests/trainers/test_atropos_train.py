@@ -201,7 +201,8 @@ def test_environment_trainer_and_server_together(
     assert first.update["kl"] < 1e-6
     for record in first, second:
         assert record.update["swap_difference"] < 1e-4 < record.update["grad_norm"]
-        assert record.games == 4 and record.groups.trained == 2
+        # Two groups of two games, or two parts of the same games.
+        assert record.games in (2, 4) and record.groups.trained == 2
     assert first.update["swap_moved"] > 1e-3
     assert first.update["staleness_max"] == 0
     assert run.adapters() == ["run@2"] and run.view.said == []
@@ -460,6 +461,8 @@ def test_the_command_trains_and_refuses_in_one_line(
         ("--weight-bridge-mode", "none"): (2, "only the run's own server is restarted"),
         ("--weight-bridge-mode", "ssh"): (2, "'lora_only', 'lora_restart' or 'none'"),
         ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
+        ("--set", "async_steps=1"): (2, "--set async_steps=1: without effect, since environments"),
+        ("--set", "learning_rate_end=0.1"): (2, "--set learning_rate_end=0.1: without effect"),
         ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
         ("--model-name", "unknown"): (2, "neither a folder with a config.json nor a model"),
     }

@@ -11,7 +11,7 @@ import pytest
 import torch
 from policy_table import tabulate
 from scripted_table import quick
-from small_runs import Notes, small, small_base
+from small_runs import Notes, small_base
 
 from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError, UsageError
@@ -22,6 +22,7 @@ from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import read_state_dict
 from trainers.algorithms.answer_trees import AnswerTrees, ScoredAnswer
+from trainers.config.config import TrainConfig
 from trainers.loop.exact import MirrorDescent
 from trainers.loop.grpo import train
 from trainers.runs.records import RunFiles, StepRecord, read_records
@@ -34,11 +35,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(base: Path, folder: Path, **changes: Any) -> list[StepRecord]:
     few: dict[str, Any] = {
-        "exact": True, "opponents": "", "reward": "", "guided": False, "entropy_coef": 0.5,
-        "exact_step": 1.0, "minibatches": 8, "learning_rate": 3e-3, "steps": 25, "keep_pool": 2,
-        "stop_legal_rate": 0.0,
+        "game": "kuhn_poker", "trainer_host": "embedded", "base_model": str(base), "threads": 1,
+        "exact": True, "entropy_coef": 0.5, "exact_step": 1.0, "minibatches": 8,
+        "learning_rate": 3e-3, "steps": 25, "keep_pool": 2, "stop_legal_rate": 0.0,
     }  # fmt: skip
-    config = small(base, **few | changes)
+    config = TrainConfig(**few | changes)
     asyncio.run(train(config, folder=folder, view=Notes(), settings=quick()))
     return read_records(RunFiles(folder).metrics)
 
@@ -94,6 +95,15 @@ def test_a_run_without_its_table_does_not_continue(base: Path, tmp_path: Path) -
         ({"game": "cluedo"}, r"exact=true: Cluedo.* has about .* positions, at most 400,000"),
         ({"opponents": "bot:random"}, "--opponents bot:random: with exact=true"),
         ({"reward": "win=1"}, "--reward win=1: with exact=true"),
+        (
+            {"credit": "turn", "loss": "ppo", "group_scorer": "nowhere:text", "async_steps": 2},
+            "^--async-steps 2, --credit turn, --set group_scorer=nowhere:text, --loss ppo: with",
+        ),
+        (
+            {"expert": "nonsense", "track": "nothing", "precision": "bf16", "eval_every": 1},
+            "^--set precision=bf16, --set expert=nonsense, --eval-every 1, --track nothing: with",
+        ),
+        ({"prompt": "nonsense"}, "nonsense"),
     ],
 )
 def test_what_exact_mode_cannot_do(

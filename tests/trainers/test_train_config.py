@@ -44,6 +44,18 @@ def test_the_last_step_is_evaluated_also_between_periods(
     assert estimate(config).evaluation_games == 7 * len(evaluated) + 3 * 2
 
 
+def test_the_estimate_of_self_play_and_of_exact_values() -> None:
+    config = TrainConfig(
+        game="kuhn_poker", trainer_host="embedded", steps=2, eval_every=0, self_play=True,
+        final_eval_games=5,
+    )  # fmt: skip
+    # The start, the newest, the best and the averaged weights.
+    assert estimate(config).evaluation_games == 4 * 5
+    exact = estimate(TrainConfig(game="kuhn_poker", exact=True, steps=2))
+    assert (exact.games, exact.evaluation_games) == (0, 0)
+    assert str(exact) == "2 steps, without games"
+
+
 def test_the_first_layer_that_speaks_decides() -> None:
     layers = [
         SettingsLayer("flag", {"steps": 1, "options": {"players": 3}}),

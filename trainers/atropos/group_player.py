@@ -21,12 +21,14 @@ from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.service import LLMService
+from arena.llm.settings import MODELS
 from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
 from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
-from trainers.config.config import TrainConfig
+from trainers.config.config import TrainConfig, settings_in
 from trainers.credit.groups import complete_groups
+from trainers.hosts.host import check_used
 from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rollouts.rollouts import Rollouts
 from trainers.rollouts.step_games import schedule_step
@@ -136,12 +138,22 @@ class PlayedItem:
     """Failed games. Each retry counts."""
 
 
+USED_SETTINGS = settings_in(MODELS) | {
+    "text_level", "max_turns", "dataset_size", "seed", "prompt", "beliefs", "self_play",
+    "opponents", "reward", "reward_fn", "credit", "credit_weights", "scale_advantages",
+    "rollouts_per_group", "max_tokens", "temperature", "guided", "rollout_timeout",
+    "rollout_retries",
+}  # fmt: skip
+"""Settings of `TrainConfig` that the games of an environment read; others would have no effect."""
+
+
 class GroupPlayer:
     """Plays items with the model NEWEST of a service.
 
     `rollouts_per_group` in the config is the size of a group. `with_messages` sends the chats as
     text too. `keep_equal` keeps groups whose scores are all equal; a trainer learns nothing from
-    them. Raises UsageError if the config names unknown players or rewards.
+    them. Raises UsageError if the config names unknown players or rewards, or has settings without
+    effect.
     """
 
     def __init__(
@@ -153,6 +165,8 @@ class GroupPlayer:
         with_messages: bool = False,
         keep_equal: bool = False,
     ) -> None:
+        reason = "without effect on the games of arena atropos serve; leave it out"
+        check_used(config, USED_SETTINGS, reason, as_keys=True)
         # The stock trainer reads scores only: advantages by token must be asked for.
         credit = config.credit or "game"
         self.config = config.model_copy(update={"groups_per_step": 1, "credit": credit})

@@ -283,6 +283,11 @@ class TrainConfig(RunLimits):
         return self.trainer_host == "embedded" and base in MADE_BASES
 
     @property
+    def averages_weights(self) -> bool:
+        """Whether the mean of the later checkpoints is evaluated at the end."""
+        return self.self_play and self.trainer_host == "embedded"
+
+    @property
     def trained_rank(self) -> int:
         """Rank of the trained adapter; 0: all weights are trained."""
         # Until a host is selected, `auto` counts as the embedded one.
@@ -366,6 +371,17 @@ class TrainConfig(RunLimits):
         return {name: getattr(self, name) for name in sorted(names)} | {
             "lora_rank": self.trained_rank
         }
+
+
+def settings_in(*panels: str) -> frozenset[str]:
+    """Return the names of the settings below these headings of the help."""
+    fields = TrainConfig.model_fields.items()
+    extras = {name: field.json_schema_extra for name, field in fields}
+    return frozenset(
+        name
+        for name, extra in extras.items()
+        if isinstance(extra, dict) and extra["panel"] in panels
+    )
 
 
 LABELS = frozenset({"experiment_name", "model_name", "project", "preset"})

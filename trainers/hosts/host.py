@@ -19,8 +19,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
+from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
+from arena.core.spec import redacted
 from arena.llm.config import as_flag
 from trainers.config.config import TrainConfig
 
@@ -203,6 +205,23 @@ def train_arguments(
     if refused:
         raise UsageError(f"{host} does not support: {'; '.join(refused)}")
     return arguments
+
+
+def check_used(
+    config: TrainConfig, used: Collection[str], reason: str, *, as_keys: bool = False
+) -> None:
+    """Raise UsageError if a setting beside those in `used` is changed: it would have no effect.
+
+    The message names all of them, `as_keys` for a command on which they are no flags.
+    """
+    ignored = []
+    for name, info in TrainConfig.model_fields.items():
+        is_setting = info.json_schema_extra is not None  # Not the game, its options, the preset.
+        if is_setting and name not in used and _is_changed(config, name):
+            text = as_flag(name, getattr(config, name), FieldInfo() if as_keys else info)
+            ignored.append(redacted(text))
+    if ignored:
+        raise UsageError(f"{', '.join(ignored)}: {reason}")
 
 
 def _is_changed(config: TrainConfig, field: str) -> bool:

@@ -19,11 +19,11 @@ from arena.core.spec import Spec, redacted, split_specs
 from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
+from arena.llm.settings import MODELS, Settings
 from arena.plugins.loader import catalog, make_game
-from trainers.config.config import NOTEBOOK, TrainConfig
+from trainers.config.config import HOST, NOTEBOOK, RUN, TrainConfig, settings_in
 from trainers.credit.estimators import Credit
-from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
+from trainers.hosts.host import HostFactory, HostRequest, TrainingHost, check_used
 from trainers.pretrain.pretrain import STATE, pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.pretrain.recipe import CurvePoint, make_recipe
@@ -57,6 +57,8 @@ def check_config(config: TrainConfig, settings: Settings, done: int) -> None:
 
 def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) -> ParsedConfig:
     """Return the parts of a run that its config names. Raises UsageError as `check_config` does."""
+    if config.exact:
+        check_exact(config, game, done)
     mix = OpponentMix.parse(config.opponents, game)
     credit, rewards = credited_rewards(config, game)
     scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
@@ -66,8 +68,6 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) ->
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
     _check_rewards(config, rewards, scorer)
     _check_reference(config, done)
-    if config.exact:
-        check_exact(config, game, done)
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
     check_trackers(config.track)
@@ -135,17 +135,28 @@ def _check_reference(config: TrainConfig, done: int) -> None:
         )
 
 
+EXACT_SETTINGS = (settings_in(RUN, HOST, MODELS) - {"epochs", "dataset_size"}) | {
+    "self_play", "max_turns", "prompt",
+    "learning_rate", "learning_rate_end", "warmup_steps", "minibatches", "tokens_per_batch",
+    "max_grad_norm", "weight_decay", "kl_coef", "kl_reference", "kl_reference_every",
+    "entropy_coef", "penalty_end", "exact", "exact_step",
+    "keep_pool", "stop_legal_rate", "log_dir",
+}  # fmt: skip
+"""Settings that a run with exact=true reads; others would have no effect."""
+
+
 def check_exact(config: TrainConfig, game: Game, done: int) -> None:
     """Raise UsageError if a run with exact=true is not possible."""
     _check_reference(config, done)
     if config.trainer_host != "embedded" or config.server:
         raise UsageError("exact=true: it needs --trainer-host embedded, without --server")
-    for flag, value in (("--opponents", config.opponents), ("--reward", config.reward)):
-        if value:
-            raise UsageError(
-                f"{flag} {redacted(value)}: with exact=true all seats learn from the returns of "
-                "the game; leave it out"
-            )
+    check_used(
+        config,
+        EXACT_SETTINGS,
+        "with exact=true no games are played, and all seats learn from the returns of the game; "
+        "leave it out",
+    )
+    system_prompt(config.prompt, game)
     from arena.evaluation.exact.game_tree import game_tree  # Only these runs need a tree.
 
     try:

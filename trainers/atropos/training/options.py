@@ -9,13 +9,36 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
+from arena.llm.settings import MODELS
 from trainers.atropos.wire import TrainerRegistration
-from trainers.config.config import TrainConfig
+from trainers.config.config import HOST, RUN, TrainConfig, settings_in
+from trainers.hosts.host import check_used
 from trainers.runs.records import RunFiles
 
 GAME = "atropos"
 """Placeholder of the game in `TrainConfig`: only the environments know what is played."""
 SETTINGS_FILE = "atropos.json"
+
+
+USED_SETTINGS = (
+    settings_in(RUN, HOST, MODELS) - {"text_level", "epochs", "dataset_size"}
+) | {
+    # `executor` and `address` place the run's own servers on a Ray cluster.
+    "executor", "address",
+    "learning_rate", "warmup_steps", "loss", "clip_eps", "clip_eps_high", "kl_coef",
+    "entropy_coef", "advantage_balance", "importance_level", "truncated_importance",
+    "minibatches", "tokens_per_batch", "gradient_checkpointing", "precision", "max_grad_norm",
+    "weight_decay", "keep_pool", "keep_gb", "stop_entropy", "stop_kl", "log_dir",
+}  # fmt: skip
+"""Settings of `TrainConfig` that training on batches reads; others would have no effect."""
+
+
+def check_settings(config: TrainConfig) -> None:
+    """Raise UsageError for a setting that would have no effect."""
+    reason = (
+        "without effect, since environments play the games of arena atropos train; leave it out"
+    )
+    check_used(config, USED_SETTINGS, reason, as_keys=True)
 
 
 class TrajectoryOptions(BaseModel):

@@ -20,7 +20,7 @@ from backends.embedded.architecture import read_architecture
 from trainers.atropos.client import ReceivedBatch, RefusedGroup, TrajectoryClient
 from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
 from trainers.atropos.training.batches import BatchInbox, BatchSource
-from trainers.atropos.training.options import TrajectoryOptions
+from trainers.atropos.training.options import TrajectoryOptions, check_settings
 from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
@@ -44,11 +44,11 @@ async def train_from_batches(
 ) -> RunState:
     """Start or resume a run in a folder; returns the final state.
 
-    Settings of games in the config have no effect; the options hold the id of the run. If the
-    folder has finished steps, the run is resumed. Raises UsageError if the settings are not valid,
-    before anything is trained, and ArenaError if the run cannot continue. Finished steps are on
-    disk.
+    The options hold the id of the run. If the folder has finished steps, the run is resumed. Raises
+    UsageError if the settings are not valid, before anything is trained, and ArenaError if the run
+    cannot continue. Finished steps are on disk.
     """
+    check_settings(config)
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()
     client = TrajectoryClient(options.url, settings.secret("ARENA_API_KEY"))
@@ -120,7 +120,7 @@ class Batches:
             self.view.phase("update")
             update = await self._update(batch)
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
-        counts = _rollout_counts(received.groups)
+        counts = rollout_counts(received.groups)
         record = step_record(self.config, number, counts, {}, update).model_copy(
             update={
                 "groups": GroupCounts(
@@ -199,16 +199,20 @@ class Batches:
         return {**metrics, **staleness}
 
 
-def _rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:
+def rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:
     """Return what the rows of a batch say about its games."""
-    counts = RolloutCounts()
+    counts, tables = RolloutCounts(), set[str]()
     for number, group in enumerate(groups):
         facts = facts_of(group)
+        counts.sampled += sum(mask != MASKED for row in group.masks for mask in row)
         deal, won = facts.get("seed"), facts.get("won")
+        table = f"{deal}/{facts.get('seat')}"
+        if facts.get("part") and table in tables:
+            continue  # Further rows of games that are counted.
+        tables.add(table)
         counts.games += group.size
         for row, score in enumerate(group.scores):
             is_won = isinstance(won, list) and row < len(won) and won[row] is True
             place = deal if isinstance(deal, int) else number
             counts.results.append(RolloutResult(place, score, is_won))
-        counts.sampled += sum(mask != MASKED for row in group.masks for mask in row)
     return counts

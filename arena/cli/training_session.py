@@ -170,8 +170,7 @@ def result_lines(run: TrainingRun) -> Iterator[str]:
     """Yield the results, where the files are, and the command that plays the checkpoint."""
     yield f"Finished steps: {run.state.step} of {run.total_steps}."
     for evaluation in run.final_evaluations():
-        if evaluation.step is not None:  # There is no best step if none beat the start.
-            yield f"{checkpoint_name(evaluation).capitalize()}: {delta_line(evaluation)}"
+        yield f"{checkpoint_name(evaluation).capitalize()}: {delta_line(evaluation)}"
     exists = run.files.report.exists()
     yield f"Report:  {run.files.report}" if exists else f"Run:     {run.files.folder}"
     if run.files.replays.is_dir():

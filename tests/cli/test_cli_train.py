@@ -571,7 +571,11 @@ def test_the_result_of_a_run(capsys: Output) -> None:
     assert (found["status"], found["report"]) == ("finished", str(files.report))
     assert found["final"]["best"]["win_rate_delta"]["n"] == 100
     assert found["checkpoint"] == str(weights)
-    none_better = finished().model_copy(update={"best_step": None})
+    averaged = finished().model_copy(update={"final": {"averaged": finished().final["newest"]}})
+    told = "\n".join(result_lines(replace(run_of_disk, state=averaged)))
+    assert "Averaged checkpoint: +" in told
+    without_best = {"newest": finished().final["newest"]}
+    none_better = finished().model_copy(update={"best_step": None, "final": without_best})
     assert "Best checkpoint" not in "\n".join(result_lines(replace(run_of_disk, state=none_better)))
     capsys.readouterr()
 

@@ -26,6 +26,7 @@ from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPla
 from arena.core.seeds import stream
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
+from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.embedded.layers import read_state_dict
 from trainers.config.config import TrainConfig
@@ -110,12 +111,25 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     assert others[NEWEST] > 36 and others["bot:random"] and others.keys() - {NEWEST, "bot:random"}
 
 
-def test_self_play_ends_with_averaged_weights(base: Path, tmp_path: Path) -> None:
+def test_self_play_ends_with_averaged_weights(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = small(
         base, self_play=True, opponents="", steps=4, keep_pool=8, eval_every=2,
-        final_eval_games=3, kl_coef=0.1, kl_reference_every=2,
+        final_eval_games=3, kl_coef=0.1, kl_reference_every=2, max_context_tokens=512,
     )  # fmt: skip
+    added: dict[str, Any] = {}
+
+    def add(llm: LLMService, name: str, backend: Any, **options: Any) -> None:
+        added[name] = backend
+        usual(llm, name, backend, **options)
+
+    usual = LLMService.add
+    monkeypatch.setattr(LLMService, "add", add)
     state = learn(config, tmp_path / "whole")
+    # On the sampler of the other steps: with the same context, precision and device.
+    assert added["policy:average"].sampler is added[NEWEST].sampler
+    assert added["policy:average"].context_length == 512
     learn(config.model_copy(update={"steps": 2}), tmp_path / "parts")
     assert learn(config, tmp_path / "parts").final == state.final
     assert state.final["averaged"].games == 3
@@ -125,6 +139,19 @@ def test_self_play_ends_with_averaged_weights(base: Path, tmp_path: Path) -> Non
         assert torch.equal(mean, means[1][name])
         assert torch.allclose(mean, (parts[0][name] + parts[1][name]) / 2, atol=1e-7)
     assert not torch.equal(means[0][name], parts[1][name])
+
+
+def test_workers_that_score_at_the_same_time_take_nothing_from_the_rollouts(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(tmp_path / "slow_rewards.py").write_text(
+        "import time\ndef wait(seat_episode):\n    time.sleep(0.5)\n    return 0.0\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    reward = {"reward": "win=1,custom=1", "reward_fn": "slow_rewards:wait"}
+    learn(small(base, executor="processes", workers=2, **reward), tmp_path / "x")
+    # Six games are scored in 3 s of two workers, at least 1.5 s of the step.
+    assert rows_of(tmp_path / "x")[-1].time["rollouts"] > 1.4
 
 
 def test_self_play_has_a_group_for_each_seat(base: Path, tmp_path: Path) -> None:
@@ -253,6 +280,15 @@ def test_shuffled_rewards_are_dealt_out_within_their_group() -> None:
     dealt = [[t.reward for t in one.trajectories] for one in shuffled]
     assert [sorted(one) for one in dealt] == [list(range(20)), list(range(100, 120))]
     assert dealt[0] != list(range(20)) and dealt[1] != [reward + 100 for reward in dealt[0]]
+
+
+def test_shuffling_moves_the_cost_of_illegal_replies_too() -> None:
+    answers = [Turn((), f"{n}", (), is_legal=n >= 10) for n in range(20)]
+    plain = TrajectoryGroup(tuple(Trajectory((answer,)) for answer in answers))
+    [shuffled] = shuffle_rewards([plain], seed=0, step=1)
+    assert [turn.text for turn in shuffled.turns] == [turn.text for turn in answers]
+    legal = [turn.is_legal for turn in shuffled.turns]
+    assert sum(legal) == 10 and legal != [turn.is_legal for turn in answers]
 
 
 def test_opponents_are_drawn_by_weight() -> None:
@@ -498,6 +534,17 @@ def test_a_game_that_keeps_failing_takes_its_group_with_it_and_is_no_loss(
     assert groups.trained + groups.no_variance == 4 - groups.incomplete
     assert row.games == 3 * (4 - groups.incomplete) and row.legal_rate == 1.0
     assert any(f"of {row.failed} failed games: seat" in line for line in view.said)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_run_in_which_every_game_fails_stops(base: Path, tmp_path: Path, ahead: int) -> None:
+    config = small(base, steps=2, rollout_retries=0, async_steps=ahead)
+    run = faulty(config, tmp_path / "x", fault=every(1, refuse))
+    reason = r"no game of step 1 could be finished: seat \d .* the request was bad"
+    with pytest.raises(StopPlaying, match=reason):
+        asyncio.run(run.complete())
+    state = RunState.model_validate_json(RunFiles(tmp_path / "x").state.read_text())
+    assert (state.step, state.status) == (0, "interrupted") and "the request" in state.reason
 
 
 def test_a_chat_that_is_too_long_is_an_illegal_reply_and_no_failure(

@@ -51,7 +51,10 @@ def select_groups(
 def shuffle_rewards(
     groups: Sequence[TrajectoryGroup], seed: int, step: int
 ) -> list[TrajectoryGroup]:
-    """Permute rewards, judgements and positions in each group: a control that must not learn."""
+    """Permute rewards and all facts that credit reads of turns in each group.
+
+    A control that must not learn.
+    """
     shuffled = []
     for place, group in enumerate(groups):
         rewards = [trajectory.reward for trajectory in group.trajectories]
@@ -65,7 +68,12 @@ def shuffle_rewards(
         def judged(one: Trajectory, drawn: Iterator[Turn] = drawn) -> Trajectory:
             pairs = ((turn, next(drawn)) for turn in one.turns)
             turns = (
-                replace(turn, judgements=other.judgements, position=other.position)
+                replace(
+                    turn,
+                    is_legal=other.is_legal,
+                    judgements=other.judgements,
+                    position=other.position,
+                )
                 for turn, other in pairs
             )
             return replace(one, turns=tuple(turns))

@@ -140,6 +140,15 @@ class EmbeddedHost:
 
         return SamplerBackend(trainer.sampler, lambda: trainer.served_name(version()), version)
 
+    def policy_of(self, folder: Path, name: str) -> Backend:
+        """Return a backend for a checkpoint that is no step, on the sampler of the steps."""
+        from backends.embedded import SamplerBackend
+        from backends.embedded.layers import read_state_dict
+
+        sampler = self.trainer.sampler
+        sampler.load_adapter_weights(name, read_state_dict(folder))
+        return SamplerBackend(sampler, lambda: name)
+
     async def keep(self, steps: Collection[int]) -> None:
         await self.trainer.keep(steps)
 

@@ -27,6 +27,7 @@ from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics import clustered_mean, rate
 from arena.llm.service import LLMService
 from trainers.config.config import TrainConfig
+from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
 from trainers.rollouts.opponents import AVERAGE, FINAL, PERIODIC, past_weights, policy_spec
@@ -264,18 +265,16 @@ class Checkpoints:
         Checkpoints are equal to the bit after a resume, so their mean is, too. Returns False where
         it is not made.
         """
-        newest, base = self.log.state.step, self.host.checkpoint(0)
-        if not self.config.self_play or self.config.trainer_host != "embedded" or base is None:
+        if not self.config.averages_weights or not isinstance(self.host, EmbeddedHost):
             return False
+        newest, base = self.log.state.step, self.host.checkpoint(0)
         later = [step for step in self.pool(newest) if 2 * step > newest]
         folders = [self.host.checkpoint(step) for step in sorted({*later, newest})]
-        # Heavy, and needed at the end of these runs only.
-        from backends.embedded import SharedSamplerBackend
-        from trainers.algorithms.learner import write_mean
+        from trainers.algorithms.learner import write_mean  # Heavy, and needed here only.
 
         average = self.log.files.checkpoints / AVERAGE
-        write_mean([folder for folder in folders if folder], base, average)
-        self.llm.add(policy_spec(AVERAGE), SharedSamplerBackend(average), is_trained=True)
+        write_mean(folders, base, average)
+        self.llm.add(policy_spec(AVERAGE), self.host.policy_of(average, AVERAGE), is_trained=True)
         return True
 
     def is_best(self, evaluation: HeldOutResult) -> bool:

@@ -41,6 +41,7 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+from arena.core.errors import StopPlaying
 from arena.episodes.executors import make_executor
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
@@ -194,10 +195,16 @@ class OwnGames:
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
             played = await self.ahead.take(number)
         counts = played.counts
-        if not config.async_steps:  # Else most games ended before they were waited for.
+        # With async_steps most games ended before they were waited for, and workers score games at
+        # the same time: their seconds are no part of these.
+        if not config.async_steps and config.executor == "local":
             # Games are scored as soon as they finish, within the time of the rollouts.
             timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._show_faults(counts)
+        if not counts.games:
+            # No later step would be better, and nothing is learned.
+            fault = [*counts.faults, *counts.reward_faults][0]
+            raise StopPlaying(f"no game of step {number} could be finished: {fault}")
         with timer.measure("rewards"):
             groups = await self._rescored(number, played.groups, counts)
             whole = complete_groups(groups, config.rollouts_per_group)

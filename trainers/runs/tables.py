@@ -129,13 +129,16 @@ def rewards(records: Sequence[StepRecord]) -> Grid:
 
 
 def times(records: Sequence[StepRecord]) -> Grid:
-    """Return the total time of each phase. Rewards count as part of the rollouts too."""
+    """Return the total time of each phase.
+
+    Games that are scored ahead or by workers count as rollouts, with their rewards.
+    """
     total = sum(row.seconds for row in records)
     cells = []
     for name in key_order([row.time for row in records]):
         seconds = sum(row.time.get(name, 0.0) for row in records)
         cells.append((name, clock(seconds), percentage(seconds / total if total else None)))
-    return Grid("Time (rollouts include rewards)", ("phase", "time", "share"), cells)
+    return Grid("Time", ("phase", "time", "share"), cells)
 
 
 def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> Grid:

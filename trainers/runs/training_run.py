@@ -207,7 +207,7 @@ class TrainingRun:
         return curve
 
     def final_evaluations(self) -> list[CheckpointEvaluation]:
-        """Return the results on the final deals, the best checkpoint first."""
+        """Return the results on the final deals: best, newest and averaged checkpoint."""
         steps = {"newest": self.state.step, "best": self.state.best_step}
         return [
             CheckpointEvaluation(
@@ -216,7 +216,8 @@ class TrainingRun:
                 step=steps.get(name),
                 final=True,
             )
-            for name in sorted(self.state.final, key=lambda name: (name != "best", name))
+            for name in ("best", "newest", "averaged")
+            if name in self.state.final
         ]
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
+from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunState, StepRecord, read_records
 from trainers.runs.run_log import RunLog, evenly, kept_steps, reason_of
@@ -43,6 +44,21 @@ def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
     kept = {path.name for path in again.files.replays.iterdir()}
     assert kept == {"step0000", "step0001", "before"}
     assert TrainConfig.model_validate_json(again.files.config.read_text()) == CONFIG
+
+
+def test_costs_outlive_a_torn_last_line(tmp_path: Path) -> None:
+    log, costs = RunLog(tmp_path), Ledger()
+    log.start(CONFIG)
+    tally = costs.tally("openai:m")
+    tally.prompt_tokens, tally.completion_tokens, tally.cost = 3, 4, 0.5
+    log.append_costs(0, costs)
+    with log.files.ledger.open("a") as file:
+        file.write('{"step": 1, "tot')
+    for _ in range(2):  # Resumed twice: the line after the torn one must be whole too.
+        again = RunLog(tmp_path)
+        again.start(CONFIG)
+        again.append_costs(1, costs)
+    assert again.spent() == (1.5, 21)
 
 
 def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(tmp_path: Path) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 from exact_policies import information_sets
 from policy_table import PolicyTable, tabulate
+from safetensors import SafetensorError
 from tiny_model import build_tiny_model
 
 from arena.agents.chat import ChatOptions
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.episodes.job import run_jobs
 from arena.episodes.match import Match, play
@@ -25,6 +30,7 @@ from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
 from trainers.pretrain.corpus import Mixture, demonstrations, names_of
+from trainers.pretrain.pretrain import STATE, SavedRun, save
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
 
 KUHN = KuhnPoker()
@@ -40,6 +46,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def table(folder: Path) -> PolicyTable:
     return tabulated(folder)
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / f".{STATE}.part").symlink_to("/dev/full")
+
+    def fail(_: Path) -> None:
+        raise SafetensorError("No space left on device (os error 28)")
+
+    student: Any = SimpleNamespace(
+        state=lambda: {"weights": torch.zeros(10**6)}, model=SimpleNamespace(save_pretrained=fail)
+    )
+    nothing: Any = None
+    writes: tuple[Callable[[], None], ...] = (
+        lambda: SavedRun().write(tmp_path, random_init_recipe(KUHN, 0), student),
+        lambda: save(student, nothing, nothing, tmp_path),
+    )
+    for write in writes:
+        with pytest.raises(ArenaError, match=f"^cannot write into {tmp_path}: No space left on"):
+            write()
 
 
 def tabulated(folder: Path, options: ChatOptions | None = None) -> PolicyTable:

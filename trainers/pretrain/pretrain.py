@@ -11,6 +11,7 @@ import math
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from pickle import UnpicklingError
@@ -20,7 +21,7 @@ import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
 from arena.agents.notebook import row_ends, split_entry
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
@@ -200,9 +201,25 @@ class SavedRun:
 
         facts = {name: getattr(self, name) for name in ("stage", "step", "chats", "seconds")}
         facts |= {"recipe": _facts(recipe), "curve": [asdict(point) for point in self.curve]}
+        content = {"facts": json.dumps(facts), "tensors": student.state()}
         draft = out / f".{STATE}.part"
-        torch.save({"facts": json.dumps(facts), "tensors": student.state()}, draft)
+        with _writing(out), draft.open("wb") as file:
+            torch.save(content, file)
         draft.replace(out / STATE)
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    """Raise ArenaError if torch or safetensors cannot write in the body."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # torch reports the size of the file; the reason, such as a full disk, is the error before.
+        cause = error if isinstance(error, OSError) else error.__context__
+        reason = cause.strerror if isinstance(cause, OSError) else error
+        raise ArenaError(f"cannot write into {out}: {reason}") from None
 
 
 def _facts(recipe: Recipe) -> JsonValue:
@@ -502,7 +519,8 @@ def save(
     student: NewModel, tokenizer: PreTrainedTokenizerFast, figures: PretrainingFigures, out: Path
 ) -> None:
     """Write a folder that transformers and vLLM load, and remove the state of the run."""
-    student.model.save_pretrained(out)
+    with _writing(out):
+        student.model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     if student.head:
         student.head.save(out)

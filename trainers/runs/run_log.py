@@ -45,10 +45,14 @@ class RunLog:
         finished = self.state.step
         records = read_records(self.files.metrics)
         self.records = [record for record in records if record.step <= finished]
+        costs = len(read_lines(self.files.ledger, StepCosts))
         self.files.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.files.config, config.model_dump_json(indent=1) + "\n")
         # Rewrites the file without records of unfinished steps and without an incomplete line.
         write_whole(self.files.metrics, "".join(map(_line, self.records)))
+        if self.files.ledger.exists():
+            lines = self.files.ledger.read_text("utf-8").split("\n")[:costs]
+            write_whole(self.files.ledger, "".join(f"{line}\n" for line in lines))
         for replays in self.files.replays.glob("step*"):
             if not replays.name[4:].isdigit() or int(replays.name[4:]) > finished:
                 shutil.rmtree(replays)

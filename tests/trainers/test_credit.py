@@ -153,6 +153,7 @@ def test_the_default_of_each_game_and_host() -> None:
         ({"game": "kuhn_poker", "credit": "turn"}, "kuhn_poker has no exact knowledge"),
         ({"credit": "turn", "credit_weights": "game=1"}, "the kinds are: information, illegal"),
         ({"credit": "game", "credit_weights": "game=1"}, "--credit game has no weights"),
+        ({"credit": "turn", "scale_advantages": "true"}, "scale_advantages=true: --credit turn"),
         ({"credit": "game", "judged_steps": "4"}, "judged_steps=4: --credit game has no judged"),
     ],
 )

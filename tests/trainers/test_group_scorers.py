@@ -28,6 +28,10 @@ async def fewer(group):
     return group.with_trajectories(group.trajectories[1:])
 async def endless(group):
     return group.with_trajectories([one.with_reward(float("nan")) for one in group.trajectories])
+async def no_reward(group):
+    return group.with_trajectories([replace(one, reward=None) for one in group.trajectories])
+async def no_metrics(group):
+    return group.with_trajectories([replace(one, metrics=None) for one in group.trajectories])
 async def fails(group):
     raise KeyError("no judge")
 def waits_for_nothing(group):
@@ -77,6 +81,8 @@ def test_a_scorer_decides_and_both_rewards_are_logged(scorers: str) -> None:
         ("none", "returned None"),
         ("fewer", "received 2 trajectories and returned 1"),
         ("endless", "gave the reward nan"),
+        ("no_reward", "gave the reward None, which is not a finite number"),
+        ("no_metrics", "gave the metrics None"),
         ("fails", r"failed: KeyError\('no judge'\)"),
         ("waits_for_nothing", "is not an async function"),
         ("scores", "returned list, not a TrajectoryGroup"),

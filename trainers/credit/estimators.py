@@ -88,6 +88,11 @@ class Credit:
                 f"--credit turn: {game.name} has no exact knowledge, from which the features of "
                 "the critic are made; take game or group-step"
             )
+        if name == "turn" and config.scale_advantages:
+            raise UsageError(
+                "scale_advantages=true: --credit turn is not centred by groups, so there is "
+                "nothing to divide; leave it out"
+            )
         if config.credit_weights:
             given = parse_weights(config.credit_weights, "credit_weights")
             if name == "game":

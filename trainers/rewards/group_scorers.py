@@ -20,8 +20,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Protocol, cast
 
 from arena.core.errors import ArenaError
@@ -87,12 +88,16 @@ async def score_group(
     # Rewards and metrics only: a scorer's copies may lack the tokens that training needs.
     judged = []
     for own, other in zip(group.trajectories, scored.trajectories, strict=True):
-        if not math.isfinite(other.reward):
-            raise ArenaError(f"{label} gave the reward {other.reward}, which is not finite")
+        # Typed as object: a user's function may set anything.
+        reward: object = other.reward
+        if not isinstance(reward, Real) or not math.isfinite(reward):
+            raise ArenaError(f"{label} gave the reward {reward!r}, which is not a finite number")
+        if not isinstance(other.metrics, Mapping):
+            raise ArenaError(f"{label} gave the metrics {other.metrics!r}, which are no mapping")
         # After the scorer's metrics, so that these two names always have this meaning.
-        both = {"independent_reward": own.reward, "group_score": other.reward}
+        both = {"independent_reward": own.reward, "group_score": float(reward)}
         metrics = {**own.metrics, **other.metrics, **both}
-        judged.append(replace(own.with_reward(other.reward), metrics=metrics))
+        judged.append(replace(own.with_reward(float(reward)), metrics=metrics))
     return group.with_trajectories(judged)
 
 

@@ -165,6 +165,13 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     assert "The default model of the host serverless was trained" in said
     assert "against bot:random, with the reward win=1,format=1." in said
     assert "The run is running. This report covers 0 steps." in page.text
+    for settings, words in (
+        ({"self_play": True}, "16 deals × 8 games per step, in every seat, with the reward win=1"),
+        ({"exact": True}, "was trained in self-play, on exact values of all actions."),
+        ({"group_scorer": "judges:ruler"}, "with the reward of the group scorer judges:ruler."),
+    ):
+        some = TrainConfig.model_validate({"game": "kuhn_poker", **settings})
+        assert words in page_of([], RunState(), tmp_path, some).text
     one = page_of(rows(1), RunState(step=1), tmp_path)
     assert_harmless(one)
     assert "No checkpoint has been evaluated yet" in one.text, "the start says nothing of a gain"

@@ -69,7 +69,8 @@ def test_message_pack_is_exact_and_takes_any_reply() -> None:
 
 
 def test_an_episode_holds_what_the_model_read_and_sampled(cluedo: Path, tmp_path: Path) -> None:  # noqa: F811
-    (episode,) = episodes_of([cluedo], tmp_path / "out.msgpack")
+    reward = "win=1,entropy_removed=0.5,format=1"
+    (episode,) = episodes_of([cluedo], tmp_path / "out.msgpack", reward)
     (trace,) = episode["traces"]
     seat = seat_of(cluedo)
     header = read_replay(cluedo).header
@@ -171,6 +172,24 @@ def test_advantages_of_cluedo_are_those_of_judged_credit(tmp_path: Path) -> None
             expected = sum(own) + 0.5 * (reward - fmean(rewards))
             assert node["advantages"] == [pytest.approx(expected)] * len(node["logprobs"])
     assert {"illegal", "suggestion"} <= {each.kind for each in judged}
+
+
+def test_without_a_reward_the_one_of_the_credit_is_taken(tmp_path: Path) -> None:
+    [episode] = episodes_of([of_cluedo(tmp_path, "1")], tmp_path / "out.msgpack")
+    assert {n: r["weight"] for n, r in episode["traces"][0]["rewards"].items()} == {"win": 1.0}
+
+
+class WithoutPrompts(WithTokens):
+    """A server that reports the ids of sampled tokens only."""
+
+    async def complete(self, request: Request) -> Completion:
+        return replace(await super().complete(request), prompt_token_ids=())
+
+
+def test_a_trace_of_openenv_needs_the_ids_of_prompts(tmp_path: Path) -> None:
+    path = record(tmp_path, "a", in_order(), backend=WithoutPrompts)
+    with pytest.raises(UsageError, match=r"a\.jsonl: no ids of prompts are recorded"):
+        export([path], "openenv", tmp_path / "out")
 
 
 class WithTemplate(WithTokens):

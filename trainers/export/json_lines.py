@@ -29,6 +29,7 @@ from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
+from arena.core.errors import ReplayError
 from arena.core.game import Game
 from arena.episodes.record import dump
 from arena.episodes.replay import Replay
@@ -117,7 +118,13 @@ class OpenEnvExport(LinesExport):
 
     def prepare(self, replay: Replay) -> list[bytes]:
         terms, seats = self._reader.terms, self._reader.trainable_seats(replay)
-        return [dump(training_trace(seat, terms)).encode() for seat in seats]
+        traces = [training_trace(seat, terms) for seat in seats]
+        if not all(trace["turns"] for trace in traces):
+            raise ReplayError(
+                f"{replay.path}: no ids of prompts are recorded, which a trace needs: the server "
+                "of the model must report them, as arena serve and vLLM do"
+            )
+        return [dump(trace).encode() for trace in traces]
 
 
 def training_trace(seat: SeatReplies, terms: Sequence[str]) -> dict[str, JsonValue]:

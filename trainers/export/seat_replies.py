@@ -29,8 +29,8 @@ from arena.episodes.record import Episode, Header
 from arena.episodes.replay import Replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
-from trainers.config.config import CreditName
-from trainers.credit.estimators import ILLEGAL
+from trainers.config.config import CreditName, TrainConfig
+from trainers.credit.estimators import ILLEGAL, default_credit
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode, default_reward
 from trainers.trajectory import Judgement, Judgements
 
@@ -140,12 +140,14 @@ class GameSetup:
 class ReplyReader:
     """Reads the models' replies from replays, and computes rewards."""
 
-    def __init__(self, games: Sequence[Game], reward: str) -> None:
+    def __init__(self, games: Sequence[Game], reward: str, *, with_credit: bool = False) -> None:
         """`games` are those whose columns are known in advance; `reward` is --reward.
 
-        Raises UsageError if none of the games has this reward.
+        Without it the reward is the game's default, `with_credit` the one beside the game's default
+        credit, as `arena train` takes it. Raises UsageError if none of the games has this reward.
         """
         self._reward = reward
+        self._with_credit = with_credit
         self._by_setup: dict[GameSetup, Rewards] = {}
         self._known: list[Rewards] = []
         for game in games:
@@ -214,7 +216,8 @@ class ReplyReader:
     def _parse(self, game: Game) -> Rewards:
         """Return the reward, with judgements if the game values decisions. Raises UsageError."""
         credit: CreditName = "judged" if game.analysis.decision_kinds else "game"
-        return Rewards.parse(self._reward or default_reward(game), game, credit=credit)
+        beside = default_credit(TrainConfig(game=game.name), game) if self._with_credit else "game"
+        return Rewards.parse(self._reward or default_reward(game, beside), game, credit=credit)
 
     def _rewards_of(self, replay: Replay) -> Rewards:
         setup = GameSetup.of(replay.header)

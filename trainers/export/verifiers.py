@@ -83,7 +83,7 @@ class VerifiersExport(Exporter[EpisodeRecord]):
 
     def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
         self._file = file
-        self._reader = ReplyReader(games, reward)
+        self._reader = ReplyReader(games, reward, with_credit=True)
         self._pending: list[EpisodeRecord] = []
         self._rows = self._traces = self._alone = self._without_tokens = 0
 

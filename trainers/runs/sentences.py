@@ -151,17 +151,22 @@ def value_only(interval: Interval, scale: ReturnScale = WIN_RATE) -> str:
 def setup(run: TrainingRun) -> str:
     """Return what was trained, against whom and for which reward; defaults by their names."""
     config, game = run.config or TrainConfig(), run.make_game()
+    model = printable(base_model_in_words(config))
+    subject = f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained"
+    if config.exact:
+        return f"{subject} in self-play, on exact values of all actions."
     # A game whose plugin is not installed does not tell its defaults.
     opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
+    others = "in every seat" if config.self_play else f"against {printable(opponents)}"
     name = Credit.parse(config, game).name if game else "game"
     reward = config.reward or (default_reward(game, name) if game else "of the game")
+    if config.group_scorer:
+        reward = f"of the group scorer {config.group_scorer}"
     judged = " and judged decisions" if name == "judged" else f" and credit by {name}"
     credit = judged if name != "game" else ""
-    model = printable(base_model_in_words(config))
     return (
-        f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained by GRPO with "
-        f"{config.groups_per_step} deals × {config.rollouts_per_group} games per step, against "
-        f"{printable(opponents)}, with the reward {printable(reward)}{credit}."
+        f"{subject} by GRPO with {config.groups_per_step} deals × {config.rollouts_per_group} "
+        f"games per step, {others}, with the reward {printable(reward)}{credit}."
     )
 
 

@@ -576,6 +576,7 @@ def test_a_reply_of_ten_megabytes_does_not_hold_up_the_event_loop(unit: str) -> 
         "İ ",
         "a\u0301\u0323\u0301\u0323",
         "\u0301\u0323",
+        "\n" * 15_999 + "x",
     ],
 )
 def test_a_megabyte_takes_bounded_time(unit: str) -> None:

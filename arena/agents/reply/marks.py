@@ -26,7 +26,9 @@ _NOUN = (
     r"|jugada|decisión|ação|acao|resposta|jogada|azione|risposta|mossa|действие|ответ|ход"
     r"|行动|动作|答案|回答|アクション|行動|回答|행동|답)"
 )
-_EDGE = r"[\s>*_#`~\-–—•·\"'“”«»(\[|→⇒✅👉🎯🎲]*"
+_EDGE = r"[\s>*_#`~\-–—•·\"'“”«»(\[|→⇒✅👉🎯🎲]{0,80}+"
+# Bounded and possessive: each line break may begin a label, so a search to the end of a long run of
+# them, and the way back, would take quadratic time.
 _LABEL = re.compile(
     rf"(?:^|[\n.!?;:>。！？]){_EDGE}(?:(?:so|thus|therefore|hence|and)\b,?\s+)?"
     r"(?:(?:my|the|our|your|meine?|die|ma|la|mi|el|minha|a|mon|le|o|我的|最终|最終)\s*)?"

@@ -132,8 +132,8 @@ def parse_retry_after(header: str | None) -> float | None:
 def _seconds_until(date: str) -> float:
     try:
         then = parsedate_to_datetime(date)
-    except ValueError:
+        if then.tzinfo is None:  # HTTP dates are in UTC.
+            then = then.replace(tzinfo=UTC)
+        return (then - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError):
         return math.nan
-    if then.tzinfo is None:  # HTTP dates are in UTC.
-        then = then.replace(tzinfo=UTC)
-    return (then - datetime.now(UTC)).total_seconds()

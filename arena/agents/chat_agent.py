@@ -110,6 +110,15 @@ class ChatAgent:
         """What the model has noted in this chat; None if it keeps no notebook."""
 
     async def act(self, observation: Observation) -> Decision:
+        try:
+            return await self._decide(observation)
+        except StopPlaying:
+            raise
+        except Exception as error:  # The game goes on with a fallback move, which counts too.
+            self._llm.count_decision(self._spec, f"{type(error).__name__}: {error}")
+            raise
+
+    async def _decide(self, observation: Observation) -> Decision:
         if self._forfeited:
             return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
         if announced := self._announced_action(observation):

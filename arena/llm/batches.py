@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from arena.core.errors import StopPlaying
 from arena.llm.backend import Backend, Completion, Price, Request
@@ -110,11 +111,11 @@ class BatchJournal(ResponseCache):
 
     def __init__(self, path: Path, notify: Callable[[str], None]) -> None:
         super().__init__(path, notify)
-        with self._database:
-            self._database.execute(
+        with self._transaction() as database:
+            database.execute(
                 "CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, id TEXT, time REAL)"
             )
-            self._database.execute(
+            database.execute(
                 "CREATE TABLE IF NOT EXISTS requests (key TEXT PRIMARY KEY, batch TEXT)"
             )
 
@@ -124,39 +125,50 @@ class BatchJournal(ResponseCache):
 
     def begin(self, name: str, keys: Collection[str]) -> None:
         """Store a batch before it is submitted."""
-        with self._database:
-            self._database.execute("INSERT INTO batches VALUES (?, NULL, ?)", (name, time.time()))
+        with self._transaction() as database:
+            database.execute("INSERT INTO batches VALUES (?, NULL, ?)", (name, time.time()))
             rows = [(key, name) for key in keys]
-            self._database.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?)", rows)
+            database.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?)", rows)
 
     def submitted(self, name: str, batch: str) -> None:
         """Store the provider's identifier of a batch."""
-        with self._database:
-            self._database.execute("UPDATE batches SET id = ? WHERE name = ?", (batch, name))
+        with self._transaction() as database:
+            database.execute("UPDATE batches SET id = ? WHERE name = ?", (batch, name))
 
     def batch_of(self, key: str) -> str | None:
         """Return the name of the batch that a request is in."""
         select = "SELECT batch FROM requests WHERE key = ?"
-        row = self._database.execute(select, (key,)).fetchone()
+        with self._transaction() as database:
+            row = database.execute(select, (key,)).fetchone()
         return row[0] if row else None
 
     def batch(self, name: str) -> tuple[str | None, float, list[str]]:
         """Return the identifier of a batch, the time of its submission, and its keys."""
         select = "SELECT id, time FROM batches WHERE name = ?"
-        batch, when = self._database.execute(select, (name,)).fetchone()
-        keys = self._database.execute("SELECT key FROM requests WHERE batch = ?", (name,))
+        with self._transaction() as database:
+            batch, when = database.execute(select, (name,)).fetchone()
+            keys = database.execute("SELECT key FROM requests WHERE batch = ?", (name,)).fetchall()
         return batch, when, [key for (key,) in keys]
 
     def forget(self, key: str) -> None:
         """Let the next request with this key be in another batch."""
-        with self._database:
-            self._database.execute("DELETE FROM requests WHERE key = ?", (key,))
+        with self._transaction() as database:
+            database.execute("DELETE FROM requests WHERE key = ?", (key,))
 
     def drop(self, name: str) -> None:
         """Forget a batch that was not submitted, or was refused as a whole."""
-        with self._database:
-            self._database.execute("DELETE FROM requests WHERE batch = ?", (name,))
+        with self._transaction() as database:
+            database.execute("DELETE FROM requests WHERE batch = ?", (name,))
 
-    def _give_up(self, error: sqlite3.Error) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield the database for one transaction. Raises StopPlaying if it fails."""
+        try:
+            with self._database:
+                yield self._database
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def _give_up(self, error: sqlite3.Error) -> NoReturn:
         # Without it answers would be paid for twice.
         raise StopPlaying(f"journal of batches {self._path}: {error}") from error

@@ -151,6 +151,19 @@ def test_a_provider_that_fails_is_a_fallback_with_its_cause() -> None:
     assert episode.failures[0].text.startswith("provider_error") and episode.outcome
 
 
+def test_any_error_of_an_agent_counts_as_a_fallback() -> None:
+    def fail(_: Request) -> str:
+        raise OverflowError("date value out of range")
+
+    async def go() -> None:
+        async with LLMService(notify=QUIET, max_fallbacks=3) as llm:
+            llm.add("scripted", ScriptedBackend(fail))
+            await play(Match(CLUEDO, ["scripted"] + ["bot:novice"] * 2, 3), llm=llm)
+
+    with pytest.raises(StopPlaying, match="3 of 3 decisions were fallback moves.*OverflowError"):
+        asyncio.run(go())
+
+
 def test_a_chat_that_is_too_long_is_shortened_and_the_talk_left_out_is_counted() -> None:
     def small(request: Request) -> str | ScriptedReply:
         if sum(len(m.content) for m in request.messages) > 2200:

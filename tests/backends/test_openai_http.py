@@ -497,7 +497,7 @@ def test_the_key_is_taken_out_before_the_message_is_cut() -> None:
 
 
 def test_retry_after_that_says_nothing() -> None:
-    for header in (None, "", "soon", "nan", "inf"):
+    for header in (None, "", "soon", "nan", "inf", "Mon, 01 Jan 99999999999 00:00:00 GMT"):
         assert parse_retry_after(header) is None
     assert parse_retry_after("-3") == 0
     assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0

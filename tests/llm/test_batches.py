@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from batch_server import BatchServer
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
-from arena.llm.batches import PRICE_SHARE
+from arena.llm.batches import PRICE_SHARE, BatchJournal
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
@@ -229,6 +229,22 @@ def test_what_stops_all_batches_is_one_error(
     assert {str(each) for each in found} == {str(found[0])}
     assert isinstance(found[0], StopPlaying) and word in str(found[0])
     assert KEY[:8] not in str(found[0]) and not server.paid
+
+
+def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
+    journal = BatchJournal(tmp_path / "batches.sqlite", print)
+    journal._database.close()
+    calls: list[Callable[[], object]] = [
+        lambda: journal.begin("batch", ["key"]),
+        lambda: journal.submitted("batch", "id"),
+        lambda: journal.batch_of("key"),
+        lambda: journal.batch("batch"),
+        lambda: journal.forget("key"),
+        lambda: journal.drop("batch"),
+    ]
+    for call in calls:
+        with pytest.raises(StopPlaying, match="journal of batches .*closed database"):
+            call()
 
 
 class _Remote:

@@ -8,7 +8,6 @@ process, a `.env` is not loaded implicitly, and nothing is downloaded or reporte
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from pydantic import JsonValue, SecretStr
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
 from arena.llm.batches import BatchEndpoint
+from arena.llm.environment import variables
 from arena.llm.settings import Limits, ModelOverride, Settings
 from backends.batch_endpoints import AnthropicBatches, OpenAIBatches
 from backends.litellm_client import (
@@ -49,9 +49,10 @@ class Provider:
     route: str
     default_model: str = ""
     keys: tuple[str, ...] = ()
-    """Environment variables; the first that is set counts. Empty if no key is needed."""
+    """Variables, of the environment or `.env`; the first that is set counts. Empty if no key is
+    needed."""
     addresses: tuple[str, ...] = ()
-    """Environment variables with another base URL, under litellm's names."""
+    """Variables with another base URL, under litellm's names."""
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -96,7 +97,9 @@ class LiteLLMBackend:
         # A gateway with OpenAI's chat API may not have this one, and litellm up to 1.82 does not
         # carry its thoughts.
         is_offered = provider.route == "openai" and carries_reasoning_items()
-        is_openai = self._base_url() in {None, OPENAI_URL}
+        known = variables()
+        self._base_url = next((known[n] for n in provider.addresses if n in known), None)
+        is_openai = self._base_url in {None, OPENAI_URL}
         self._uses_responses = is_offered and (
             facts.mode == "responses" or (is_openai and info.reasons)
         )
@@ -157,7 +160,7 @@ class LiteLLMBackend:
             **model_arguments(self._info, request),
             **(self._responses_arguments(request) if uses_responses else {}),
             "api_key": self._key or None,
-            "api_base": self._base_url(),
+            "api_base": self._base_url,
             "timeout": self._timeout,
             # Retries belong to `LLMService`, which counts and limits them.
             "num_retries": 0,
@@ -183,11 +186,6 @@ class LiteLLMBackend:
             "extra_body": {"include": ["reasoning.encrypted_content"], "store": False},
             **{name: None if value == 1 else value for name, value in sampling.items()},
         }
-
-    def _base_url(self) -> str | None:
-        """Return another base URL if one of the provider's variables is set."""
-        urls = (os.environ.get(name) for name in self._provider.addresses)
-        return next((url for url in urls if url), None)
 
     def _completion(self, response: Any, request: Request, seconds: float) -> Completion:
         if not response.choices:
@@ -320,7 +318,8 @@ def any_provider(model: str, settings: Settings) -> LiteLLMBackend:
     # A provider of the table has its own variables for key and address; others follow the usual
     # pattern.
     known = (provider for provider in PROVIDERS.values() if provider.route == route)
-    provider = next(known, Provider(route, "", (f"{route.upper()}_API_KEY",)))
+    name = route.upper()
+    provider = next(known, Provider(route, "", (f"{name}_API_KEY",), (f"{name}_API_BASE",)))
     key = settings.secret(*provider.keys)
     if key is None:
         # Only litellm knows whether this provider needs a key or further variables.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError
 from arena.core.text import UNKNOWN, first_fault
+from arena.llm.environment import variables
 from arena.llm.settings import Limits
 from backends.model_facts import MAKERS, FactList, KnownModel, ModelFacts, Source, today
 from backends.openai_http import HTTPBackend, check_url
@@ -101,7 +101,7 @@ def of_openrouter(body: bytes, url: str) -> FactList:
 
 async def fetch_openrouter(limits: Limits) -> FactList:
     """Return the facts that OpenRouter states of its models. Raises ArenaError."""
-    url = os.environ.get("OPENROUTER_API_BASE") or "https://openrouter.ai/api/v1"
+    url = variables().get("OPENROUTER_API_BASE", "https://openrouter.ai/api/v1")
     server = HTTPBackend(check_url(url), "", limits, None)
     try:
         return of_openrouter(await server.list_models(), f"{url}/models")

@@ -20,6 +20,7 @@ from arena.cli.help import CommandEntry, Commands, write_definitions
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
+from arena.llm.environment import variables
 
 MAX_ERROR_LENGTH = 3000
 """Characters of an error message; the longest useful ones list names."""
@@ -126,6 +127,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     try:
+        _read_dotenv()
         code = app(arguments, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -144,6 +146,15 @@ def run(arguments: list[str]) -> int:
         pipe_is_closed = isinstance(error, BrokenPipeError)
         return _fail("" if pipe_is_closed else f"cannot write the output: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
+
+
+def _read_dotenv() -> None:
+    """Put the flags that `.env` sets into the environment, where Typer reads them.
+
+    Keys of providers stay out of it: other programs that are started could read them there.
+    """
+    prefixes = tuple(f"ARENA_{name.upper()}_" for name in COMMANDS)
+    os.environ |= {n: text for n, text in variables().items() if n.startswith(prefixes)}
 
 
 def _show_warning(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
+from arena.llm.environment import variables
 
 CONFIG_FILE = "arena.toml"
 
@@ -125,7 +125,7 @@ def near_matches(name: str, known: Iterable[str]) -> str:
 
 def config_path() -> Path:
     """Return the path of the settings file, which need not exist."""
-    return Path(os.environ.get("ARENA_CONFIG") or CONFIG_FILE)
+    return Path(variables().get("ARENA_CONFIG", CONFIG_FILE))
 
 
 def config_table(name: str) -> dict[str, JsonValue]:
@@ -137,7 +137,7 @@ def config_table(name: str) -> dict[str, JsonValue]:
     try:
         table = tomllib.loads(path.read_text("utf-8")).get(name, {})
     except FileNotFoundError:
-        if os.environ.get("ARENA_CONFIG"):
+        if "ARENA_CONFIG" in variables():
             raise UsageError(f"ARENA_CONFIG={path}: this file does not exist") from None
         return {}
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -25,10 +25,8 @@ API keys are never in the file: they come from the environment or from `.env`, a
 
 from __future__ import annotations
 
-import os
 import tomllib
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -54,9 +52,8 @@ from pydantic_settings import (
 
 from arena.core.errors import UsageError
 from arena.llm.backend import Backend, BackendTraits, Price
-from arena.llm.config import CONFIG_FILE, Config, setting
-
-DOTENV_FILE = ".env"
+from arena.llm.config import CONFIG_FILE, Config, config_path, setting
+from arena.llm.environment import DOTENV_FILE, variables
 
 
 class Limits(BaseModel):
@@ -262,7 +259,7 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls, **given: Any) -> Settings:
         """Return the settings of flags (`given`), environment and file. Raises UsageError."""
-        named = os.environ.get("ARENA_CONFIG")
+        named = variables().get("ARENA_CONFIG")
         if named and not Path(named).is_file():
             raise UsageError(f"ARENA_CONFIG={named}: this file does not exist")
         try:
@@ -285,26 +282,14 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         dotenv = DotEnvSettingsSource(settings_cls, env_file=DOTENV_FILE)
-        toml = TomlConfigSettingsSource(
-            settings_cls, toml_file=Path(os.environ.get("ARENA_CONFIG", CONFIG_FILE))
-        )
+        toml = TomlConfigSettingsSource(settings_cls, toml_file=config_path())
         # The first source with a value wins.
         return init_settings, env_settings, dotenv, toml
 
-    @cached_property
-    def _dotenv(self) -> dict[str, str | None]:
-        from dotenv import dotenv_values
-
-        return dict(dotenv_values(DOTENV_FILE))
-
     def secret(self, *names: str) -> SecretStr | None:
         """Return the first of these variables that is set in the environment or in `.env`."""
-        for name in names:
-            # The environment outweighs `.env`, and an empty variable counts as unset.
-            for source in (os.environ, self._dotenv):
-                if source.get(name):
-                    return SecretStr(str(source[name]))
-        return None
+        known = variables()
+        return next((SecretStr(known[name]) for name in names if name in known), None)
 
 
 class BackendFactory(Protocol):

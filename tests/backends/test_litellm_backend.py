@@ -302,16 +302,18 @@ def test_a_missing_key_is_told_in_one_line(
     assert ".env" in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_key_from_dotenv_is_sent_and_stays_out_of_the_environment(
+def test_key_and_address_from_dotenv_are_used_and_stay_out_of_the_environment(
     server: Misbehaving, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COHERE_API_KEY")
     monkeypatch.delenv("CO_API_KEY")
-    Path(".env").write_text("CO_API_KEY=from-the-file\n")
+    monkeypatch.delenv("COHERE_API_BASE")
+    file = f"CO_API_KEY=from-the-file\nCOHERE_API_BASE={server.cohere_url}\n"
+    Path(".env").write_text(file)
     answer(cohere("", settings()))
     assert server.asked[-1].headers["authorization"].lower() == "bearer from-the-file"
-    assert "from-the-file" not in os.environ.values()
+    assert not {"from-the-file", server.cohere_url} & set(os.environ.values())
 
 
 def test_any_model_that_litellm_knows(

@@ -61,6 +61,18 @@ def test_flags_may_come_from_the_environment(
     assert run(["play", "kuhn_poker"]) == 2
 
 
+def test_flags_may_come_from_dotenv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ARENA_PLAY_GAMES", "1")
+    monkeypatch.setenv("ARENA_PLAY_OUT", "")
+    Path(".env").write_text("ARENA_PLAY_OUT=there\nARENA_PLAY_GAMES=none\nARENA_API_KEY=sk-1\n")
+    assert run(["play", "kuhn_poker", "--seed", "1", "--json"]) == 0
+    assert last_json(capsys.readouterr().out)["replay"].startswith("there")  # type: ignore[attr-defined]
+    assert "sk-1" not in os.environ.values()
+
+
 def test_several_games(tmp_path: Path) -> None:
     done = arena(
         "play cluedo --games 5 --players 3 --seed 1 --seat 0=bot:oracle --json",

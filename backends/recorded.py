@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -151,4 +151,6 @@ def _deciding(sampling: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _request_key(messages: Iterable[Message], sampling: dict[str, JsonValue]) -> str:
-    return repr(([asdict(message) for message in messages], sorted(sampling.items())))
+    # Without the provider's turns: a replay does not hold their signatures.
+    texts = [(message.role, message.content) for message in messages]
+    return repr((texts, sorted(sampling.items())))

@@ -328,6 +328,8 @@ class ExperimentRun:
         try:
             if self.llm:
                 settle_accounts(self.llm.ledger, folder, "run")
+                if not stop:
+                    self.llm.ledger.check_answers()
         finally:  # The error that ended the run outranks one of the ledger.
             if isinstance(stop, ArenaError):
                 raise stop

@@ -133,7 +133,7 @@ class GameRun:
             scale = self.match.game.return_scale
             for seat, spec in enumerate(self.match.specs):
                 won = f"won {self.wins(seat)}"
-                if not scale.is_win_rate:
+                if self.results and not scale.is_win_rate:
                     mean = sum(game.returns[seat] for game in self.results) / len(self.results)
                     won += f", mean {scale.name} {mean:.2f}"
                 echo(f"  seat {seat}  {spec:<24} {won}", file=sys.stderr)
@@ -212,6 +212,8 @@ class GameRun:
             if self.results or interrupted:
                 self.report(interrupted, as_json)
             self._report_accounts(as_json)
+            if self.llm and not stop:
+                self.llm.ledger.check_answers()
         finally:  # The error that ended the games outranks one of their report.
             if stop and not interrupted:
                 raise stop

@@ -16,7 +16,7 @@ from arena.agents.display import ending
 from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
 from arena.cli.game_run import GameRun, PlayedGame, game_end
 from arena.cli.play_flags import CLIENT, ModelFlags, seat_specs
-from arena.cli.terminal import echo, run_until_stopped
+from arena.cli.terminal import echo, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.seeds import draw_seed
 from arena.core.text import pluralize
@@ -86,6 +86,8 @@ def mcp_command(
         # The SDK reads standard input in a thread, which only the end of the process can stop.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(tables, llm, (clients.host, clients.port) if clients.http else None))
+    if llm:
+        settle_accounts(llm.ledger, out, "run")
     return 0
 
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ModelFlags, has_models
-from arena.cli.terminal import print_result
+from arena.cli.terminal import print_result, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import split_specs
 from arena.core.text import pluralize
@@ -125,7 +125,10 @@ def serve_command(
         server.turn_seconds,
         server.join_seconds,
     )
-    return serve_game(hosted, server, llm)
+    code = serve_game(hosted, server, llm)
+    if llm:
+        settle_accounts(llm.ledger, out, "run")
+    return code
 
 
 @app.command("package", cls=ArenaCommand)

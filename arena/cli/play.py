@@ -21,6 +21,7 @@ from arena.cli.play_flags import (
     has_models,
     seat_specs,
 )
+from arena.cli.terminal import settle_accounts
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.llm.config import Config, setting
@@ -231,4 +232,7 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
     setup = WebGameSetup(match, pace, flags.clock, flags.assist)
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
-    return PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()
+    code = PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()
+    if run.llm:
+        settle_accounts(run.llm.ledger, run.out, run.stem(match.seed))
+    return code

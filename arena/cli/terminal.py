@@ -138,15 +138,19 @@ def check_file(flag: str, path: Path) -> None:
         raise UsageError(f"{flag} {path}: no file can be written there")
 
 
-def settle_accounts(ledger: Ledger, folder: Path, stem: str, quiet: bool = False) -> None:
-    """Write `STEM.ledger.json`, without overwriting another, and print the ledger on stderr."""
+def settle_accounts(ledger: Ledger, folder: Path | None, stem: str, quiet: bool = False) -> None:
+    """Write `STEM.ledger.json`, without overwriting another, and print the ledger on stderr.
+
+    Without a folder it is only printed.
+    """
     from rich.console import Console
 
-    path = unused_path(folder, stem, ".ledger.json")
-    try:
-        write_ledger(ledger, path)
-    except OSError as error:
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    if folder is not None:
+        path = unused_path(folder, stem, ".ledger.json")
+        try:
+            write_ledger(ledger, path)
+        except OSError as error:
+            raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     if not quiet:
         Console(stderr=True).print(ledger.table())
 

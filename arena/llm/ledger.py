@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from arena.core.errors import BackendError, BudgetSpent, StopPlaying
+from arena.core.errors import ArenaError, BackendError, BudgetSpent, StopPlaying
+from arena.core.text import pluralize
 from arena.llm.backend import Completion
 
 if TYPE_CHECKING:
@@ -130,6 +131,15 @@ class Ledger:
 
     def tally(self, spec: str) -> Tally:
         return self.tallies.setdefault(spec, Tally())
+
+    def check_answers(self) -> None:
+        """Raise ArenaError if all calls of a SPEC have failed: its games measure fallback moves."""
+        for spec, tally in self.tallies.items():
+            if tally.calls and tally.calls == tally.failed:
+                raise ArenaError(
+                    f"{spec} answered none of {pluralize(tally.calls, 'call')} "
+                    f"({', '.join(tally.failures)}): this is not a measurement of it"
+                )
 
     def since(self, before: Ledger) -> Ledger:
         """Return the counts since `before`, an earlier copy, of the SPECs that were called."""

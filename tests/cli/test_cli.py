@@ -15,7 +15,9 @@ import pytest
 from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
-from arena.plugins.loader import catalog
+from arena.cli.game_run import GameRun
+from arena.episodes.match import Match
+from arena.plugins.loader import catalog, make_game
 from arena.testing.rules import without_times
 
 
@@ -71,6 +73,15 @@ def test_flags_may_come_from_dotenv(
     assert run(["play", "kuhn_poker", "--seed", "1", "--json"]) == 0
     assert last_json(capsys.readouterr().out)["replay"].startswith("there")  # type: ignore[attr-defined]
     assert "sk-1" not in os.environ.values()
+
+
+def test_ctrl_c_before_the_end_of_the_first_game(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    match = Match(make_game("kuhn_poker"), ["bot:random"] * 2)
+    played = GameRun(match, range(2), tmp_path, 1, None)
+    assert played.conclude(KeyboardInterrupt(), as_json=False) == 130
+    assert "Interrupted: 0 of 2 games finished" in capsys.readouterr().err
 
 
 def test_several_games(tmp_path: Path) -> None:

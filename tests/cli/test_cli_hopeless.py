@@ -75,3 +75,29 @@ def test_an_evaluation_of_fallback_moves_is_not_called_a_result(tmp_path: Path) 
     assert stopped.returncode == 1 and "fallback moves" in stopped.stderr
     assert played.returncode == 0
     assert "has not been measured" in played.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{GAME} --seat 0={{}} --max-turns 3 --out out",
+        "eval kuhn_poker --player {} --games 2 --out out --set probe=false",
+    ],
+)
+def test_a_model_that_never_answers_is_a_failure(command: str, tmp_path: Path) -> None:
+    with Misbehaving(fail_rate=1, faults=["bad_request"]) as server:
+        spec = f"{server.openai_url}#tiny"
+        done = arena(command.format(spec), tmp_path)
+    assert done.returncode == 1
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith(f"arena: {spec} answered none of ") and "(bad_request)" in error
+    assert len(list((tmp_path / "out").glob("*.ledger.json"))) == 1
+
+
+def test_an_exploitation_that_stops_leaves_its_ledger(tmp_path: Path) -> None:
+    with Misbehaving(fail_rate=1, faults=["unauthorized"]) as server:
+        command = f"exploit kuhn_poker --player {server.openai_url}#tiny --out out"
+        done = arena(command, tmp_path)
+    assert done.returncode == 1 and "check the API key" in done.stderr
+    total = json.loads((tmp_path / "out" / "run.ledger.json").read_text())["total"]
+    assert total["failed"] == total["calls"] == 1

@@ -330,6 +330,13 @@ def test_a_signal_ends_the_server_on_standard_streams(tmp_path: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
+def test_a_server_with_models_leaves_a_ledger(tmp_path: Path) -> None:
+    seats = ("--seat", "0=mcp", "--seat", "1=http://127.0.0.1:9/v1#m", "--out", "out")
+    command = [*ARENA, "mcp", "kuhn_poker", *seats]
+    subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, check=True, timeout=60)
+    assert (tmp_path / "out" / "run.ledger.json").exists()
+
+
 def test_key(tmp_path: Path) -> None:
     with serving("kuhn_poker", cwd=tmp_path, ARENA_API_KEY="secret") as (url, _):
         assert post(url, b"{}") == 401

@@ -22,6 +22,8 @@ from arena.llm.backend import Completion, Message, Request
 from arena.llm.settings import Settings
 from arena.llm.tokens import common_prefix_length
 
+RequestKey = tuple[tuple[Message, ...], str]
+"""Messages and sampling of a request."""
 EXCERPT_LENGTH = 60
 """Characters of a message that an error shows around a difference."""
 
@@ -49,7 +51,7 @@ class RecordedBackend:
         self._setup = setup
         self._recordings = list(recordings)
         # A queue per request: equal requests of a game may have had different replies.
-        self._unused: defaultdict[str, deque[RecordedRequest]] = defaultdict(deque)
+        self._unused: defaultdict[RequestKey, deque[RecordedRequest]] = defaultdict(deque)
         for recording in self._recordings:
             self._unused[_request_key(recording.messages, recording.sampling)].append(recording)
 
@@ -150,7 +152,6 @@ def _deciding(sampling: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: value for name, value in sampling.items() if name not in {"seed", "max_tokens"}}
 
 
-def _request_key(messages: Iterable[Message], sampling: dict[str, JsonValue]) -> str:
-    # Without the provider's turns: a replay does not hold their signatures.
-    texts = [(message.role, message.content) for message in messages]
-    return repr((texts, sorted(sampling.items())))
+def _request_key(messages: Iterable[Message], sampling: dict[str, JsonValue]) -> RequestKey:
+    # Messages compare without the turns of their provider, which a replay does not hold.
+    return tuple(messages), repr(sorted(sampling.items()))

@@ -21,7 +21,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
-from arena.llm.backend import Request, Sampling
+from arena.llm.backend import Completion, Request, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.recorded import RecordedBackend, recorded
@@ -207,6 +207,22 @@ def test_a_recorded_game_runs_again_without_its_provider(tmp_path: Path) -> None
     second, _ = game_of(again)
     assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
     assert [d.failure for d in decisions_of(first)] == [d.failure for d in decisions_of(second)]
+
+
+class _Signing(ScriptedBackend):
+    """A backend whose provider wants its signed turns back."""
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await super().complete(request)
+        signed = replace(completion.choices[0], provider_turn={"signature": "x"})
+        return replace(completion, choices=(signed,))
+
+
+def test_a_recorded_game_of_a_model_with_signed_turns_runs_again(tmp_path: Path) -> None:
+    first, _ = game_of(_Signing(fallback_of), out=tmp_path)
+    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
+    second, _ = game_of(again)
+    assert len(attempts_of(first)) == len(attempts_of(second)) > 1
 
 
 def test_a_game_that_was_asked_for_beliefs_runs_again_without_them(tmp_path: Path) -> None:

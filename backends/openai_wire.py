@@ -1,7 +1,7 @@
 """OpenAI's chat format: a Request as JSON, and a response body as a Completion.
 
-Responses are parsed strictly: any body that is not a chat completion is a BackendError with the
-cause "bad_response".
+Any body that is not a chat completion is a BackendError with the cause "bad_response". Deviations of
+servers that leave no doubt about the answer are accepted, such as null for a number.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Annotated
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AliasPath,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -145,9 +148,29 @@ class _Wire(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
+def _text_of(content: object) -> object:
+    """Return the text of content that comes in parts; parts with thoughts are left out."""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return content
+    return "".join(str(part.get("text") or "") for part in content if part.get("type") == "text")
+
+
+def _arguments_of(arguments: object) -> object:
+    """Return the arguments of a call as JSON, also if a server sends them as an object or null."""
+    if isinstance(arguments, dict):
+        return json.dumps(arguments)
+    return "" if arguments is None else arguments
+
+
+_Count = Annotated[int, Field(ge=0), BeforeValidator(lambda number: number or 0)]
+_Thought = Annotated[str | None, BeforeValidator(lambda v: v if isinstance(v, str) else None)]
+_Cost = Annotated[float | None, AfterValidator(lambda v: None if v is None or v < 0 else v)]
+"""A negative cost is unknown: it would add to the budget."""
+
+
 class _Function(_Wire):
     name: StrictStr | None = None
-    arguments: StrictStr = ""
+    arguments: Annotated[StrictStr, BeforeValidator(_arguments_of)] = ""
 
 
 class _ToolCall(_Wire):
@@ -155,10 +178,10 @@ class _ToolCall(_Wire):
 
 
 class _Message(_Wire):
-    content: StrictStr | None = None
+    content: Annotated[StrictStr | None, BeforeValidator(_text_of)] = None
     refusal: StrictStr | None = None
-    reasoning: StrictStr | None = None
-    reasoning_content: StrictStr | None = None
+    reasoning: _Thought = None
+    reasoning_content: _Thought = None
     tool_calls: list[_ToolCall] | None = None
 
 
@@ -174,20 +197,22 @@ class _Logprobs(_Wire):
 
 
 class _Choice(_Wire):
-    index: int = 0
+    index: _Count = 0
     message: _Message
     finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    logprobs: Annotated[
+        _Logprobs | None, BeforeValidator(lambda v: None if isinstance(v, list) else v)
+    ] = None
     token_ids: list[int] | None = None
 
 
 class _Usage(_Wire):
-    prompt_tokens: int = Field(default=0, ge=0)
-    completion_tokens: int = Field(default=0, ge=0)
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
     # Not all servers report the details.
     cached_tokens: int | None = Field(default=None, validation_alias=_CACHED)
     reasoning_tokens: int | None = Field(default=None, validation_alias=_REASONED)
-    cost: float | None = None
+    cost: _Cost = None
 
 
 LONGEST_ENGINE = 200

@@ -477,6 +477,39 @@ def test_whatever_json_comes_is_a_completion_or_a_backend_error(body: Any) -> No
         assert error.cause
 
 
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+    {"type": "text", "text": "pa"},
+    {"type": "text", "text": "ss"},
+]
+CALL_OF = '{{"name": "Pass", "arguments": {}}}'
+
+
+def _call(arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"function": {"name": "Pass", "arguments": arguments}}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "more", "usage", "text"),
+    [
+        ({"content": PARTS}, {}, {}, "pass"),
+        (_call(None), {}, {}, CALL_OF.format("{}")),
+        (_call({"a": 1}), {}, {}, CALL_OF.format('{"a": 1}')),
+        ({"content": "pass", "reasoning": {"text": "hm"}}, {}, {}, "pass"),
+        ({"content": "pass"}, {"index": None, "logprobs": []}, {}, "pass"),
+        ({"content": "pass"}, {}, {"prompt_tokens": None, "completion_tokens": None}, "pass"),
+        ({"content": "pass"}, {}, {"cost": -0.5}, "pass"),
+    ],
+)
+def test_small_deviations_are_no_reason_to_refuse_an_answer(
+    message: dict[str, Any], more: dict[str, Any], usage: dict[str, Any], text: str
+) -> None:
+    body = {"choices": [{"message": message, **more}], "usage": usage}
+    completion = read_completion(json.dumps(body).encode(), "x", "m", 0)
+    assert (completion.text, completion.usage, completion.cost) == (text, Usage(0, 0), None)
+    assert completion.choices[0].reasoning == "" and not completion.choices[0].tokens
+
+
 def test_what_a_provider_says_is_found_in_each_ones_shape() -> None:
     assert extract_message('{"error": {"message": "no", "code": "bad"}}') == "no (bad)"
     assert extract_message('{"error": "no"}') == "no"

@@ -164,15 +164,21 @@ class HTTPBackend:
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits
-        ssl_context = httpx.create_ssl_context()
-        return [
-            httpx.AsyncClient(
-                verify=ssl_context,
-                timeout=httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout),
-                limits=ONE_CONNECTION,
-            )
-            for _ in range(limits.concurrency)
-        ]
+        try:
+            ssl_context = httpx.create_ssl_context()
+            return [
+                httpx.AsyncClient(
+                    verify=ssl_context,
+                    timeout=httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout),
+                    limits=ONE_CONNECTION,
+                )
+                for _ in range(limits.concurrency)
+            ]
+        except (ImportError, OSError, ValueError) as error:
+            raise UsageError(
+                f"no connections can be made: {error}; check the variables ALL_PROXY, HTTP_PROXY, "
+                "HTTPS_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
+            ) from error
 
     async def close(self) -> None:
         for client in self._clients:
@@ -226,7 +232,8 @@ class HTTPBackend:
                     self._is_vllm = (await self.models())[0].owned_by == "vllm"
                 except BackendError as error:
                     # Without a list of models it is not vLLM; a server that is down may be.
-                    self._is_vllm = None if error.retryable else False
+                    is_down = error.retryable and error.cause != "bad_response"
+                    self._is_vllm = None if is_down else False
         return not self._is_vllm
 
     async def _server(self) -> str:

@@ -1,7 +1,7 @@
 """OpenAI's chat format: a Request as JSON, and a response body as a Completion.
 
-Any body that is not a chat completion is a BackendError with the cause "bad_response". Deviations of
-servers that leave no doubt about the answer are accepted, such as null for a number.
+Any body that is not a chat completion is a BackendError with the cause "bad_response". Deviations
+that leave no doubt about the answer are accepted, such as null for a number.
 """
 
 from __future__ import annotations

@@ -90,6 +90,8 @@ class ChatAgent:
                 f"{redacted(spec)} cannot think: --reasoning-effort and thinking_tokens have no "
                 "effect on it",
             )
+        if options.answers == "tools" and not options.guided and not traits.takes_tools:
+            raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
         self._scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
         self._tools = make_tools(self._scaffold, seat)
@@ -328,7 +330,9 @@ class ChatAgent:
         except BackendError as error:
             return None, {"failure": "provider_error", "cause": error.cause}
         usage = completion.usage
-        spent = (usage.prompt_tokens, usage.completion_tokens, completion.cost)
+        # An answer from the cache is not paid for again.
+        cost = 0.0 if completion.cached else completion.cost
+        spent = (usage.prompt_tokens, usage.completion_tokens, cost)
         return completion, {"reply": completion.text, **dict(zip(SPENT, spent, strict=True))}
 
     def _shorten(self, observation: Observation) -> bool:
@@ -389,7 +393,7 @@ class ChatAgent:
 def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:
     """Return the longest reply in tokens, which includes the thinking of models that think."""
     limit = options.sampling.max_tokens
-    if options.sampling.asks_to_think or traits.always_thinks:
+    if traits.always_thinks or (options.sampling.asks_to_think and traits.takes_thinking):
         with_room = limit + options.thinking_room
         # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.
         return max(limit, min(with_room, traits.max_reply_tokens or with_room))

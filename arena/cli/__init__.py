@@ -5,6 +5,7 @@ Every error is one line on stderr. Exit codes: 2 wrong usage, 130 Ctrl-C, 1 any 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -64,6 +65,9 @@ GROUPS = {
     "Set up": "init doctor",
 }
 """The commands as `arena --help` and the documentation group them."""
+
+OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""Errors of writing to standard output."""
 
 COLUMN = max(map(len, COMMANDS)) + 4
 """Where the summaries begin, in every group."""
@@ -141,10 +145,7 @@ def run(arguments: list[str]) -> int:
     except MemoryError:
         return _fail("out of memory; what was written is kept", 1)
     except OSError as error:
-        # The interpreter must not write the rest of the buffer on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        pipe_is_closed = isinstance(error, BrokenPipeError)
-        return _fail("" if pipe_is_closed else f"cannot write the output: {error.strerror}", 1)
+        return _fail(_os_error_text(error), 1)
     return code if isinstance(code, int) else 0
 
 
@@ -177,6 +178,17 @@ def _origin(error: typer.TyperException) -> str:
         return ""
     variable = param.envvar or f"{ctx.auto_envvar_prefix}_{param.name.upper()}"
     return f"it comes from the environment variable {variable}"
+
+
+def _os_error_text(error: OSError) -> str:
+    """Return the message for an error of the system; "" if the reader of the output has gone."""
+    if error.errno not in OUTPUT_ERRORS:
+        return str(error)
+    # The interpreter must not write the rest of the buffer on exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return ""
+    return f"cannot write the output: {error.strerror}"
 
 
 def _fail(message: str, code: int) -> int:

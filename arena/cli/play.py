@@ -122,6 +122,8 @@ def play_command(
         probe=model_flags.probe,
     )
     if browser.web:
+        if resume or dry_run or as_json:
+            raise UsageError("--resume, --dry-run, --json: not with --web")
         return _serve(run, browser, by_hand=bool(seat))
     if CLIENT in specs:
         return _wait_for_clients(run, browser, as_json, is_refused=resume or dry_run)

@@ -107,6 +107,11 @@ class ModelFlags(RunLimits):
         The game is needed for a system message other than the usual one, the service for the form
         of the chat. Raises UsageError for an unknown word or flags that contradict each other.
         """
+        if self.guided and self.answers != "text":
+            raise UsageError(
+                f"--guided and --answers {self.answers} exclude each other: a guided reply is a "
+                "legal action and nothing else"
+            )
         has_own_limit = self.max_tokens is not None
         return ChatOptions(
             self.chat or default_chat(specs, llm)[0],

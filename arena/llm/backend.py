@@ -212,6 +212,8 @@ class BackendTraits:
     """The model thinks before each answer without being asked, so its replies need room."""
     takes_thinking: bool = True
     """False if it ignores efforts and budgets of thinking."""
+    takes_tools: bool = True
+    """False if it cannot call functions."""
     max_reply_tokens: int | None = None
     """The highest limit of a reply that it accepts; None if unknown."""
     price: Price | None = None

@@ -121,7 +121,9 @@ class SamplerBackend:
         self.sampler = sampler
         self.model = sampler.name
         self.context_length: int | None = sampler.context_length
-        self.traits = BackendTraits(kept_chats=sampler.kept_chats)
+        self.traits = BackendTraits(
+            takes_thinking=False, takes_tools=False, kept_chats=sampler.kept_chats
+        )
         self._adapter = adapter
         self._version = version
 

@@ -330,6 +330,22 @@ def test_beliefs_are_asked_off_the_move_path() -> None:
     assert not any("probabilit" in m.content for r in backend.requests for m in r.messages[:-1])
 
 
+def test_the_answer_to_a_question_about_beliefs_costs_nothing_from_the_cache(
+    tmp_path: Path,
+) -> None:
+    async def costs() -> list[float]:
+        async with LLMService(notify=QUIET, cache=tmp_path / "cache.sqlite") as llm:
+            reply = lambda r: ScriptedReply(fallback_of(r), cost=0.01)  # noqa: E731
+            llm.add("scripted", ScriptedBackend(reply))
+            specs, chat = ["scripted"] + ["bot:novice"] * 2, ChatOptions(beliefs=True)
+            episode = await play(Match(CLUEDO, specs, 3, max_turns=6, chat=chat), llm=llm)
+        found = [d.details["beliefs"] for d in decisions_of(episode) if "beliefs" in d.details]
+        return [beliefs["cost"] for beliefs in found]
+
+    first, again = asyncio.run(costs()), asyncio.run(costs())
+    assert set(first) == {0.01} and set(again) == {0.0}
+
+
 @pytest.mark.parametrize(
     "options",
     [ChatOptions(guided=True), ChatOptions(answers="json"), ChatOptions(answers="tools")],

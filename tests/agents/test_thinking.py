@@ -25,7 +25,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
-from arena.llm.backend import Request
+from arena.llm.backend import BackendTraits, Request
 from arena.llm.config import SettingsLayer, validated
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
@@ -195,6 +195,20 @@ def test_calls_of_functions_play_a_game() -> None:
     assert not episode.failures
     assert all(attempt.failure is None for attempt in attempts_of(episode))
     assert "calling the function" in backend.requests[0].messages[0].content
+
+
+def test_flags_that_a_model_cannot_follow() -> None:
+    backend = ScriptedBackend(legal_answer_of)
+    backend.traits = BackendTraits(takes_thinking=False, takes_tools=False)  # type: ignore[attr-defined]
+    options = ModelFlags(reasoning_effort="low").options()
+    _, _, lines = game_with("scripted", options, backend=backend)
+    assert any("scripted cannot think" in line for line in lines)
+    usual = ModelFlags().options().sampling.max_tokens
+    assert backend.requests[0].sampling.max_tokens == usual
+    with pytest.raises(UsageError, match="scripted cannot call functions: use --answers text"):
+        game_with("scripted", ModelFlags(answers="tools").options(), backend=backend)
+    with pytest.raises(UsageError, match="--guided and --answers json exclude each other"):
+        ModelFlags(answers="json", guided=True).options()
 
 
 @pytest.mark.parametrize("name", catalog().names("game"))

@@ -128,7 +128,8 @@ def test_the_servers_first_model_answers_if_none_is_named(server: Misbehaving) -
 
 
 @pytest.mark.parametrize(
-    ("owner", "status", "seed"), [("vllm", 200, None), ("arena", 200, 7), ("", 404, 7)]
+    ("owner", "status", "seed"),
+    [("vllm", 200, None), ("arena", 200, 7), ("", 404, 7), ("", 200, 7)],
 )
 @pytest.mark.parametrize("name", ["tiny", ""])
 def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str) -> None:
@@ -138,7 +139,8 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
         nonlocal listed
         if request.method == "GET":
             listed += request.url.path == "/v1/models"
-            return httpx.Response(status, json={"data": [{"id": "tiny", "owned_by": owner}]})
+            cards = [{"id": "tiny", "owned_by": owner}] if owner else []
+            return httpx.Response(status, json={"data": cards})
         bodies.append(json.loads(request.content))
         message = {"role": "assistant", "content": "suggest"}
         return httpx.Response(200, json={"choices": [{"index": 0, "message": message}]})
@@ -150,7 +152,7 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
             for _ in range(2):
                 await backend.complete(replace(ASK, sampling=Sampling(seed=7)))
 
-    if not name and status == 404:
+    if not name and not owner:
         return
     asyncio.run(ask())
     assert [body.get("seed") for body in bodies] == [seed, seed] and listed == 1
@@ -406,6 +408,17 @@ def test_a_refused_connection_says_where_it_looked(monkeypatch: pytest.MonkeyPat
     error = fault(lambda: art("", settings()))
     assert f"http://127.0.0.1:{port}/v1" in str(error)
     assert "`arena serve`" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SSL_CERT_FILE", "/nonexistent.pem"), ("ALL_PROXY", "sox://x:1")]
+)
+def test_a_connection_that_cannot_be_set_up_names_the_variables(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UsageError, match=f"no connections can be made: .*{variable}"):
+        http_backend("//server/v1#tiny", settings())
 
 
 def test_art_is_the_server_at_art_wrapper_url(

@@ -287,6 +287,17 @@ def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
     assert "No result: stopped after 1 turns." in done.stdout
 
 
+def test_an_error_of_another_file_is_not_one_of_the_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> int:
+        raise FileNotFoundError(2, "No such file or directory", "x.pem")
+
+    monkeypatch.setattr("arena.cli.app", fail)
+    assert run([]) == 1
+    assert capsys.readouterr().err == "arena: [Errno 2] No such file or directory: 'x.pem'\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["games", "play cluedo --players 3 --seed 1 --watch"])
 def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str) -> None:

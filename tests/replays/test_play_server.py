@@ -534,6 +534,7 @@ def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
         ("play kuhn_poker --set clock=5", "clock needs --web"),
         ("play kuhn_poker --web --seat 0=bot:random", "add --seat 0=human"),
         ("play kuhn_poker --web --games 3", "one game is played"),
+        ("play kuhn_poker --web --dry-run", "--dry-run, --json: not with --web"),
         (
             "play kuhn_poker --web --set assist=all",
             "should be 'none', 'notes', 'deductions' or 'posterior'",

@@ -133,7 +133,7 @@ class SuiteRun:
         if self.flags.dry_run and not self.as_json:
             echo(heading)
         line = TaskLine(as_json=self.as_json, heading=heading)
-        return run.conduct(schedule, aggregator, line)
+        return run.conduct(schedule, aggregator, line, is_whole=False)
 
     def _experiment(self, task: SuiteTask, model_flags: ModelFlags) -> ExperimentRun:
         """Return the evaluation of a task; its budget is that of the flags."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.episodes.match import Match
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
-    from arena.evaluation.report import Report
+    from arena.evaluation.report import PlayerReport, Report
     from arena.evaluation.scaffolds import ScaffoldAggregator
     from arena.evaluation.schedule import ExperimentSetup
     from arena.evaluation.store import Results
@@ -258,10 +258,15 @@ class ExperimentRun:
         return min([CONCURRENT, *filter(None, kept)])
 
     def conduct(
-        self, schedule: Scheduler, aggregator: Aggregator, report_flags: ReportFlags
+        self,
+        schedule: Scheduler,
+        aggregator: Aggregator,
+        report_flags: ReportFlags,
+        is_whole: bool = True,
     ) -> int:
         """Play the missing games of the schedule, report, and return the exit code.
 
+        Of a whole run, a player that never moved is an error; in a task of a suite it is a result.
         `schedule` extends the games of an earlier run. An error that ends the run early is raised
         after the report of the finished games. A dry run plays nothing and prints an estimate.
         """
@@ -274,7 +279,16 @@ class ExperimentRun:
             opened = self._files.create(first_seed(self.seed))
         with opened as results:
             slots = schedule(results.experiment.seed, results.schedule())
-            return self._conduct(results, slots, aggregator, report_flags)
+            players, stop = self._conduct(results, slots, aggregator, report_flags)
+        if is_whole and not stop:
+            if self.llm:
+                self.llm.ledger.check_answers()
+            for player in players:
+                if player.never_moved:
+                    raise ArenaError(
+                        f"{player.player} made no legal move: this is not a measurement of it"
+                    )
+        return 130 if stop else 0
 
     async def report(self, schedule: Scheduler, aggregator: Aggregator) -> Report:
         """Play all games of a new run in the event loop of the caller, and return the report."""
@@ -310,14 +324,17 @@ class ExperimentRun:
         slots: Sequence[Slot],
         aggregator: Aggregator,
         report_flags: ReportFlags,
-    ) -> int:
+    ) -> tuple[Sequence[PlayerReport], bool]:
+        """Play and report; return the players and whether Ctrl-C has ended the run."""
         results.extend(slots)
         folder = results.path.parent
         stop = run_until_stopped(self._play(results, slots, aggregator))
         if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
             stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
+        players: Sequence[PlayerReport] = ()
         if aggregator.games:
             report = self._report(results, aggregator, len(slots))
+            players = report.players
             report_flags.output(report, f"Results: {results.path}")
         if stop:
             echo(
@@ -328,12 +345,10 @@ class ExperimentRun:
         try:
             if self.llm:
                 settle_accounts(self.llm.ledger, folder, "run")
-                if not stop:
-                    self.llm.ledger.check_answers()
         finally:  # The error that ended the run outranks one of the ledger.
             if isinstance(stop, ArenaError):
                 raise stop
-        return 130 if stop else 0
+        return players, stop is not None
 
     def _report(self, results: Results, aggregator: Aggregator, planned: int) -> Report:
         from arena.evaluation.aggregation import report_of_run

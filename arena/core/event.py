@@ -22,8 +22,8 @@ class Event:
 
     is_partial: ClassVar[bool] = False
     """True for the version of another event that hides a part of it from its audience, such as a
-    card that its owner draws without seeing it. What it shows is public: spectators get it. A viewer
-    who sees everything needs the other one only."""
+    card that its owner draws without seeing it. What it shows is public: spectators get it. A
+    viewer who sees everything needs the other one only."""
 
     @property
     def audience(self) -> tuple[int, ...] | None:

@@ -114,6 +114,12 @@ class PlayerReport(ReportPart):
         return 0 < self.replies.decisions < 2 * self.replies.fallbacks
 
     @property
+    def never_moved(self) -> bool:
+        """True for a program that made no move itself. For a model `max_fallbacks` decides."""
+        counts = self.replies
+        return not counts.attempts and 0 < counts.decisions <= counts.fallbacks
+
+    @property
     def has_fallbacks(self) -> bool:
         """True if some of its seats were in games with a fallback move."""
         return self.no_fallback.seats < self.seats

@@ -77,6 +77,13 @@ def test_an_evaluation_of_fallback_moves_is_not_called_a_result(tmp_path: Path) 
     assert "has not been measured" in played.stdout
 
 
+def test_a_program_that_never_moves_is_a_failure(tmp_path: Path) -> None:
+    done = arena("eval kuhn_poker --player agent:false --games 3 --out out", tmp_path)
+    assert done.returncode == 1
+    assert "has not been measured" in done.stdout
+    assert "arena: agent:false made no legal move" in done.stderr
+
+
 @pytest.mark.parametrize(
     "command",
     [

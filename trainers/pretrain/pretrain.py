@@ -355,7 +355,7 @@ class NewModel:
         """
         # Two percent of the chats, from the first deals, are not trained on and measure the loss.
         count = max(1, len(examples) // 50)
-        passes = [*[examples[count:]] * recipe.epochs, last]
+        passes = [*[examples[count:]] * recipe.parts[number].epochs, last]
         # One generator for all passes, so that each has another order.
         rng = np.random.default_rng([recipe.seed, number] if number else recipe.seed)
         own = recipe.parts[number].own_rows

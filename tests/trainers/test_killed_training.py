@@ -295,7 +295,9 @@ BATCH_STEP = (
 batch on disk. Between its arrival and that moment a kill loses it."""
 
 
-def test_a_trainer_of_batches_may_be_killed_at_any_moment(zygote: Zygote, tmp_path: Path) -> None:
+def test_a_trainer_of_batches_may_be_killed_at_any_moment(
+    zygote: Zygote, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Each batch is trained once, though a server hands it out once."""
     import httpx
     from sampled_groups import sampled_groups
@@ -303,11 +305,15 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(zygote: Zygote, tmp_pa
     from trajectory_servers import arena_api
 
     server = ModelServer(zygote._base, tmp_path)
+    request.addfinalizer(server.stop)
     groups = sampled_groups(server.url, 4)
     few: dict[str, Any] = {
         "game": "atropos", "server": server.url, "loss": "ppo", "minibatches": 1, "guided": False,
     }  # fmt: skip
-    few |= {"eval_every": 0, "reward": "", "opponents": ""}
+    # Settings of games and evaluations would have no effect, and are refused.
+    others = "groups_per_step rollouts_per_group max_tokens eval_every eval_games final_eval_games"
+    for name in (*others.split(), "reward", "opponents", "log_sample_rate"):
+        few[name] = TrainConfig.model_fields[name].default
     folders = tmp_path / "undisturbed", tmp_path / "killed"
     for folder in folders:
         with (
@@ -326,7 +332,6 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(zygote: Zygote, tmp_pa
             assert ended.code == 0, ended.error
             status = client.get(f"{url}/status").json()
             assert status == {"current_step": STEPS, "queue_size": 0}
-    server.stop()
     undisturbed, killed = folders
     rows, expected = (read_records(RunFiles(one).metrics) for one in (killed, undisturbed))
     assert list(map(learned, rows)) == list(map(learned, expected))

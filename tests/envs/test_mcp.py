@@ -331,7 +331,8 @@ def test_a_signal_ends_the_server_on_standard_streams(tmp_path: Path) -> None:
 
 
 def test_a_server_with_models_leaves_a_ledger(tmp_path: Path) -> None:
-    seats = ("--seat", "0=mcp", "--seat", "1=http://127.0.0.1:9/v1#m", "--out", "out")
+    (tmp_path / "script.txt").write_text('"pass"\n', encoding="utf-8")
+    seats = ("--seat", "0=mcp", "--seat", "1=scripted:script.txt", "--out", "out")
     command = [*ARENA, "mcp", "kuhn_poker", *seats]
     subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, check=True, timeout=60)
     assert (tmp_path / "out" / "run.ledger.json").exists()

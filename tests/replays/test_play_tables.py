@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from browsing import NARROW, Tab, axe_findings, box_of, browsing, expect, tab
+from browsing import NARROW, Tab, axe_findings, browsing, expect, tab
 from clicking import OVER, choices, click, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
@@ -103,10 +103,12 @@ def test_a_game_by_keys(server: PlayProcess, browser: Browser, name: str) -> Non
 
     def choose(page: Page, number: int) -> None:
         # A turn may end meanwhile, by a player who decides at the same time.
-        controls = page.locator(".is-turn .play-turn")
-        if controls.count():
-            heights.append(box_of(controls)["height"])
-            assert controls.evaluate("(each) => each.scrollHeight - each.clientHeight") <= 0
+        sizes = (
+            "(all) => all.map((each) => [each.offsetHeight, each.scrollHeight - each.clientHeight])"
+        )
+        for height, hidden in page.locator(".is-turn .play-turn").evaluate_all(sizes):
+            heights.append(height)
+            assert hidden <= 0
         press(page, number)
 
     with seated(server, browser, name, NARROW, "dark") as opened:

@@ -53,7 +53,8 @@ def click(page: Page, number: int) -> None:
                 f"(before) => ({STATE})() !== before", arg=before, timeout=timeout
             )
         except NotClicked:
-            if not found.count():
+            # The controls are gone or hidden if the last choice has ended the turn, or the game.
+            if not found.count() or not found.first.is_visible():
                 return  # Choose among what the page shows now.
         else:
             return

@@ -122,9 +122,7 @@ def play_command(
         probe=model_flags.probe,
     )
     if browser.web:
-        if resume or dry_run or as_json:
-            raise UsageError("--resume, --dry-run, --json: not with --web")
-        return _serve(run, browser, by_hand=bool(seat))
+        return _serve(run, browser, by_hand=bool(seat), is_refused=resume or dry_run or as_json)
     if CLIENT in specs:
         return _wait_for_clients(run, browser, as_json, is_refused=resume or dry_run)
     browser.check_unused()
@@ -211,11 +209,13 @@ def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
             )
 
 
-def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool) -> int:
+def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool, is_refused: bool) -> int:
     """Serve a game until Ctrl-C; return the exit code. Seat 0 is a person's if none was named.
 
     Raises UsageError if flags do not fit together, or the address cannot be used.
     """
+    if is_refused:
+        raise UsageError("--resume, --dry-run, --json: not with --web")
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup
     from replays.web.play.new_game import NewGames

@@ -343,8 +343,7 @@ class ExperimentRun:
                 file=sys.stderr,
             )
         try:
-            if self.llm:
-                settle_accounts(self.llm.ledger, folder, "run")
+            settle_accounts(self.llm, folder, "run")
         finally:  # The error that ended the run outranks one of the ledger.
             if isinstance(stop, ArenaError):
                 raise stop

@@ -232,8 +232,7 @@ class GameRun:
         if as_json:
             ledger = {"ledger": self.llm.ledger.to_json()} if self.llm else {}
             print(json.dumps({**self.to_json(), **ledger}))
-        if self.llm is not None:
-            settle_accounts(self.llm.ledger, self.out, self.stem(self.seeds[0]), quiet=as_json)
+        settle_accounts(self.llm, self.out, self.stem(self.seeds[0]), quiet=as_json)
 
     async def _play_all(self) -> None:
         from arena.episodes.job import LOOKAHEAD, run_job, run_jobs

@@ -86,8 +86,7 @@ def mcp_command(
         # The SDK reads standard input in a thread, which only the end of the process can stop.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(tables, llm, (clients.host, clients.port) if clients.http else None))
-    if llm:
-        settle_accounts(llm.ledger, out, "run")
+    settle_accounts(llm, out, "run")
     return 0
 
 

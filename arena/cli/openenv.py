@@ -126,8 +126,7 @@ def serve_command(
         server.join_seconds,
     )
     code = serve_game(hosted, server, llm)
-    if llm:
-        settle_accounts(llm.ledger, out, "run")
+    settle_accounts(llm, out, "run")
     return code
 
 

@@ -235,6 +235,5 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool, is_refused: bool) -
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
     code = PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()
-    if run.llm:
-        settle_accounts(run.llm.ledger, run.out, run.stem(match.seed))
+    settle_accounts(run.llm, run.out, run.stem(match.seed))
     return code

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from arena.evaluation.formatting import Grid
     from arena.llm.ledger import Ledger
+    from arena.llm.service import LLMService
 
 T = TypeVar("T")
 
@@ -138,21 +139,25 @@ def check_file(flag: str, path: Path) -> None:
         raise UsageError(f"{flag} {path}: no file can be written there")
 
 
-def settle_accounts(ledger: Ledger, folder: Path | None, stem: str, quiet: bool = False) -> None:
+def settle_accounts(
+    llm: LLMService | None, folder: Path | None, stem: str, quiet: bool = False
+) -> None:
     """Write `STEM.ledger.json`, without overwriting another, and print the ledger on stderr.
 
-    Without a folder it is only printed.
+    Without models there is none; without a folder it is only printed.
     """
+    if llm is None:
+        return
     from rich.console import Console
 
     if folder is not None:
         path = unused_path(folder, stem, ".ledger.json")
         try:
-            write_ledger(ledger, path)
+            write_ledger(llm.ledger, path)
         except OSError as error:
             raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     if not quiet:
-        Console(stderr=True).print(ledger.table())
+        Console(stderr=True).print(llm.ledger.table())
 
 
 def write_ledger(ledger: Ledger, path: Path) -> None:

@@ -291,7 +291,7 @@ class Report(ReportPart):
 
     def result(self, player: PlayerReport) -> Interval:
         """Return the primary result of a player: its mean return, which may be the win rate."""
-        # As for the difference, below.
+        # If the games themselves decided when to stop, only the interval of the sequence is valid.
         if self.sequential and self.sequential.of != "difference":
             return self.sequential.estimate
         return player.win_rate if self.scale.is_win_rate else player.mean_return
@@ -299,7 +299,7 @@ class Report(ReportPart):
     @property
     def difference(self) -> Interval:
         """Primary difference of the comparison, on the scale of the returns."""
-        # If the games themselves decided when to stop, only the interval of the sequence is valid.
+        # As for the result.
         if self.sequential and self.sequential.of == "difference":
             return self.sequential.estimate
         return self.comparison.difference if self.comparison else Interval()

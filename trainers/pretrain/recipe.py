@@ -72,8 +72,9 @@ class Recipe:
         default_factory=lambda: {"events": 0.3, "notes": 0.3, "deductions": 0.4}
     )
     games: int = 3600
-    """Without stages, as `epochs`."""
+    """Games of a recipe without stages."""
     epochs: int = 2
+    """Passes over the games of a recipe without stages."""
     seed: int = 0
     tokens_per_batch: int = 4096
     learning_rate: float = 3e-3
@@ -107,21 +108,19 @@ class Recipe:
         return self.stages or (CurriculumStage({}, self.players, self.games, epochs=self.epochs),)
 
 
-CLUEDO_STAGES = (
-    # What a line of text says is learned by fixed names much sooner than by changing ones.
-    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 2500, 0.85, epochs=2),
-    CurriculumStage(
-        {"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 4000, 0.85, "names_seed", epochs=2
-    ),
-    CurriculumStage(
-        {"suspects": 4, "weapons": 4, "rooms": 5},
-        {3: 0.5, 4: 0.5},
-        1200,
-        0.85,
-        "names_seed",
-        epochs=2,
-    ),
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1600, 1.0, "names_seed", epochs=2),
+CLUEDO_STAGES = tuple(
+    replace(stage, epochs=2)
+    for stage in (
+        # What a line of text says is learned by fixed names much sooner than by changing ones.
+        CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 2500, 0.85),
+        CurriculumStage(
+            {"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 4000, 0.85, "names_seed"
+        ),
+        CurriculumStage(
+            {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1200, 0.85, "names_seed"
+        ),
+        CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1600, 1.0, "names_seed"),
+    )
 )
 """Curriculum of decks for beliefs."""
 NOTEBOOK_STAGES = (

@@ -81,7 +81,8 @@ def make_agent(spec: str, seat: Seat) -> Agent:
         known = ", ".join(catalog().names("agent") + catalog().names("backend"))
         raise UsageError(
             f"seat {seat.player}: '{redacted(spec)}' does not name an agent; known prefixes: "
-            f"{known} (for example bot:{bot_names(seat.game.name)[-1]}); 'arena agents' lists them"
+            f"{known} (for example bot:{bot_names(seat.game.name)[-1]}); "
+            "'arena list agents' lists them"
         )
     if parsed.scaffold:
         raise UsageError(

@@ -42,10 +42,10 @@ COMMANDS = {
     "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
     "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
     "a2a": CommandEntry("a2a:a2a_command", "Judge A2A agents: play the match of a request."),
-    "games": CommandEntry("games:games_command", "List the games and their options."),
-    "agents": CommandEntry("agents:agents_command", "List bots, agents and backends."),
-    "init": CommandEntry("init:init_command", "Write a commented arena.toml."),
-    "doctor": CommandEntry("doctor:doctor_command", "Check what is installed."),
+    "list": CommandEntry("listing:app", "List games, bots, agents and backends."),
+    "doctor": CommandEntry(
+        "doctor:doctor_command", "Check what is installed; write a settings file."
+    ),
     "bench": CommandEntry("bench:app", "Run a benchmark suite, verify it, rank players."),
     "runs": CommandEntry("runs:app", "List, show and compare training runs."),
     "models": CommandEntry("models:app", "List the models on this machine, and fetch others."),
@@ -58,11 +58,11 @@ COMMANDS = {
 """The commands by name; each file is imported when its command is used."""
 
 GROUPS = {
-    "Play": "play replay web games agents",
+    "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
     "Connect": "models serve mcp a2a atropos openenv verifiers harbor hub",
-    "Set up": "init doctor",
+    "Set up": "doctor",
 }
 """The commands as `arena --help` and the documentation group them."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -91,9 +92,20 @@ def doctor_command(
     game: Annotated[
         str | None, typer.Argument(help="Check this game by random play instead.")
     ] = None,
+    init: Annotated[
+        Path | None,
+        typer.Option(
+            "--init", metavar="FOLDER", help="Write a commented arena.toml there instead."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Print what is installed and what is missing, or check a game. Exits with 1 for a fault."""
+    if init is not None:
+        from arena.cli.init import write_settings
+
+        write_settings(init)
+        return 0
     if game is not None:
         return _examine_game(game, as_json)
     packages = examine()

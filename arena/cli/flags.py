@@ -46,7 +46,8 @@ Flag = partial(typer.Option, show_envvar=False)
 """An option whose help omits its environment variable; docs/guides/settings.md gives the rule."""
 
 GameName = Annotated[
-    str, typer.Argument(help="The game; 'arena games' lists them.", autocompletion=complete_game)
+    str,
+    typer.Argument(help="The game; 'arena list games' lists them.", autocompletion=complete_game),
 ]
 SeedFlag = Annotated[int | None, Flag(min=0, max=2**53, help="Random seed. Default: random.")]
 JsonFlag = Annotated[bool, Flag("--json", help="Print the result as JSON, in the last line.")]

@@ -1,13 +1,10 @@
-"""`arena init`: write a commented settings file."""
+"""`arena doctor --init FOLDER`: write a commented settings file."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from arena.cli.flags import help_text
 from arena.cli.terminal import echo
@@ -56,9 +53,7 @@ WIDTH = 96
 """Columns of a comment."""
 
 
-def init_command(
-    folder: Annotated[Path, typer.Argument(help="Folder of the new file.")] = Path(),
-) -> int:
+def write_settings(folder: Path) -> None:
     """Write a commented arena.toml with all settings; a new folder is made.
 
     Raises UsageError if there is one already.
@@ -80,7 +75,6 @@ def init_command(
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     echo(f"Settings: {path}   (all lines are comments; remove the # of those that you change)")
-    return 0
 
 
 def _table(name: str, config: type[Config]) -> str:

@@ -43,7 +43,7 @@ SeatFlag = Annotated[
     list[str],
     Flag(
         autocompletion=complete_seat,
-        help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena agents'). Default: the game's bot.",
+        help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena list agents'). Default: the game's bot.",
     ),
 ]
 

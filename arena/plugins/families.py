@@ -17,7 +17,7 @@ from arena.core.game import Game
 
 @dataclass(frozen=True, slots=True)
 class FamilyGame:
-    """One game of a family, as `arena games FAMILY` lists it."""
+    """One game of a family, as `arena list games FAMILY` lists it."""
 
     name: str
     """With the family: `open_spiel/kuhn_poker`."""
@@ -51,4 +51,4 @@ def unknown_game(family: str, library: str, name: str, known: Collection[str]) -
     """Return the error of a name that a family does not have; it proposes the nearest one."""
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    return UsageError(f"{library} has no game '{name}'; {hint}'arena games {family}'")
+    return UsageError(f"{library} has no game '{name}'; {hint}'arena list games {family}'")

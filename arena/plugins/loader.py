@@ -95,7 +95,7 @@ def game_class(name: str) -> type[Game]:
     if slash and family in families:
         return game_family(family).game_class(rest)
     if name in families:
-        raise UsageError(f"'{name}' is a family of games: 'arena games {name}' lists them")
+        raise UsageError(f"'{name}' is a family of games: 'arena list games {name}' lists them")
     found: type[Game] = catalog().load("game", name)
     if not (isinstance(found, type) and issubclass(found, Game)):
         raise ArenaError(f"{catalog().source('game', name)} is {found!r}, not a subclass of Game")

@@ -135,7 +135,7 @@ def test_several_games(tmp_path: Path) -> None:
         ("replay missing.jsonl", 1, "No such file"),
         ("replay FILE", 1, "this is not a replay"),
         ("replay", 2, "missing argument: FILE"),
-        ("games chess", 2, "there is no game 'chess'"),
+        ("list games chess", 2, "there is no game 'chess'"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -299,7 +299,7 @@ def test_an_error_of_another_file_is_not_one_of_the_output(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["games", "play cluedo --players 3 --seed 1 --watch"])
+@pytest.mark.parametrize("command", ["list games", "play cluedo --players 3 --seed 1 --watch"])
 def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -316,22 +316,22 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str)
 
 
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["games", "--json"]) == 0
+    assert run(["list", "games", "--json"]) == 0
     games = json.loads(capsys.readouterr().out)["games"]
     assert {"cluedo", "tictactoe", "kuhn_poker", "goofspiel"} <= {g["name"] for g in games}
-    assert run(["games", "cluedo"]) == 0
+    assert run(["list", "games", "cluedo"]) == 0
     assert "variant = 'cards'  (cards, classic)" in capsys.readouterr().out
-    assert run(["games", "cluedo:players=4"]) == 0
+    assert run(["list", "games", "cluedo:players=4"]) == 0
     assert "Cluedo, 4 players" in capsys.readouterr().out
     for more in ([], ["--json"]):
-        assert run(["games", "cluedo:players=40", *more]) == 2
+        assert run(["list", "games", "cluedo:players=40", *more]) == 2
         assert "option players=40" in capsys.readouterr().err
-    assert run(["agents"]) == 0
+    assert run(["list", "agents"]) == 0
     listed = capsys.readouterr().out
     assert "bot:oracle" in listed
     (line,) = [line for line in listed.split("\n") if line.startswith("bot:random")]
     assert "every game" in line and "(cluedo: " in line
-    assert run(["agents", "--json"]) == 0
+    assert run(["list", "agents", "--json"]) == 0
     bots = json.loads(capsys.readouterr().out)["bots"]
     assert [bot["game"] for bot in bots if bot["spec"] == "bot:random"] == ["every game"]
 
@@ -341,7 +341,7 @@ def test_each_game_has_one_line(
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    assert run(["games"]) == 0
+    assert run(["list", "games"]) == 0
     heading, *lines = capsys.readouterr().out.split("\n\n")[0].split("\n")
     assert heading.split() == ["game", "players"]
     games = [*catalog().names("game"), *(f"{f}/GAME" for f in catalog().names("game_family"))]
@@ -351,11 +351,11 @@ def test_each_game_has_one_line(
 
 def test_init_makes_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new" / "project"
-    assert run(["init", str(folder)]) == 0
+    assert run(["doctor", "--init", str(folder)]) == 0
     assert "[train]" in (folder / "arena.toml").read_text("utf-8")
-    assert run(["init", str(folder)]) == 2
+    assert run(["doctor", "--init", str(folder)]) == 2
     assert "arena.toml exists already" in capsys.readouterr().err
-    assert run(["init", str(folder / "arena.toml")]) == 2
+    assert run(["doctor", "--init", str(folder / "arena.toml")]) == 2
     assert capsys.readouterr().err.endswith("arena.toml exists already; it is not changed\n")
 
 
@@ -366,7 +366,7 @@ def test_a_broken_plugin_is_one_line(tmp_path: Path) -> None:
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[arena]\nbroken = broken:register\n")
     path = f"{tmp_path}{os.pathsep}{ENVIRONMENT.get('PYTHONPATH', '')}"
-    for command in ("agents", "eval kuhn_poker --player bot:random --games 4 --workers 2"):
+    for command in ("list agents", "eval kuhn_poker --player bot:random --games 4 --workers 2"):
         done = subprocess.run(
             [sys.executable, "-m", "arena", *command.split()],
             cwd=tmp_path,
@@ -409,7 +409,8 @@ def test_starting_is_quick_and_light() -> None:
         "import sys, arena; "
         "heavy = {'numpy', 'gymnasium', 'pydantic', 'rich', 'typer', 'pettingzoo', 'asyncio'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules); "
-        "from arena.cli import run; run(['agents', '--json']); run(['games', '--json']); "
+        "from arena.cli import run; run(['list', 'agents', '--json']); "
+        "run(['list', 'games', '--json']); "
         "heavy = {'numpy', 'gymnasium', 'torch', 'pettingzoo', 'prompt_toolkit'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )

@@ -96,7 +96,7 @@ def test_init_writes_every_setting(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARENA_CONFIG", raising=False)
-    assert run(["init"]) == 0
+    assert run(["doctor", "--init", "."]) == 0
     text = Path("arena.toml").read_text("utf-8")
     assert Settings.load().service == ServiceSettings()  # type: ignore[call-arg]
     # The comments are settings too: with their "# " removed they are read, and are the defaults.
@@ -113,6 +113,6 @@ def test_init_writes_every_setting(
     for config in (TrainConfig, ModelFlags):
         for name, info in config.model_fields.items():
             assert info.json_schema_extra is None or f"\n# {name} =" in text
-    assert run(["init"]) == 2
+    assert run(["doctor", "--init", "."]) == 2
     assert "exists already" in capsys.readouterr().err
     assert Path("arena.toml").read_text("utf-8") == text

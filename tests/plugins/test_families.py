@@ -89,23 +89,23 @@ def test_bots_of_a_game_of_its_family_and_of_all_games() -> None:
 
 @pytest.mark.usefixtures("cards")
 def test_families_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["games"]) == 0
+    assert run(["list", "games"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "cards/GAME games of cards: arena games cards" in printed
-    assert run(["games", "cards"]) == 0
+    assert "cards/GAME games of cards Rules" in printed
+    assert run(["list", "games", "cards"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["cards/short", "2-4", "players", "imperfect", "arrays"]
     assert lines[1].endswith("not playable: no deck")
-    assert run(["games", "cards", "--json"]) == 0
+    assert run(["list", "games", "cards", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["games"][0]["players"] == "2-4"
-    assert run(["games", "cards/short"]) == 0
+    assert run(["list", "games", "cards/short"]) == 0
     assert "bots: quick, careful, random" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("cards")
 def test_wrong_names_of_families(capsys: pytest.CaptureFixture[str]) -> None:
     for name, message in (
-        ("cards", "'cards' is a family of games: 'arena games cards' lists them"),
+        ("cards", "'cards' is a family of games: 'arena list games cards' lists them"),
         ("cards/medium", "there is no game 'cards/medium'"),
         ("dice/short", "there is no game 'dice/short'"),
     ):

@@ -45,7 +45,7 @@ def python(*arguments: str, site: Path, cwd: Path) -> subprocess.CompletedProces
 
 
 def test_an_installed_plugin_is_listed_and_played(site: Path, tmp_path: Path) -> None:
-    listed = python("-m", "arena", "games", "--json", site=site, cwd=tmp_path)
+    listed = python("-m", "arena", "list", "games", "--json", site=site, cwd=tmp_path)
     games = {game["name"]: game for game in json.loads(listed.stdout)["games"]}
     assert games["nim"]["bots"] == ["perfect", "random"]
     played = python(
@@ -252,11 +252,11 @@ def test_games_are_listed_beside_one_that_cannot_be_loaded(
 
     found = filled_with(monkeypatch, remote=register)
     monkeypatch.setattr(plugins, "catalog", lambda: found)
-    assert run(["games", "--json"]) == 0
+    assert run(["list", "games", "--json"]) == 0
     printed = capsys.readouterr()
     assert "cluedo" in {game["name"] for game in json.loads(printed.out)["games"]}
     assert printed.err.startswith("warning: game 'far' of remote needs the package")
-    assert run(["games", "far"]) == 1
+    assert run(["list", "games", "far"]) == 1
     assert capsys.readouterr().err.startswith("arena: game 'far' of remote")
 
 

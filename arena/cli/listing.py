@@ -1,0 +1,191 @@
+"""`arena list`: games with their options, and players with the bots of each game."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from arena.cli.flags import JsonFlag
+from arena.cli.help import ArenaCommand
+from arena.cli.terminal import echo
+from arena.core.errors import ArenaError
+from arena.core.spec import SCAFFOLDS
+
+if TYPE_CHECKING:
+    from arena.plugins.catalog import CatalogEntry
+
+app = typer.Typer(help="List games and players.", no_args_is_help=True)
+
+
+@app.command("games", cls=ArenaCommand)
+def games_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Only this game, with its rules, also as GAME:OPTION=VALUE; or this family of "
+            "games."
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also the games of the installed libraries.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the games, one a line; or show one game with its rules, options and bots.
+
+    A game that cannot be loaded is a warning.
+    """
+    from arena.plugins.loader import catalog, make_game
+
+    if name in catalog().names("game_family"):
+        family = _family(name)
+        if as_json:
+            print(json.dumps(family))
+        else:
+            _print_family(family)
+        return
+    games = []
+    for each in [name] if name else catalog().names("game"):
+        try:
+            games.append(describe(each))
+        except ArenaError as error:
+            if name:
+                raise
+            echo(f"warning: {error}", file=sys.stderr)
+    # Options may change the rules. Wrong ones are an error here, also with --json.
+    rules = make_game(name).text.rules() if name else None
+    entries = [] if name else catalog().entries("game_family")
+    families = [{"name": entry.name, "summary": entry.summary} for entry in entries]
+    listed = list(_families(entries)) if every else []
+    if as_json:
+        print(json.dumps({"games": games, "families": listed or families}))
+        return
+    if rules is not None:
+        _print_game(games[0], rules)
+        return
+    # The catalog has the shorter summary.
+    short = {entry.name: entry.summary for entry in catalog().entries("game")}
+    rows = [("game", "players", "")]
+    rows += [(g["name"], g["players"], short[g["name"]] or g["summary"]) for g in games]
+    rows += [(f"{e.name}/GAME", "", e.summary) for e in entries]
+    width = max(len(name) for name, *_ in rows)
+    for game, players, summary in rows:
+        echo(f"{game:<{width}}  {players:>7}  {summary}".rstrip(), indent=" " * (width + 11))
+    for family in listed:
+        echo(f"\n{family['family']}/")
+        _print_family(family)
+    echo("\nRules, options and bots of a game, or the games of a library: arena list games NAME")
+
+
+def _print_game(game: dict[str, Any], rules: str) -> None:
+    """Print a game with its rules, its bots, and the meaning of its options."""
+    echo(f"{game['name']}: {game['summary']}\n\n{rules}\n\n  bots: {', '.join(game['bots'])}")
+    for option in game["options"]:
+        echo(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
+        echo(f"      {option['description']}")
+
+
+def _families(entries: Sequence[CatalogEntry]) -> Iterator[dict[str, Any]]:
+    """Yield the games of each family; a library that is not installed is a warning."""
+    for entry in entries:
+        try:
+            yield _family(entry.name)
+        except ArenaError as error:
+            echo(f"warning: {error}", file=sys.stderr)
+
+
+def _family(name: str) -> dict[str, Any]:
+    """Return the games of a family: players, kind of information, and what works."""
+    from arena.plugins.loader import game_family
+
+    return {"family": name, "games": [asdict(game) for game in game_family(name).games()]}
+
+
+def _print_family(family: dict[str, Any]) -> None:
+    """Print the games of a family, one a line."""
+    games = family["games"]
+    width = max(len(game["name"]) for game in games)
+    for game in games:
+        players = f"{game['players'] or '?':>6} players"
+        problem = game["problem"]
+        works = f"not playable: {problem}" if problem else ", ".join(game["features"])
+        echo(f"{game['name']:<{width}} {players}  {game['information']:<9}  {works}")
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return name, players, summary, bots and options of a game; options by their JSON schema."""
+    from arena.agents.seating import bot_names
+    from arena.plugins.loader import game_class
+
+    name = name.partition(":")[0]
+    game = game_class(name)
+    fields = game.Options.model_json_schema().get("properties", {})
+    options = [
+        {
+            "name": option,
+            "default": field.get("default"),
+            "allowed": _allowed(field),
+            "description": field.get("description", ""),
+        }
+        for option, field in fields.items()
+    ]
+    # A fixed number is an attribute of the class; else an option decides.
+    players = str(game.num_players) if isinstance(game.num_players, int) else "?"
+    if "players" in fields:
+        players = _allowed(fields["players"]).replace(" to ", "-")
+    return {
+        "name": name,
+        "players": players,
+        "summary": game.summary,
+        "bots": bot_names(name),
+        "options": options,
+    }
+
+
+def _allowed(field: dict[str, Any]) -> str:
+    if "enum" in field:
+        return ", ".join(map(str, field["enum"]))
+    if "minimum" in field:
+        return f"{field['minimum']} to {field['maximum']}"
+    return str(field.get("type", "any"))
+
+
+@app.command("agents", cls=ArenaCommand)
+def agents_command(as_json: JsonFlag = False) -> None:
+    """List who can take a seat: kinds of players, and the bots of each game."""
+    from arena.plugins.loader import catalog
+
+    kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
+    models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]
+    bots = _bots(catalog().entries("bot"))
+    if as_json:
+        print(json.dumps({"agents": kinds, "models": models, "bots": bots}))
+        return
+    echo("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
+    for agent in kinds:
+        echo(f"{agent['spec']:<16} {agent['summary']}", indent=" " * 17)
+    echo("\nModels; 'arena play --help' says how they are asked:")
+    for model in models:
+        echo(f"{model['spec']:<16} {model['summary']}", indent=" " * 17)
+    echo(f"\nA model may end with its scaffold: {', '.join(f'+{name}' for name in SCAFFOLDS)}")
+    echo("\nBots:")
+    for line in bots:
+        echo(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)
+
+
+def _bots(entries: Sequence[CatalogEntry]) -> list[dict[str, str]]:
+    """Return the bots, each once: a bot of every game names the games that have their own."""
+    summaries = {tuple(entry.name.rsplit("/", 1)): entry.summary for entry in entries}
+    general = [bot for game, bot in summaries if game == "*"]
+    for game, bot in list(summaries):
+        if game != "*" and bot in general:
+            summaries["*", bot] += f" ({game}: {summaries.pop((game, bot))})"
+    return [
+        {"spec": f"bot:{bot}", "game": "every game" if game == "*" else game, "summary": summary}
+        for (game, bot), summary in summaries.items()
+    ]

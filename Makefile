@@ -271,14 +271,14 @@ build/venv-uv/.ready:
 	build/venv-uv/bin/python $(INSTALL) 'uv>=0.9'
 	@touch $@
 
-TRACKER_TESTS := tests/trainers/test_trackers.py tests/llm/test_telemetry.py tests/trainers/test_hub.py
+TRACKER_TESTS := tests/trainers/test_trackers.py tests/trainers/test_hub.py
 
 test-trackers: build/venv-trackers/.ready
 	build/venv-trackers/bin/python -m pytest $(TIMEOUT) -m trackers $(TRACKER_TESTS)
 
 build/venv-trackers/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-trackers
-	build/venv-trackers/bin/python $(INSTALL) --editable '.[trackers,otel,embedded]' \
+	build/venv-trackers/bin/python $(INSTALL) --editable '.[trackers,embedded]' \
 	  pytest pytest-timeout hypothesis pyarrow psutil datasets==5.2.0 transformers==5.3.0
 	@touch $@
 

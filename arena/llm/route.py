@@ -14,7 +14,6 @@ from arena.llm.budget import Budget
 from arena.llm.ledger import FallbackGuard, Tally, failure_word
 from arena.llm.limits import DOWN, SharedLimits
 from arena.llm.settings import Limits
-from arena.llm.telemetry import call_span
 from arena.llm.tokens import CHARACTERS_PER_TOKEN, estimate_usage
 
 REMEDIES: dict[FailureCause, str] = {
@@ -148,9 +147,7 @@ class Route:
             self.tally.retries[retries.error.cause] += 1
         start = time.perf_counter()
         try:
-            with call_span(self.name, self.backend.model, request) as answered:
-                completion = self._accounted(request, await self._before_deadline(request))
-                answered(completion)
+            completion = self._accounted(request, await self._before_deadline(request))
         except BaseException as error:  # Whatever it was, the try was made and is counted.
             self.tally.failed_tries[failure_word(error)] += 1
             if isinstance(error, BackendError) and (used := self._used_by(error)):

@@ -39,7 +39,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-a2a test-harbor test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-harbor test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -57,8 +57,6 @@ help:
 	@echo "make test-openenv  test games as environments of OpenEnv, and TRL's training in one, in an"
 	@echo "            environment of its own (2 GB; ten minutes at the first time)"
 	@echo "make test-mcp  test seats for clients of the Model Context Protocol, in an environment of its own"
-	@echo "            (0.4 GB; three minutes at the first time)"
-	@echo "make test-a2a  test players and the judge of the Agent2Agent protocol, in an environment of its own"
 	@echo "            (0.4 GB; three minutes at the first time)"
 	@echo "make test-harbor  test tasks of Harbor, in an environment of its own, without containers (Python"
 	@echo "            3.12 or newer: PYTHON=python3.12; 0.7 GB)"
@@ -229,15 +227,6 @@ build/venv-mcp/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-mcp
 	build/venv-mcp/bin/python $(INSTALL) \
 	  --editable '.[mcp]' pytest pytest-timeout hypothesis
-	@touch $@
-
-test-a2a: build/venv-a2a/.ready
-	build/venv-a2a/bin/python -m pytest $(TIMEOUT) -m a2a tests/agents/test_a2a.py tests/envs/test_a2a_judge.py
-
-build/venv-a2a/.ready: pyproject.toml
-	$(PYTHON) -m venv build/venv-a2a
-	build/venv-a2a/bin/python $(INSTALL) \
-	  --editable '.[a2a]' pytest pytest-timeout hypothesis
 	@touch $@
 
 test-harbor: build/venv-harbor/.ready

@@ -1,8 +1,11 @@
 """Agent that is a program of its own: `agent:COMMAND`, in any language.
 
 One process plays one seat of one game. It reads messages on its standard input and answers each
-with one line on its standard output, all of them JSON objects. A program that is stopped ends with
-its process group.
+with one line on its standard output, all of them JSON objects, which docs/guides/agents.md
+specifies. They hold what the seat may know and nothing else.
+
+An illegal action costs a fallback move. A program that breaks the protocol or exceeds a limit of
+time is stopped with its process group, and fallback moves play its seat to the end of the game.
 """
 
 from __future__ import annotations
@@ -13,16 +16,27 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from pydantic import JsonValue
 
 from arena.agents.agent import Seat
-from arena.agents.messaging import Answer, MessagingAgent
-from arena.core.errors import ArenaError, UsageError
+from arena.agents.chat import full_rules
+from arena.core.action import Action
+from arena.core.errors import ActionError, ArenaError, InvalidAction, UsageError
+from arena.core.event import Decision
+from arena.core.observation import Observation
 from arena.core.text import shorten
+from arena.llm.settings import Settings
 
+PROTOCOL = 1
+MAX_LISTED = 1_000
+"""Legal actions in a message; negotiation may have tens of thousands."""
+MAX_FAILURE = 500
+"""Characters of the reason for a fallback move."""
+MAX_COMMENT = 2_000
+"""Characters of the comment and the name that a replay keeps."""
 MAX_LINE = 65_536
 """Bytes of an answer."""
 MAX_STDERR = 4_000
@@ -33,37 +47,109 @@ CLOSE_SECONDS = 1.0
 """Time for a program to end after the game, before it is killed."""
 
 
-class ProgramAgent(MessagingAgent):
+class ProgramAgent:
     """Plays one seat with the program of a command line."""
 
-    subject = "the program"
+    decision_seconds = None
+    """The match sets no timer: a program that is late is stopped, too."""
 
     def __init__(self, rest: str, seat: Seat) -> None:
         """Check the command; the program starts at its first decision. Raises UsageError."""
         self._command = split_command(rest, seat.player)
-        super().__init__(seat)
+        self._seat = seat
+        self._limits = Settings.load().agent
+        own = self._limits.decision_seconds
+        self._seconds = own if seat.decision_seconds is None else min(own, seat.decision_seconds)
         self._program: Program | None = None
+        self._stopped = ""
+        """Why the program was stopped before the end of the game."""
+        self._read = 0
+        self._asked = 0
+
+    async def act(self, observation: Observation) -> Decision:
+        details: dict[str, JsonValue] = {}
+        try:
+            return Decision(await self._ask(observation, details), details=details)
+        except ArenaError as error:
+            failure, is_broken = str(error), not isinstance(error, ActionError)
+        if is_broken:
+            await self.close()
+        failure = shorten(failure + self._add_output(details), MAX_FAILURE)
+        if is_broken:
+            self._stopped = failure
+        choices = observation.game.fallback_actions(observation)
+        return Decision(self._seat.rng.choice(choices), failure, details)
 
     async def close(self) -> None:
         """Stop the program and its children."""
         if self._program is not None:
             await self._program.close()
 
-    async def _start(self) -> JsonValue:
-        self._program = await Program.start(self._command, self._limits.memory_gb)
-        return (await self._program.exchange(self._start_message())).get("name")
-
-    async def _exchange(self, question: dict[str, JsonValue]) -> Answer:
-        assert self._program is not None
-        return await self._program.exchange(question)
+    async def _ask(self, observation: Observation, details: dict[str, JsonValue]) -> Action:
+        """Return the action of the program's answer, and add to the details of the decision."""
+        if self._stopped:
+            raise ArenaError(self._stopped)
+        if self._program is None:
+            limit = self._limits.start_seconds
+            async with _time_limit(limit, "did not answer the first message"):
+                self._program = await Program.start(self._command, self._limits.memory_gb)
+                name = (await self._program.exchange(self._start_message())).get("name")
+            if isinstance(name, str):
+                details["program"] = name[:MAX_COMMENT]
+        async with _time_limit(self._seconds, "gave no answer"):
+            answer = await self._program.exchange(self._question(observation))
+        if isinstance(comment := answer.get("comment"), str):
+            details["comment"] = comment[:MAX_COMMENT]
+        action = answer.get("action")
+        if not isinstance(action, str):
+            raise InvalidAction('the answer has no text "action"')
+        chosen = observation.parse(action)
+        self._add_output(details)
+        return chosen
 
     def _add_output(self, details: dict[str, JsonValue]) -> str:
-        """Add the standard error since the decision before."""
+        """Add the standard error since the decision before; return the end of a failure's text."""
         if self._program is None or not self._program.messages:
             return ""
         details["stderr"], self._program.messages = self._program.messages, ""
         lines = str(details["stderr"]).strip().splitlines()
         return f"; its standard error ends with: {lines[-1]}" if lines else ""
+
+    def _start_message(self) -> dict[str, JsonValue]:
+        game = self._seat.game
+        return {
+            "type": "start",
+            "protocol": PROTOCOL,
+            "game": game.name,
+            "options": game.options.model_dump(mode="json"),
+            "seat": self._seat.player,
+            "names": list(game.seat_names),
+            "rules": full_rules(game, self._seat.turn_limit),
+        }
+
+    def _question(self, observation: Observation) -> dict[str, JsonValue]:
+        """Return the message of a decision: what is new for the seat, and what it may do."""
+        legal, read = observation.legal_actions, self._read
+        self._read, self._asked = observation.num_events, self._asked + 1
+        return {
+            "type": "act",
+            "turn": self._asked - 1,
+            "text": observation.text(self._seat.text_level, read),
+            "events": [event.to_json() for event in observation.events_since(read)],
+            "legal_actions": [str(action) for action in legal[:MAX_LISTED]],
+            "left_out": max(0, len(legal) - MAX_LISTED),
+            "speech": [offer.kind.notation() for offer in legal.speech],
+        }
+
+
+@asynccontextmanager
+async def _time_limit(seconds: float, failure: str) -> AsyncIterator[None]:
+    """Raise ArenaError with this text if the block takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise ArenaError(f"the program {failure} within {seconds:g} seconds") from None
 
 
 def split_command(rest: str, player: int) -> list[str]:

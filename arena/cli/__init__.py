@@ -41,7 +41,6 @@ COMMANDS = {
     "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
     "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
     "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
-    "a2a": CommandEntry("a2a:a2a_command", "Judge A2A agents: play the match of a request."),
     "list": CommandEntry("listing:app", "List games, bots, agents and backends."),
     "doctor": CommandEntry(
         "doctor:doctor_command", "Check what is installed; write a settings file."
@@ -61,7 +60,7 @@ GROUPS = {
     "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp a2a atropos openenv verifiers harbor hub",
+    "Connect": "models serve mcp atropos openenv verifiers harbor hub",
     "Set up": "doctor",
 }
 """The commands as `arena --help` and the documentation group them."""

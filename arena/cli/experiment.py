@@ -64,7 +64,7 @@ class MeasureFlags(ExecutorFlags):
     resume: bool = setting(False, flag="--resume")
     """Continue the run in --out, or for eval and tournament the last one with these flags."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
-    """Games played at the same time, if models or A2A agents play. Default: 16, or fewer if the
+    """Games played at the same time, if models play. Default: 16, or fewer if the
     cache of an embedded model holds fewer chats, or all with --batch."""
     batch: bool = setting(False, "Models", flag="--batch")
     """Ask hosted models through the batches of their provider, at half the price: each decision
@@ -390,8 +390,7 @@ class ExperimentRun:
             progress = stack.enter_context(progress_bar())
             await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
-            waits = llm or any(Spec.parse(spec).is_remote for spec in self.specs)
-            max_concurrent = self._concurrent(missing) if waits else 2 * executor.workers
+            max_concurrent = self._concurrent(missing) if llm else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,

@@ -304,7 +304,7 @@ LOCAL = ExecutorFlags(executor="local")
 PER_GAME = 2
 """The replay that is written, and a connection or a file that is read meanwhile."""
 PER_PROGRAM = 4
-"""The three streams of `agent:COMMAND`, and one more while it starts; `a2a:URL` needs fewer."""
+"""The three streams of `agent:COMMAND`, and one more while it starts."""
 RESERVE = 192
 """Libraries, the terminal, the database of results, and the connections to providers."""
 
@@ -318,7 +318,7 @@ def reserve_descriptors(games: int, specs: Sequence[str] = ()) -> None:
         import resource
     except ImportError:  # Windows has no such limit.
         return
-    programs = sum(Spec.parse(spec).prefix in ("agent", "a2a") for spec in specs)
+    programs = sum(Spec.parse(spec).prefix == "agent" for spec in specs)
     per_game = PER_GAME + PER_PROGRAM * programs
     needed = RESERVE + per_game * games
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -57,11 +57,6 @@ class Spec:
     def is_human(self) -> bool:
         return self.prefix == "human"
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether arena waits for an agent elsewhere, so that many games fit into one process."""
-        return self.prefix == "a2a"
-
 
 def without_scaffold(spec: str) -> str:
     """Return the SPEC of the model alone: equal for the same model with another scaffold."""

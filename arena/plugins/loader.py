@@ -41,9 +41,6 @@ def fill(catalog: Catalog) -> Catalog:
         "agent:COMMAND, a program that exchanges JSON lines",
     )
     catalog.add(
-        "agent", "a2a", "arena.agents.a2a:A2AAgent", "a2a:URL, an agent of the Agent2Agent protocol"
-    )
-    catalog.add(
         "agent", "mcp", "arena.agents.seating:no_client", "an MCP client; arena play and arena mcp"
     )
     for name, summary in (

@@ -18,8 +18,7 @@ from other_worlds import world_pairs
 
 import arena
 from arena.agents.agent import Seat
-from arena.agents.messaging import MAX_LISTED
-from arena.agents.program import MAX_STDERR, ProgramAgent
+from arena.agents.program import MAX_LISTED, MAX_STDERR, ProgramAgent
 from arena.core.errors import UsageError
 from arena.episodes.record import Episode
 

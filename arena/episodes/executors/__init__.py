@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from arena.core.errors import ArenaError
-from arena.core.spec import Spec
 from arena.episodes.executors.work import Executor, ExecutorKind, Work, in_worker
 
 if TYPE_CHECKING:
@@ -60,8 +59,7 @@ class LocalExecutor(Executor):
 
     async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
         try:
-            has_models = self._llm is not None and self._llm.models(specs)
-            if has_models or any(Spec.parse(spec).is_remote for spec in specs):
+            if self._llm is not None and self._llm.models(specs):
                 return await work(self._llm)
             return await asyncio.get_running_loop().run_in_executor(self._thread, _run, work)
         except MemoryError as error:

@@ -39,7 +39,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-harbor test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -58,8 +58,6 @@ help:
 	@echo "            environment of its own (2 GB; ten minutes at the first time)"
 	@echo "make test-mcp  test seats for clients of the Model Context Protocol, in an environment of its own"
 	@echo "            (0.4 GB; three minutes at the first time)"
-	@echo "make test-harbor  test tasks of Harbor, in an environment of its own, without containers (Python"
-	@echo "            3.12 or newer: PYTHON=python3.12; 0.7 GB)"
 	@echo "make test-inspect  test games as tasks of inspect_ai, and replays as its logs, in an environment of"
 	@echo "            its own (0.6 GB; three minutes at the first time)"
 	@echo "make test-trackers  test TensorBoard, MLflow, Trackio, OpenTelemetry and folders for the Hugging Face"
@@ -229,17 +227,6 @@ build/venv-mcp/.ready: pyproject.toml
 	  --editable '.[mcp]' pytest pytest-timeout hypothesis
 	@touch $@
 
-test-harbor: build/venv-harbor/.ready
-	build/venv-harbor/bin/python -m pytest $(TIMEOUT) -m harbor tests/trainers/test_harbor.py
-
-build/venv-harbor/.ready: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 12) or \
-	  sys.exit("Harbor needs Python 3.12: make test-harbor PYTHON=python3.12")'
-	$(PYTHON) -m venv build/venv-harbor
-	build/venv-harbor/bin/python $(INSTALL) \
-	  --editable '.[mcp]' 'harbor==0.26.0' pytest pytest-timeout hypothesis
-	@touch $@
-
 # litellm, of the extra `models`, brings a table of tokens that inspect_ai's mock model would download.
 # inspect_ai leaves streams open, which pytest would report when it ends.
 test-inspect: build/venv-inspect/.ready
@@ -260,7 +247,7 @@ build/venv-uv/.ready:
 	build/venv-uv/bin/python $(INSTALL) 'uv>=0.9'
 	@touch $@
 
-TRACKER_TESTS := tests/trainers/test_trackers.py tests/trainers/test_hub.py
+TRACKER_TESTS := tests/trainers/test_trackers.py
 
 test-trackers: build/venv-trackers/.ready
 	build/venv-trackers/bin/python -m pytest $(TIMEOUT) -m trackers $(TRACKER_TESTS)

@@ -50,8 +50,6 @@ COMMANDS = {
     "models": CommandEntry("models:app", "List the models on this machine, and fetch others."),
     "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
-    "hub": CommandEntry("hub:app", "Write replays or a model for the Hugging Face Hub."),
-    "harbor": CommandEntry("harbor:app", "Write games as tasks of Harbor (Terminal-Bench)."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
 }
 """The commands by name; each file is imported when its command is used."""
@@ -60,7 +58,7 @@ GROUPS = {
     "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit analyze reproduce",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp atropos openenv verifiers harbor hub",
+    "Connect": "models serve mcp atropos openenv verifiers",
     "Set up": "doctor",
 }
 """The commands as `arena --help` and the documentation group them."""

@@ -11,7 +11,7 @@ from string import Template
 from arena.core.errors import ArenaError
 
 SUFFIX = ".tmpl"
-RENAMED = {"dockerignore": ".dockerignore", "verifier": "tests"}
+RENAMED = {"dockerignore": ".dockerignore"}
 """Files and folders whose names would mean something in this repository or its wheel."""
 
 

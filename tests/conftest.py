@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import subprocess
-import sys
 from collections.abc import Iterator
-from functools import _lru_cache_wrapper
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -50,21 +48,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if reason := missing():
             pytest.skip(reason)
-
-
-@pytest.fixture(autouse=True)
-def _no_results_of_other_code() -> None:
-    """Empty the caches of our functions under mutmut (`make mutants`).
-
-    It changes the code in a fork of the process that has run all tests. What the code has cached
-    there would hide the change, and a call that was answered from a cache would not count as one.
-    """
-    if "mutmut" in sys.modules:
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in ("arena", "backends", "games", "replays", "trainers"):
-                for value in list(vars(module).values()):
-                    if isinstance(value, _lru_cache_wrapper):
-                        value.cache_clear()
 
 
 @pytest.fixture

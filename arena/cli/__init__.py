@@ -33,7 +33,6 @@ COMMANDS = {
     "eval": CommandEntry("evaluate:eval_command", "Measure a player against a baseline."),
     "tournament": CommandEntry("tournament:tournament_command", "Rate players against each other."),
     "exploit": CommandEntry("exploit:exploit_command", "Bound what a player loses to a response."),
-    "reproduce": CommandEntry("reproduce:reproduce_command", "Compute published results again."),
     "analyze": CommandEntry("analyze:analyze_command", "Measure finished games."),
     "train": CommandEntry(
         "train:train_command", "Train a model by GRPO over full games.", "TrainCommand"
@@ -56,7 +55,7 @@ COMMANDS = {
 
 GROUPS = {
     "Play": "play replay web list",
-    "Evaluate": "eval tournament bench exploit analyze reproduce",
+    "Evaluate": "eval tournament bench exploit analyze",
     "Train": "train pretrain runs",
     "Connect": "models serve mcp atropos openenv verifiers",
     "Set up": "doctor",

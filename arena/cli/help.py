@@ -61,10 +61,6 @@ BASICS = {
             "arena exploit cluedo --players 3 --player bot:novice --games 2000 --deals 200",
         ),
     ),
-    "reproduce": Basics(
-        "games seed out executor workers as_json",
-        ("arena reproduce spiral", "arena reproduce hanabi --games 100"),
-    ),
     "analyze": Basics(
         "csv score markdown html as_json explain",
         ("arena analyze runs/eval/RUN --html report.html", "arena analyze runs/play --csv out.csv"),

@@ -129,16 +129,6 @@ class GameTree:
             np.add.at(values, self._parents[level], moves[level] * values[level])
         return values
 
-    def moments(self, policy: Floats) -> tuple[Floats, Floats]:
-        """Return the mean and the variance of each player's return if all follow the policy."""
-        reach = self._probabilities(policy)
-        for level in self._levels[1:]:
-            reach[level] *= reach[self._parents[level]]
-        # Only ends have returns that are not 0, so all positions may be summed over.
-        mean: Floats = reach @ self._returns
-        square: Floats = reach @ np.square(self._returns)
-        return mean, square - mean**2
-
     def action_values(self, policy: Floats) -> Floats:
         """Return Q(I, a) of each pair; 0 at an information set that the others never reach."""
         sums, totals = self.counterfactual_values(policy)

@@ -1,1 +1,0 @@
-"""Published results, computed again with the bots, games and statistics of arena."""

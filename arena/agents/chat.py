@@ -90,13 +90,6 @@ HOW_TO_ANSWER: dict[AnswerForm, str] = {
     "tools": "Answer by calling the function of your action.",
 }
 """Instructions that the system message adds to the rules."""
-OTHER_WORDS: dict[AnswerForm, str] = {
-    "text": "Take your time to reason. The last line that you write must be `Action: ` followed by "
-    "what you do.",
-    "json": 'Reply with an object in JSON, {"thoughts": "…", "action": "what you do"}.',
-    "tools": "Reply by a call of the function that stands for what you do.",
-}
-"""The same instructions in other words."""
 
 DETAILS = "Details: "
 """Beginning of the paragraph that models with a chat template of pretraining do not read."""
@@ -224,8 +217,6 @@ class Chat:
 AttemptFailure = ReplyFailure | Literal["provider_error"]
 
 DEFAULTS = Sampling().to_json()
-ASIDES = ("beliefs", "again")
-"""Details of a decision that record a question beside the chat, in the order of the requests."""
 
 
 class Attempt(BaseModel):

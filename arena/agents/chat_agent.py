@@ -26,7 +26,6 @@ from arena.agents.notebook import ModelNotebook, split_entry
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction, failed
 from arena.agents.scaffold import (
-    ASKED_AGAIN,
     FUNCTIONS,
     MOST_CALLS,
     OWN_NOTES,
@@ -35,7 +34,6 @@ from arena.agents.scaffold import (
     instruction,
     make_tools,
     own_notes,
-    reworded,
     text_level_of,
 )
 from arena.core.action import Action
@@ -130,8 +128,6 @@ class ChatAgent:
         details: dict[str, JsonValue] = {}
         if self._options.beliefs and self._notebook is None:
             details |= await self._state_beliefs(observation)
-        if self._scaffold in ASKED_AGAIN:
-            details |= await self._ask_again(observation)
         attempts: list[Attempt] = []
         left = self._options.max_attempts
         while left:
@@ -299,41 +295,17 @@ class ChatAgent:
         messages = (*request.messages, Message("user", question))
         # The answer is free text, not an action, so no guidance.
         request = replace(request, messages=messages, guided_choice=(), guided_json=None, tools=())
-        completion, record = await self._ask_aside(request)
-        if completion is None:
-            return {"beliefs": record}
-        scores = observation.game.text.score_beliefs(completion.text, observation)
-        return {"beliefs": {**record, **scores}}
-
-    async def _ask_again(self, observation: Observation) -> dict[str, JsonValue]:
-        """Ask a second time for a decision with claims; it is recorded, and neither played nor put
-        into the chat."""
-        if self._seat.game.speech and not observation.legal_actions.speech:
-            return {}
-        request = self._request(observation)
-        if self._scaffold == "reworded":
-            messages = reworded(request.messages, self._options.answers)
-            request = replace(request, messages=messages, repeated=0)
-        completion, record = await self._ask_aside(request)
-        if completion is not None:
-            choice = completion.choices[0]
-            read = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
-            record["action"] = None if read.action is None else str(read.action)
-            if choice.finish_reason != "stop":
-                record["finish_reason"] = choice.finish_reason
-        return {"again": record}
-
-    async def _ask_aside(self, request: Request) -> tuple[Completion | None, dict[str, JsonValue]]:
-        """Ask beside the chat; return the answer, and a record of its text and cost."""
         try:
             completion = await self._llm.complete(self._spec, request)
         except BackendError as error:
-            return None, {"failure": "provider_error", "cause": error.cause}
+            return {"beliefs": {"failure": "provider_error", "cause": error.cause}}
         usage = completion.usage
         # An answer from the cache is not paid for again.
         cost = 0.0 if completion.cached else completion.cost
         spent = (usage.prompt_tokens, usage.completion_tokens, cost)
-        return completion, {"reply": completion.text, **dict(zip(SPENT, spent, strict=True))}
+        scores = observation.game.text.score_beliefs(completion.text, observation)
+        record = {"reply": completion.text, **dict(zip(SPENT, spent, strict=True)), **scores}
+        return {"beliefs": record}
 
     def _shorten(self, observation: Observation) -> bool:
         """Ask the same in fewer words, without the notebook; return whether that is possible."""

@@ -263,10 +263,7 @@ def compare_command(
     suite: SuiteFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Compare the measures of talk of two submissions, paired by deal.
-
-    Propensity to lie: arena bench compare runs/bench/no-stakes runs/bench/stakes
-    """
+    """Compare the measures of talk of two submissions, paired by deal."""
     from arena.evaluation.benchmark import PROFILE
     from arena.evaluation.benchmark.submission import measure_changes
     from arena.evaluation.formatting import Grid, number

@@ -47,8 +47,7 @@ ScaffoldsFlag = Annotated[
     str | None,
     Flag(
         help="Compare the player with itself: two or more of none, notes, deductions, scratchpad, "
-        "memory, tools, no-stakes, stakes, no-lies, repeated and reworded, with commas between "
-        "them. Each deal is played once with each."
+        "memory and tools, with commas between them. Each deal is played once with each."
     ),
 ]
 DealsFlag = Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")]

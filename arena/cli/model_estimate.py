@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import JsonValue
 
 from arena.agents.chat import ChatMode
-from arena.agents.scaffold import ASKED_AGAIN, MOST_CALLS
+from arena.agents.scaffold import MOST_CALLS
 from arena.cli.play_flags import ModelFlags, default_chat, has_models
 from arena.cli.terminal import print_grids, progress_bar
 from arena.core.errors import UsageError
@@ -100,11 +100,6 @@ async def _estimate(
         f"Not counted: up to {MOST_CALLS} calls of tools before each decision of {redacted(spec)}."
         for spec in specs
         if Spec.parse(spec).scaffold == "tools"
-    ]
-    lacking += [
-        f"Not counted: a second question before each decision of {redacted(spec)} with claims."
-        for spec in specs
-        if Spec.parse(spec).scaffold in ASKED_AGAIN
     ]
     lacking += [
         f"Games of {redacted(spec)} are played one after the other, as each starts with its notes "

@@ -11,18 +11,11 @@ _USER_INFO = re.compile(r"//[^/@#]*@")
 # An item of a list: commas inside the user part of a URL belong to the item.
 _ITEM = re.compile(r"(?://[^/@#]*@|[^,])+")
 
-# fmt: off
-Scaffold = Literal[
-    "none", "notes", "deductions", "scratchpad", "memory", "tools",
-    "no-stakes", "stakes", "no-lies", "repeated", "reworded",
-]
-# fmt: on
+Scaffold = Literal["none", "notes", "deductions", "scratchpad", "memory", "tools"]
 """Help that a model has beside the chat. "none": the raw events. "notes" and "deductions": the text
 levels of these names. "scratchpad": the raw events, and its own notes, which it rewrites. "memory":
 the same, and its notes of the game before. "tools": the raw events, and functions that say what
-follows from them. "no-stakes", "stakes", "no-lies": a sentence about winning and lying in the
-system message, with the text level of the match. "repeated", "reworded": the same, and where claims
-can be made the model is asked a second time beside the chat, in the same or in other words."""
+follows from them."""
 SCAFFOLDS: tuple[Scaffold, ...] = get_args(Scaffold)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.agent import Agent
-from arena.agents.chat import ASIDES, Attempt
+from arena.agents.chat import Attempt
 from arena.agents.chat_agent import ChatAgent
 from arena.agents.seating import make_agent
 from arena.core.errors import ArenaError, StopPlaying
@@ -280,12 +280,9 @@ _ATTEMPTS = TypeAdapter(list[Attempt])
 
 
 def _answers(move: DecisionLine) -> Iterator[Callable[[], Completion]]:
-    """Yield the answers of a decision in the order of its requests.
-
-    Those beside the chat come first; attempts follow.
-    """
-    for aside in map(move.details.get, ASIDES):
-        if isinstance(aside, dict):
-            own = {name: value for name, value in aside.items() if name in Attempt.model_fields}
-            yield Attempt.model_validate({"messages": (), **own}).completion
+    """Yield the answers of a decision in the order of its requests: beliefs, then attempts."""
+    beliefs = move.details.get("beliefs")
+    if isinstance(beliefs, dict):
+        own = {name: value for name, value in beliefs.items() if name in Attempt.model_fields}
+        yield Attempt.model_validate({"messages": (), **own}).completion
     yield from (attempt.completion for attempt in _attempts(move))

@@ -1,5 +1,4 @@
-"""Comparison of one model with several scaffolds: can it not deduce, or can it not remember? Does
-it lie more if winning counts, and less if lies are forbidden? Does it say the same in other words?
+"""Comparison of one model with several scaffolds: can it not deduce, or can it not remember?
 
 Each deal is played once with each scaffold, in the same seat against the same opponents. The
 difference of the last scaffold to the first is the primary result; the p-values of all others are
@@ -15,7 +14,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import SCAFFOLDS, Spec, redacted
 from arena.core.text import percentage
-from arena.evaluation.formatting import amount, p_text, percent
+from arena.evaluation.formatting import amount, p_text
 from arena.evaluation.paired import compare, difference_of_returns, holm
 from arena.evaluation.records import GameResult
 from arena.evaluation.report import PairedComparison, Report
@@ -36,8 +35,6 @@ ANSWERS = {
     "Deduction": "the model does not deduce by itself all that follows from what it has seen",
 }
 """Conclusion if the first scaffold of a question is better."""
-PROMPTS = (("stakes", "no-stakes"), ("no-lies", "stakes"), ("no-lies", "no-stakes"))
-"""Pairs of prompts whose difference in lies is the propensity of the model."""
 SIGNIFICANT = 0.05
 
 
@@ -148,17 +145,3 @@ class ScaffoldAggregator:
             size = amount(difference, self.game.return_scale, signed=True)
             exact = "" if p is None else f", adjusted p {p_text(p)}"
             yield f"{question}: {better} − {plain} is {size}{exact}: {finding}."
-        for pair in PROMPTS:
-            lies = pairs[pair].measures.get("lies") if pair in pairs else None
-            if lies is not None:
-                yield (
-                    f"Propensity: from {pair[1]} to {pair[0]} the share of lies changes by "
-                    f"{percent(lies, signed=True)}."
-                )
-        if ("reworded", "repeated") in pairs:
-            turned = pairs["reworded", "repeated"].measures.get("reversals")
-            if turned is not None:
-                yield (
-                    "Consistency: asked again in other words instead of the same ones, the share "
-                    f"of claims that turn around changes by {percent(turned, signed=True)}."
-                )

@@ -32,7 +32,7 @@ from typing import NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from arena.agents.agent import KnownPolicy, Seat
-from arena.agents.chat import ASIDES, Attempt
+from arena.agents.chat import Attempt
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.analysis import GameAnalysis, Measure, Measurements, WeightedSum, sum_measurements
@@ -216,11 +216,10 @@ def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
     """
     attempts = details.get("attempts")
     parts = [_of_reply(raw) for raw in attempts] if isinstance(attempts, list) else []
-    for aside in map(details.get, ASIDES):
-        if not isinstance(aside, dict):
-            continue
-        # Replies to questions beside the chat cost tokens but are not attempts to act.
-        amounts = {name: _amount(aside.get(name)) for name in PER_GAME}
+    beliefs = details.get("beliefs")
+    if isinstance(beliefs, dict):
+        # The reply to a question beside the chat costs tokens but is no attempt to act.
+        amounts = {name: _amount(beliefs.get(name)) for name in PER_GAME}
         parts.append({name: WeightedSum(value) for name, value in amounts.items() if value})
     return sum_measurements(parts)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
-from arena.agents.chat import ASIDES
 from arena.agents.names import display_names
 from arena.core.analysis import Appraiser
 from arena.core.spec import Spec
@@ -221,7 +220,7 @@ def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJs
     # A player knows its own action; others know only what the events reveal.
     is_own = seat in (None, ply.player)
     decision = ply.decision
-    has_requests = not decision.details.keys().isdisjoint(("attempts", *ASIDES))
+    has_requests = not decision.details.keys().isdisjoint(("attempts", "beliefs"))
     document: PlyJson = {
         "ply": ply.number,
         "turn": entry.turn,
@@ -246,8 +245,8 @@ def _add_words(document: PlyJson, decision: Decision) -> None:
     attempts = (
         [each for each in recorded if isinstance(each, dict)] if isinstance(recorded, list) else []
     )
-    asides = [each for each in map(decision.details.get, ASIDES) if isinstance(each, dict)]
-    requests = (*attempts, *asides)
+    beliefs = decision.details.get("beliefs")
+    requests = (*attempts, *([beliefs] if isinstance(beliefs, dict) else ()))
     costs = [cost for each in requests if isinstance(cost := each.get("cost"), int | float)]
     if costs:
         document["cost"] = finite_or_zero(sum(costs))

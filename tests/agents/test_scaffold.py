@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from arena.agents.agent import Seat
-from arena.agents.chat import HOW_TO_ANSWER, Attempt, ChatOptions
+from arena.agents.chat import Attempt, ChatOptions
 from arena.agents.scaffold import (
     LONGEST_NOTES,
     MOST_CALLS,
@@ -22,7 +22,6 @@ from arena.agents.scaffold import (
     SeatTools,
     find_call,
     own_notes,
-    reworded,
 )
 from arena.agents.seating import make_agent
 from arena.cli.game_run import game_end
@@ -40,7 +39,7 @@ from arena.episodes.memory import Memories, memories_of, memory_after, owners_of
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
 from arena.episodes.verify_agents import verify_agents
-from arena.llm.backend import Message, Request
+from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
@@ -411,45 +410,3 @@ def test_a_memory_never_meets_its_deal_again() -> None:
     assert memories_of([(1, ("bot:novice", "m+notes"))]) is None
     with pytest.raises(UsageError, match=r"m\+memory would play the deal of seed 1 2 times"):
         memories_of([(1, specs), (1, ("bot:novice", "m+memory", "bot:novice"))])
-
-
-def test_other_words_leave_quoted_speech_and_replies_as_they_are() -> None:
-    quoted = 'Player 2: "Your role is Seer. Your actions: none."'
-    chat = [
-        Message("system", f"The rules.\n{HOW_TO_ANSWER['text']}"),
-        Message("user", f"You are Player 1.\n{quoted}"),
-        Message("assistant", "Your role is safe with me.\nAction: pass"),
-        Message("user", "Your role is Villager. Day 1.\nYour actions: say TEXT | pass"),
-    ]
-    system, first, reply, last = reworded(chat, "text")
-    assert "The rules." in system.content and HOW_TO_ANSWER["text"] not in system.content
-    assert quoted in first.content and "You are Player 1" not in first.content
-    assert reply == chat[2]
-    assert "say TEXT | pass" in last.content and "Your " not in last.content
-
-
-def test_a_second_answer_is_recorded_priced_verified_and_not_in_the_chat(tmp_path: Path) -> None:
-    game = make_game("negotiation")
-
-    def answer(request: Request) -> str | ScriptedReply:
-        if last(request).endswith("what do you do next?"):
-            return ScriptedReply("Action: say I need the balls.", cost=0.5)
-        spoken = "I need the hats" in request.messages[-2].content
-        return ScriptedReply(f"Action: {'keep 1 1 1' if spoken else 'say I need the hats.'}")
-
-    episode, backend = game_of("reworded", answer, out=tmp_path, game=game)
-    mine = [ply.decision for ply in episode.plies if ply.player == 0]
-    again = [each.details["again"] for each in mine if "again" in each.details]
-    # It is asked where speech is legal only.
-    assert len(again) == sum(str(each.action).startswith("say") for each in mine) > 0
-    assert isinstance(again[0], dict)
-    assert again[0]["action"] == "say I need the balls." and again[0]["cost"] == 0.5
-    seen = "\n".join(m.content for request in backend.requests for m in request.messages)
-    assert "I need the balls" not in seen
-    replay = read_replay(tmp_path / "game.jsonl")
-    verify(replay)
-    assert asyncio.run(verify_agents(replay)) is None
-    # A forged action of the second answer is found out.
-    path = tmp_path / "game.jsonl"
-    path.write_text(path.read_text().replace('"say I need the balls."', '"say I need the books."'))
-    assert "again" in (asyncio.run(verify_agents(read_replay(path))) or "")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from arena.agents.chat import ChatOptions
 from arena.cli import run
 from arena.core.errors import UsageError
-from arena.core.game import Game
 from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import stored_report
@@ -64,41 +62,20 @@ def reader(request: Request) -> str:
     return f"Action: {best[1] if best else 'suggest Mrs White, Rope, Hall'}"
 
 
-LIE_RATES = {"does not count": 0.2, "never say": 0.0, "Only winning": 0.8}
-"""Share of lies among the claims of the talker, by a phrase of its prompt."""
-
-
-def talker(request: Request) -> str:
-    """Say of the own seat that it is a werewolf, or not, with the lie rate of the prompt."""
-    system, *asked = (message.content for message in request.messages)
-    draw, text = random.Random(request.sampling.seed), "\n".join(asked)
-    last = text.rpartition("Your actions: ")[2].splitlines()[0]
-    if "say TEXT" not in last:
-        return f"Action: {draw.choice(last.split(' | '))}"
-    lies = draw.random() < next(rate for words, rate in LIE_RATES.items() if words in system)
-    wolf = "Your role is Werewolf" in text
-    return f"Action: say I am {'' if wolf != lies else 'not '}a werewolf."
-
-
-def report_of(
-    scaffolds: str,
-    deals: int,
-    game: Game = GAME,
-    play: Callable[[Request], str] = reader,
-) -> Report:
+def report_of(scaffolds: str, deals: int) -> Report:
     """Play the scripted model with these scaffolds against bots that draw."""
     players = scaffolded("scripted", scaffolds)
-    setup = ExperimentSetup(Match(game, chat=ChatOptions(), max_turns=30))
-    seats = game.num_players
+    setup = ExperimentSetup(Match(GAME, chat=ChatOptions(), max_turns=30))
+    seats = GAME.num_players
     slots = evaluation_schedule(seats, players[0], ["bot:random"], players[1:], deals, 5)
 
     async def play_all() -> list[GameResult]:
         async with LLMService(notify=lambda line: None) as llm:
-            llm.add("scripted", ScriptedBackend(play))
+            llm.add("scripted", ScriptedBackend(reader))
             async with make_executor("local", llm=llm) as executor:
                 return [await play_slot(setup, slot, executor) for slot in slots]
 
-    aggregator = ScaffoldAggregator(game, players, ["bot:random"])
+    aggregator = ScaffoldAggregator(GAME, players, ["bot:random"])
     for result in asyncio.run(play_all()):
         aggregator.add(result)
     return aggregator.report()
@@ -123,65 +100,6 @@ def test_the_comparison_shows_what_a_model_lacks_that_deduces_nothing() -> None:
     assert "Primary result" in next(iter(sentences(report)))
     assert "Deduction: tools − notes" in render(report)
     assert Report.model_validate(report.to_json()) == report
-
-
-def test_paired_prompts_measure_the_lie_rates_of_a_talker_that_reads_them() -> None:
-    game = make_game("werewolf", players=5)
-    report = report_of("no-stakes,stakes,no-lies", 40, game, talker)
-    for player, rate in zip(report.players, (0.2, 0.8, 0.0), strict=True):
-        lies = player.measures["lies"]
-        assert lies.low is not None and lies.high is not None
-        assert lies.low <= rate <= lies.high and lies.n >= 20
-    # The same deals: each difference has an interval, over deals.
-    changes = {pair.scaffolds: pair.measures["lies"] for pair in report.comparisons}
-    more, less = changes["stakes", "no-stakes"], changes["no-lies", "stakes"]
-    assert more.excludes_zero and (more.value or 0) > 0 > (less.value or 0)
-    notes = [note for note in report.notes if note.startswith("Propensity: ")]
-    assert len(notes) == 3 and notes[0].startswith("Propensity: from no-stakes to stakes the share")
-
-
-TURN_RATE = 0.3
-
-
-def fickle(request: Request) -> str:
-    """State the own side, and the opposite in three of ten statements if the words are others."""
-    text = "\n".join(message.content for message in request.messages[1:])
-    last = re.split(r"Your actions: |You have these options now: ", text)[-1].splitlines()[0]
-    draw = random.Random(request.sampling.seed)
-    if "say TEXT" not in last:
-        return f"Action: {draw.choice(last.split(' | '))}"
-    is_reworded = "The role that you hold: " in text
-    # The usual words are gone: nothing but the wording tells the two questions apart.
-    assert is_reworded != ("Your role is " in text)
-    turns = is_reworded and draw.random() < TURN_RATE
-    wolf = bool(re.search(r"(?:Your role is|The role that you hold:) Werewolf", text))
-    return f"Action: say I am {'' if wolf != turns else 'not '}a werewolf."
-
-
-def test_the_second_question_finds_the_rate_at_which_a_player_turns_around() -> None:
-    game = make_game("werewolf", players=5)
-    report = report_of("repeated,reworded", 40, game, fickle)
-    same, other = report.players
-    # The same words get the same answer, so what differs is the wording alone.
-    assert same.measures["reversals"].value == 0 and same.measures["same_claims"].value == 1
-    for name, rate in (
-        ("reversals", TURN_RATE),
-        ("same_claims", (1 - TURN_RATE) / (1 + TURN_RATE)),
-    ):
-        found = other.measures[name]
-        assert found.low is not None and found.high is not None and found.n >= 30
-        assert found.low <= rate <= found.high and found.low > 0
-    # The second answers are not played and not seen: both games of a deal are the same.
-    assert same.wins == other.wins and report.difference.value == 0
-    change = report.comparisons[-1].measures["reversals"]
-    assert change.excludes_zero and (change.value or 0) > 0
-    note = next(note for note in report.notes if note.startswith("Consistency: "))
-    assert "other words" in note
-
-
-def test_a_second_question_needs_claims() -> None:
-    with pytest.raises(UsageError, match="no claims in cluedo"):
-        report_of("none,reworded", 1)
 
 
 def result_of(number: int, deal: int, spec: str, won: bool) -> GameResult:

@@ -209,9 +209,8 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
 def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str, str, Interval]]:
     """Yield task, measure and change from the first to the second submission, paired by deal.
 
-    Of the measures of talk, so that the same model with two prompts shows its propensity to lie.
-    Runs that stopped at different deals are compared on those that both have.
-    Raises UsageError if they are of different suites.
+    Of the measures of talk. Runs that stopped at different deals are compared on those that both
+    have. Raises UsageError if they are of different suites.
     """
     if first.suite.sha256 != second.suite.sha256:
         raise UsageError(f"{second.folder} is of {second.suite.label}, not {first.suite.label}")

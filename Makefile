@@ -20,7 +20,7 @@ REFERENCE_BOTS := $(if $(findstring hidden-info,$(SUITE)),suite:baseline bot:ran
 TRAINED := $(DEMO)/checkpoints/0008
 
 # Benchmarks that `make bench` runs; those of vLLM and SmolLM2 are skipped where they are missing.
-BENCHMARKS := games vector adapters knowledge service games_in_flight executors sampler training \
+BENCHMARKS := games adapters knowledge service games_in_flight executors sampler training \
   pretrained prompts play
 REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo goofspiel
 
@@ -39,7 +39,7 @@ VLLM := build/venv-vllm
 ATROPOS_PIP := build/venv-atropos/bin/python $(INSTALL)
 VLLM_PIP := $(VLLM)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-rllib test-sb3 test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
+.PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-ray test-verifiers test-openenv test-mcp test-inspect test-trackers test-sockets venv bench coverage mutants test-extras docs soak release-check notebooks results reproduce style ladder strength benchmark theory playthroughs public-api clean
 
 help:
 	@echo "make demo   a language model learns Cluedo for some minutes, then plays a game"
@@ -65,9 +65,7 @@ help:
 	@echo "make test-extras  ask a resolver which extras go together (ten minutes; ONLY='mcp' limits it)"
 	@echo "make test-ray  test games on a Ray cluster, and kill workers, nodes and drivers, in an"
 	@echo "            environment of its own (2.2 GB; half an hour)"
-	@echo "make test-rllib  test the games as environments of RLlib, in an environment of its own (1.2 GB)"
-	@echo "make test-sb3  the same with Stable-Baselines3 (0.9 GB)"
-	@echo "make test-sockets  test-openenv, -verifiers, -rllib, -sb3 and -adapters, even after one that fails,"
+	@echo "make test-sockets  test-openenv, -verifiers and -adapters, even after one that fails,"
 	@echo "            and write the table of docs/guides/other-trainers.md (6 GB; an hour and a half)"
 	@echo "make test-vllm  test the updates of vLLM's weights on its CPU build, in an environment of its"
 	@echo "            own (3.4 GB; half an hour at the first time)"
@@ -190,20 +188,6 @@ build/venv-adapters/.ready: pyproject.toml constraints.txt
 	  --editable '.[open-spiel,pettingzoo-classic,textarena,web]' pytest
 	@touch $@
 
-# RLlib wants an older Gymnasium than the rest of arena is tested with, so that the constraints do not
-# hold here.
-test-rllib: build/venv-rllib/.ready
-	build/venv-rllib/bin/python -m pytest -s -m rllib tests/envs/test_rllib.py
-
-test-sb3: build/venv-sb3/.ready
-	build/venv-sb3/bin/python -m pytest -s -m sb3 tests/envs/test_sb3*.py
-
-build/venv-rllib/.ready build/venv-sb3/.ready: build/venv-%/.ready: pyproject.toml
-	$(PYTHON) -m venv build/venv-$*
-	build/venv-$*/bin/python $(INSTALL) \
-	  --editable '.[$*]' pytest
-	@touch $@
-
 # openenv and TRL warn on import, which other tests do not allow.
 test-openenv: build/venv-openenv/.ready
 	TRL_EXPERIMENTAL_SILENCE=1 build/venv-openenv/bin/python -m pytest -s -m openenv tests/envs/test_openenv_*.py \
@@ -258,7 +242,7 @@ build/venv-trackers/.ready: pyproject.toml
 	  pytest pytest-timeout hypothesis pyarrow psutil datasets==5.2.0 transformers==5.3.0
 	@touch $@
 
-# Each library in its own environment. ONLY='test-sb3' limits it to some of the targets.
+# Each library in its own environment. ONLY='test-openenv' limits it to some of the targets.
 test-sockets: | $(BIN)/python
 	$(BIN)/python docs/tools/compatibility.py $(ONLY)
 

@@ -18,7 +18,7 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -32,9 +32,6 @@ from arena.core.outcome import ReturnScale
 from arena.core.state import State
 from arena.core.text import explain_options
 from arena.core.view.tabletop import TableView
-
-if TYPE_CHECKING:
-    from arena.core.batch.state_batch import StateBatch
 
 
 class GameOptions(BaseModel):
@@ -152,14 +149,6 @@ class Game(ABC):
     @abstractmethod
     def initial_state(self) -> State:
         """Return the position before the first move."""
-
-    def new_batch(self, size: int) -> StateBatch | None:
-        """Return `size` games that are played at once on arrays; None if not implemented.
-
-        Games of few positions return a `TabulatedBatch`. Without one, the vectorised environment
-        plays game by game.
-        """
-        return None
 
     def turn_limit(self, max_turns: int | None = None) -> int | None:
         """Return the number of turns after which a game is truncated; None for no limit.

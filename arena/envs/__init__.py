@@ -1,4 +1,4 @@
-"""Games behind the interfaces of Gymnasium, PettingZoo, RLlib and Stable-Baselines3.
+"""Games behind the interfaces of Gymnasium, PettingZoo, OpenEnv and the Model Context Protocol.
 
 Gymnasium knows only ids that are registered with it, and importing it takes longer than importing
 arena. So arena registers the ids of its games, such as "arena/Cluedo-v0", when Gymnasium is
@@ -16,41 +16,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from arena.core.game import Game
-    from arena.envs.vector_env import VectorMultiAgentEnv
-
-
-def vector(
-    game: str | Game, num_envs: int, max_turns: int | None = None, **options: JsonValue
-) -> VectorMultiAgentEnv:
-    """Return `num_envs` games of the same rules that are played at once, as arrays.
-
-        env = arena.envs.vector("kuhn_poker", num_envs=1024)
-        observations, infos = env.reset(seed=7)
-
-    Args:
-        game: A game, or the name of one.
-        num_envs: Number of games.
-        max_turns: Turns after which a game is truncated; by default the game's own limit.
-        options: Options of the game, if it is given by name.
-
-    Raises:
-        UsageError: An argument does not fit the game.
-    """
-    # Imported here: Gymnasium takes longer to import than the rest of arena.
-    from arena.envs.vector_env import VectorMultiAgentEnv
-    from arena.plugins.loader import make_game
-
-    return VectorMultiAgentEnv(make_game(game, **options), num_envs, max_turns)
-
-
-# Registration with Gymnasium
-
 
 IDS = {
     f"arena/{class_name}-v0": {"game": name}

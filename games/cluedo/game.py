@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from arena import WIN_RATE, Action, Observation
 from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, MoveToSquare, PlaySuspect, Show
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
-
-if TYPE_CHECKING:
-    from arena.core.batch.state_batch import StateBatch
 
 
 class Cluedo(CluedoSetting):
@@ -46,12 +43,6 @@ class Cluedo(CluedoSetting):
     def initial_state(self) -> CluedoState:
         """Return the position before the deal."""
         return CluedoState(self)
-
-    def new_batch(self, size: int) -> StateBatch | None:
-        """Return games without a board on arrays; None for the board, which has no such rules."""
-        from games.cluedo.batch import CluedoBatch
-
-        return None if self.has_board else CluedoBatch(self, size)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the fallback actions: any card, room, square or suspect; else go on or end."""

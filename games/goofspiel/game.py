@@ -38,8 +38,6 @@ from arena.core.game import SeatOptions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arena.core.batch.state_batch import StateBatch
-
 
 class GoofspielOptions(SeatOptions):
     """Options of `goofspiel`."""
@@ -129,11 +127,6 @@ class Goofspiel(Game):
 
     def initial_state(self) -> GoofspielState:
         return GoofspielState(self)
-
-    def new_batch(self, size: int) -> StateBatch:
-        from games.goofspiel.batch import GoofspielBatch
-
-        return GoofspielBatch(self, size, self.options.cards, self.options.prizes == "descending")
 
 
 @lru_cache(maxsize=8192)  # All sets of 13 prizes. They are public.

@@ -37,8 +37,6 @@ from arena.core.event import PrivateEvent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arena.core.batch.state_batch import StateBatch
-
 CARDS = ("Jack", "Queen", "King")
 """From the lowest to the highest."""
 
@@ -154,11 +152,6 @@ class KuhnPoker(Game):
 
     def initial_state(self) -> KuhnPokerState:
         return KuhnPokerState(self)
-
-    def new_batch(self, size: int) -> StateBatch:
-        from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
-
-        return TabulatedBatch(self, size)
 
 
 class KuhnPokerState(State):

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import product
-from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, ReturnScale, State
 from games.leduc_poker.betting import (
@@ -33,9 +32,6 @@ from games.leduc_poker.betting import (
     chips_won,
     winners,
 )
-
-if TYPE_CHECKING:
-    from arena.core.batch.state_batch import StateBatch
 
 
 @cache
@@ -143,14 +139,6 @@ class LeducPoker(Game):
 
     def initial_state(self) -> LeducState:
         return LeducState(self)
-
-    def new_batch(self, size: int) -> StateBatch | None:
-        # With other options there may be too many positions.
-        if not self.is_solved:
-            return None
-        from arena.core.batch.tabulated import TabulatedBatch  # Imported late, as numpy is.
-
-        return TabulatedBatch(self, size)
 
 
 class LeducState(State):

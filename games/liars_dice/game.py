@@ -14,7 +14,6 @@ import random
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
 from games.liars_dice.moves import (
@@ -31,9 +30,6 @@ from games.liars_dice.moves import (
     SpotOn,
     hand_distribution,
 )
-
-if TYPE_CHECKING:
-    from arena.core.batch.state_batch import StateBatch
 
 
 class LiarsDice(Game):
@@ -132,13 +128,6 @@ class LiarsDice(Game):
 
     def initial_state(self) -> LiarsDiceState:
         return LiarsDiceState(self)
-
-    def new_batch(self, size: int) -> StateBatch | None:
-        if self.options.spot_on or self.options.palifico:
-            return None
-        from games.liars_dice.batch import LiarsDiceBatch
-
-        return LiarsDiceBatch(self, size, self.options, self.bids, self.wild_face)
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action ends the round."""

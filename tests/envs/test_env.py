@@ -13,9 +13,9 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from pettingzoo.test import (
     api_test,
-    max_cycles_test,
     parallel_api_test,
     parallel_seed_test,
     seed_test,
@@ -349,6 +349,30 @@ def test_the_flat_wrapper_needs_a_game_of_arena() -> None:
         FlatActionMaskEnv(gymnasium.make("FrozenLake-v1"))
 
 
+def test_gymnasiums_vector_environment_plays_the_games_of_their_seeds() -> None:
+    """Game i has the seed `seed + i`; an ended game is followed by the next one at once."""
+    names = ["arena/LeducPoker-v0"] * 3
+    makes = [lambda name=name: FlatActionMaskEnv(gymnasium.make(name)) for name in names]
+    env = SyncVectorEnv(makes, autoreset_mode=AutoresetMode.SAME_STEP)
+    singles, rng, ended = [make() for make in makes], random.Random(0), 0
+    seen, infos = env.reset(seed=5)
+    begun = [single.reset(seed=5 + place) for place, single in enumerate(singles)]
+    assert (seen == np.stack([vector for vector, _ in begun])).all()
+    for _ in range(60):
+        assert "illegal_action" not in infos and "illegal_action" not in infos.get("final_info", {})
+        actions = [int(rng.choice(np.flatnonzero(mask))) for mask in infos["action_mask"]]
+        seen, rewards, terminations, _, infos = env.step(np.array(actions))
+        for place, (single, action) in enumerate(zip(singles, actions, strict=True)):
+            vector, reward, terminated, truncated, info = single.step(action)
+            assert (reward, terminated) == (rewards[place], terminations[place])
+            if terminated or truncated:
+                ended += 1
+                vector, info = single.reset()
+            assert (seen[place] == vector).all()
+            assert (infos["action_mask"][place] == info["action_mask"]).all()
+    assert ended > 20
+
+
 # PettingZoo
 
 ignore_what_pettingzoo_knows_only_of_its_own = pytest.mark.filterwarnings(
@@ -406,24 +430,6 @@ def test_pettingzoo_checks_every_game_in_parallel(name: str, options: dict[str, 
     parallel_api_test(to_parallel_pettingzoo(game), num_cycles=100)
     parallel_api_test(to_parallel_pettingzoo(game, max_turns=2), num_cycles=100)
     parallel_seed_test(lambda: with_legal_samples(to_parallel_pettingzoo(game)), num_cycles=50)
-
-
-class LimitedGoofspiel:
-    """What PettingZoo's test of limits takes for a module; a cycle is a round."""
-
-    @staticmethod
-    def limited(make: Any, max_cycles: int) -> Any:
-        return with_legal_samples(make(make_game("goofspiel", players=3), max_turns=max_cycles))
-
-    def env(self, max_cycles: int) -> Any:
-        return self.limited(to_pettingzoo, max_cycles)
-
-    def parallel_env(self, max_cycles: int) -> Any:
-        return self.limited(to_parallel_pettingzoo, max_cycles)
-
-
-def test_pettingzoo_counts_cycles() -> None:
-    max_cycles_test(LimitedGoofspiel())
 
 
 def test_parallel_pettingzoo_plays_the_same_game() -> None:

@@ -351,10 +351,12 @@ def test_the_flat_wrapper_needs_a_game_of_arena() -> None:
 
 def test_gymnasiums_vector_environment_plays_the_games_of_their_seeds() -> None:
     """Game i has the seed `seed + i`; an ended game is followed by the next one at once."""
-    names = ["arena/LeducPoker-v0"] * 3
-    makes = [lambda name=name: FlatActionMaskEnv(gymnasium.make(name)) for name in names]
-    env = SyncVectorEnv(makes, autoreset_mode=AutoresetMode.SAME_STEP)
-    singles, rng, ended = [make() for make in makes], random.Random(0), 0
+
+    def make() -> FlatActionMaskEnv:
+        return FlatActionMaskEnv(gymnasium.make("arena/LeducPoker-v0"))
+
+    env = SyncVectorEnv([make] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
+    singles, rng, ended = [make() for _ in range(3)], random.Random(0), 0
     seen, infos = env.reset(seed=5)
     begun = [single.reset(seed=5 + place) for place, single in enumerate(singles)]
     assert (seen == np.stack([vector for vector, _ in begun])).all()

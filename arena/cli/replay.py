@@ -1,4 +1,4 @@
-"""`arena replay`: look at finished games, check them, ask what if, export data and films."""
+"""`arena replay`: look at finished games, check them, ask what if, export data."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ MODEL_FLAGS = frozenset(ModelFlags.model_fields)
 UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
 """Flags about models that --ask ignores: each decision is a chat of its own, a reply without a
 legal action is counted, and no replay is written."""
-FILM_FORMATS = ("mp4", "gif")
-"""Values of --export that make a film instead of data."""
-FILM_FLAGS = {"position", "until", "seat", "seconds", "size", "dark", "out", "as_json"}
 ASK_FLAGS = {"seat", "seed", "max_concurrent", "as_json"}
 
 
@@ -78,25 +75,12 @@ class ExportFlags(Config):
     """Replays as data."""
 
     export: str | None = setting(None, "Data")
-    """chat, parquet, art, inspect, …: what models read and wrote. mp4 or gif: a film of a game."""
+    """chat, parquet, art, inspect, …: what models read and wrote."""
     reward: str | None = setting(None, "Data")
     """TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of arena train
     --reward. Default: the game's own reward."""
     out: Path | None = setting(None, "Data")
     """File of --export; folder of --branch (runs/branch)."""
-
-
-class FilmFlags(Config):
-    """Films: --export mp4 and gif. They show only what --seat may know, from --position on."""
-
-    until: int | None = setting(None, "Film", flag=False, ge=0)
-    """Last position of a film; --position is the first."""
-    seconds: float = setting(1.0, "Film", flag=False)
-    """Time of each position in a film."""
-    size: str | None = setting(None, "Film", flag=False)
-    """WIDTHxHEIGHT of a film. Default: 1280x720, gif 800x450."""
-    dark: bool = setting(False, "Film", flag=False)
-    """Make the film in dark colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +91,6 @@ class Call:
     page: PageFlags
     what_if: WhatIfFlags
     data: ExportFlags
-    film: FilmFlags
     model_flags: ModelFlags
     paths: tuple[Path, ...]
     as_json: bool
@@ -122,7 +105,7 @@ class Call:
                 "missing argument: FILE; arena replay FILE, or arena replay FOLDER --web"
             )
         if len(self.paths) > 1:
-            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export of data")
+            raise UsageError(f"{self.paths[1]}: one replay at a time, except with --export")
         return self.paths[0]
 
     def replay(self) -> Replay:
@@ -142,16 +125,6 @@ class Mode:
     """Other flags that it accepts."""
     target: str
     """`"module:function"` of `arena.cli.replay_…`, imported on use: each needs other libraries."""
-    formats: tuple[str, ...] = ()
-    """Values of --export that select it; (): all."""
-
-    def applies(self, given: set[str], export: str | None) -> bool:
-        """Return whether flags, by their names in Python, select this mode."""
-        return self.flag in {"", *given} and (not self.formats or export in self.formats)
-
-    def spelled(self, flags: dict[str, str]) -> str | None:
-        """Return the flag as it is typed; None for the default mode."""
-        return " ".join(filter(None, [flags.get(self.flag), "/".join(self.formats)])) or None
 
     def run(self, call: Call) -> int:
         module, _, function = self.target.partition(":")
@@ -167,14 +140,13 @@ MODES = (
     Mode("print_schema", set(), "views:print_schema"),
     Mode("branch", {*ASK_FLAGS, "games", "out", *MODEL_FLAGS}, "branch:branch"),
     Mode("ask", {*ASK_FLAGS, *MODEL_FLAGS - UNASKED}, "branch:ask"),
-    Mode("export", FILM_FLAGS, "views:film", FILM_FORMATS),
     Mode("export", {"reward", "out", "as_json"}, "views:export"),
     Mode("", {"position", "seat", "rollouts", "as_json"}, "views:step_through"),
 )
 """The first mode whose flag is given applies; the last is the default."""
 
 OF_FOLDERS = frozenset({"web", "print_schema", "export"})
-"""Flags of modes that need no replay, or take many; a film is of one."""
+"""Flags of modes that need no replay, or take many."""
 
 
 def mode_of(ctx: typer.Context, call: Call) -> Mode:
@@ -183,12 +155,11 @@ def mode_of(ctx: typer.Context, call: Call) -> Mode:
     values = {name: value for group in groups for name, value in group}
     # Position 0 of --branch is a value too.
     given = {name for name, value in values.items() if value is not None and value is not False}
-    mode = next(each for each in MODES if each.applies(given, call.data.export))
+    mode = next(each for each in MODES if each.flag in {"", *given})
     for name in sorted(call.named - mode.takes - {mode.flag, "paths"}):
         raise UsageError(_refusal(ctx, name, mode))
-    takes_folders = mode.flag in OF_FOLDERS and not mode.formats
-    if not takes_folders and len(call.paths) == 1 and call.path.is_dir():
-        doing = mode.spelled(_spelled(ctx)) or "the terminal"
+    if mode.flag not in OF_FOLDERS and len(call.paths) == 1 and call.path.is_dir():
+        doing = _spelled(ctx).get(mode.flag, "the terminal")
         raise UsageError(
             f"{doing} takes one file: {call.path} is a folder; `arena replay {call.path} --web` "
             "lists what is in it"
@@ -198,20 +169,16 @@ def mode_of(ctx: typer.Context, call: Call) -> Mode:
 
 def _spelled(ctx: typer.Context) -> dict[str, str]:
     """Return the flags as they are typed, by their names in Python."""
-    keys = {name: f"--set {name}" for name in (*ModelFlags.model_fields, *FilmFlags.model_fields)}
+    keys = {name: f"--set {name}" for name in ModelFlags.model_fields}
     return keys | {each.name: each.opts[0] for each in ctx.command.params if each.name}
 
 
 def _refusal(ctx: typer.Context, name: str, mode: Mode) -> str:
     spelled = _spelled(ctx)
-    flag, here = spelled[name], mode.spelled(spelled)
+    flag, here = spelled[name], spelled.get(mode.flag)
     if any(each.flag == name for each in MODES):
         return f"{flag} and {here}: one of them at a time"
-    modes = [each for each in MODES if name in each.takes]
-    flags = [each.flag for each in modes]
-    # What films share with data goes with --export.
-    modes = [each for each in modes if not each.formats or flags.count(each.flag) == 1]
-    users = [each.spelled(spelled) or "the terminal" for each in modes]
+    users = [spelled.get(each.flag, "the terminal") for each in MODES if name in each.takes]
     return f"{flag} goes with {_listed(users)}, not with {here or 'stepping through a replay'}"
 
 
@@ -226,7 +193,6 @@ def replay_command(
     page: PageFlags,
     what_if: WhatIfFlags,
     data: ExportFlags,
-    film: FilmFlags,
     model_flags: ModelFlags,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="A replay (.jsonl), or a folder of them.")
@@ -243,10 +209,8 @@ def replay_command(
 
     Data: arena replay FOLDER --export chat --out games.jsonl
 
-    Film: arena replay FILE --export mp4 --seat 0 --out game.mp4
-
     Models: arena replay FILE --ask openai:gpt-4o-mini --max-cost 0.50
     """
     named = typed_names(ctx)
-    call = Call(look, page, what_if, data, film, model_flags, tuple(paths or ()), as_json, named)
+    call = Call(look, page, what_if, data, model_flags, tuple(paths or ()), as_json, named)
     return mode_of(ctx, call).run(call)

@@ -1,4 +1,4 @@
-"""Modes of `arena replay` without other players: views, verification, data and films."""
+"""Modes of `arena replay` without other players: views, verification and data."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.cli.replay import FILM_FORMATS, Call
-from arena.cli.terminal import check_file, counter, echo, print_copies, print_result
+from arena.cli.replay import Call
+from arena.cli.terminal import counter, echo, print_copies, print_result
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
 from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
     from arena.episodes.replay import Replay
-    from replays.film import FilmFormat
     from trainers.export.exporter import ExportResult
 
 
@@ -140,10 +139,7 @@ def export(call: Call) -> int:
     data = call.data
     if not call.paths:
         raise UsageError("missing argument: PATH; arena replay PATH… --export FORMAT")
-    try:
-        make = catalog().load("export", data.export or "")
-    except UsageError as error:
-        raise UsageError(f"{error}; for films: {', '.join(FILM_FORMATS)}") from None
+    make = catalog().load("export", data.export or "")
     out = data.out or Path(f"replays-{make.suffix}")
     suffix = Path(make.suffix).suffix
     if out.suffix.lower() in SUFFIXES - {suffix}:
@@ -174,48 +170,3 @@ def _print_result(exported: ExportResult, as_json: bool) -> None:
     rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")
     text = printable(f"wrote {rows} of {games} to {exported.file}")
     print_result(as_json, {**counts, "skipped": left_out, "file": str(exported.file)}, text)
-
-
-def film(call: Call) -> int:
-    """Write the film; an existing file is replaced when the new one is complete."""
-    from replays.film import FilmOptions, FrameSize
-    from replays.film.write import write_film
-
-    film_format: FilmFormat = "gif" if call.data.export == "gif" else "mp4"
-    (replay, first, seat), flags = moment(call), call.film
-    if flags.until is not None and flags.until > len(replay.moves):
-        plies = pluralize(len(replay.moves), "ply")
-        raise UsageError(f"--set until={flags.until}: {replay.path} has {plies}")
-    options = FilmOptions.of(
-        replay,
-        film_format,
-        first,
-        flags.until,
-        FrameSize.parse(flags.size) if flags.size else None,
-        flags.seconds,
-        flags.dark,
-    )
-    out = _out_file(call.data.out, film_format, replay, seat)
-    with counter("frames") as count:
-        made = write_film(replay, seat, film_format, options, out, count)
-    figures = {"frames": made.frames, "seconds": made.seconds, "bytes": made.bytes}
-    positions, size = pluralize(made.frames, "position"), f"{made.bytes / 1e6:.1f} MB"
-    text = printable(f"wrote {positions}, {made.seconds:.0f} s, {size} to {made.file}")
-    print_result(call.as_json, {**figures, "file": str(made.file)}, text)
-    return 0
-
-
-def _out_file(out: Path | None, film_format: FilmFormat, replay: Replay, seat: int | None) -> Path:
-    """Return --out or its default. Raises UsageError for a file that the film cannot be."""
-    if out is None:
-        # The name of a replay contains the seed, which determines the deal.
-        game = replay.header.game.replace("/", "-")
-        name = replay.path.name.removesuffix(".part").removesuffix(".jsonl")
-        out = Path(f"{name if seat is None else f'{game}-seat{seat}'}.{film_format}")
-    if out.suffix.lower() != f".{film_format}":
-        raise UsageError(
-            f"--out {out}: --export {film_format} writes .{film_format}; name the file "
-            f"{out.with_suffix(f'.{film_format}')}"
-        )
-    check_file("--out", out)
-    return out

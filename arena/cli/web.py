@@ -23,38 +23,27 @@ def web_command(
     ] = DEFAULT_FOLDER,
     port: Annotated[int, Flag(min=0, max=65535, help="0: any that is free.")] = 8765,
     model: Annotated[
-        list[str], Flag(help="SPEC of a model that the page may ask and seat; may be repeated.")
+        list[str], Flag(help="SPEC of a model that may take a seat; may be repeated.")
     ] = [],  # noqa: B006 - typer reads the default and never changes it.
-    watch: Annotated[
-        Path | None,
-        Flag(help="Folder of a match (evaluation, tournament, run) to show on a projector."),
-    ] = None,
 ) -> int:
     """Show games, evaluations, tournaments, training runs and reports in a browser; play there.
 
     The page is for this machine only. It shows files while they are written. Games that are played
-    on it are kept in FOLDER/play. It asks only the models of --model; other flags limit them.
+    on it are kept in FOLDER/play. Only the models of --model play; other flags limit them.
     """
     from replays.web import serve
 
-    fragment = ""
-    if watch is not None:
-        from replays.web.watch import watched_folder
-
-        folder, fragment = watched_folder(folder, watch)
     if folder == DEFAULT_FOLDER and not folder.exists():
         raise UsageError(
             "there is no folder 'runs' here, where arena keeps results; play a game with arena "
             "play --out runs/play, or name a folder: arena web FOLDER"
         )
     if not folder.is_dir():
-        return serve(folder, port, fragment)
+        return serve(folder, port)
     from replays.web.play.new_game import NewGames
 
     for spec in model:
         if not has_models([spec]):
             raise UsageError(f"--model '{redacted(spec)}' is not a model; bots need no flag")
     new_games = NewGames(model, model_flags.options(None, model) if model else None)
-    return serve(
-        folder, port, fragment, new_games=new_games, llm=model_flags.service() if model else None
-    )
+    return serve(folder, port, new_games=new_games, llm=model_flags.service() if model else None)

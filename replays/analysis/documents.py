@@ -110,10 +110,6 @@ class PlyJson(TypedDict):
     failure: str | None
     """Reason for the fallback, if one was played."""
     seconds: float | None
-    words: NotRequired[str]
-    """End of what a model wrote before its action; only if everything is open."""
-    cost: NotRequired[float]
-    """US dollars for its requests; only if everything is open."""
 
 
 class OutcomeJson(TypedDict):
@@ -147,8 +143,6 @@ class TimelineJson(TypedDict):
     """From a server: the game is still being written."""
     can_play: NotRequired[bool]
     """The server lets people play on from a position."""
-    can_film: NotRequired[bool]
-    """The server makes a film of the game."""
     key: NotRequired[str]
     """From a server: identifies the file; unlike its name, the key reveals nothing."""
     path: NotRequired[str]

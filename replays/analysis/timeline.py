@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,6 @@ from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge
 from arena.agents.names import display_names
 from arena.core.analysis import Appraiser
 from arena.core.spec import Spec
-from arena.core.text import printable
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
@@ -24,10 +22,6 @@ from replays.analysis.documents import (
 )
 from replays.analysis.sanitize import find_seeds, finite_or_zero, redact_text
 from replays.analysis.scenes import scene_factory, scene_name
-
-MAX_WORDS = 240
-"""Characters of a model's words beside a table: they are read at a distance."""
-ACTION_LINE = re.compile(r"^\W*action\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +215,7 @@ def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJs
     is_own = seat in (None, ply.player)
     decision = ply.decision
     has_requests = not decision.details.keys().isdisjoint(("attempts", "beliefs"))
-    document: PlyJson = {
+    return {
         "ply": ply.number,
         "turn": entry.turn,
         "player": ply.player if is_own else _public_player(entry, events),
@@ -234,33 +228,6 @@ def _ply_json(timeline: Timeline, entry: TimelinePly, seat: int | None) -> PlyJs
         "failure": _failure(decision, seat) if is_own else None,
         "seconds": finite_or_zero(ply.seconds) if is_own and ply.seconds is not None else None,
     }
-    if seat is None and has_requests:
-        _add_words(document, decision)
-    return document
-
-
-def _add_words(document: PlyJson, decision: Decision) -> None:
-    """Add the last words of a model, and the cost of its requests; a file may hold anything."""
-    recorded = decision.details.get("attempts")
-    attempts = (
-        [each for each in recorded if isinstance(each, dict)] if isinstance(recorded, list) else []
-    )
-    beliefs = decision.details.get("beliefs")
-    requests = (*attempts, *([beliefs] if isinstance(beliefs, dict) else ()))
-    costs = [cost for each in requests if isinstance(cost := each.get("cost"), int | float)]
-    if costs:
-        document["cost"] = finite_or_zero(sum(costs))
-    # A reply in the form of JSON, or of an action only, has no words; its reasoning may have.
-    texts = [str(each.get(name) or "") for each in attempts[-1:] for name in ("reply", "reasoning")]
-    spoken = (text for text in texts if not text.lstrip().startswith("{"))
-    lines = (
-        ACTION_LINE.sub("", text).strip().removesuffix(str(decision.action)) for text in spoken
-    )
-    words = next(filter(None, (" ".join(text.split()) for text in lines)), "")
-    if len(words) > MAX_WORDS:
-        words = f"…{words[-MAX_WORDS:].partition(' ')[2]}"
-    if words:
-        document["words"] = printable(words)
 
 
 def _failure(decision: Decision, seat: int | None) -> str | None:

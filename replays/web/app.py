@@ -22,7 +22,6 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 from arena.http.access import foreign_page
 from arena.http.server import Address, bind_socket, run_server
-from replays.film.film_api import FilmApi
 from replays.web.exchange import file_response
 from replays.web.home.home_api import HomeApi
 from replays.web.http_errors import HttpError
@@ -130,9 +129,7 @@ def viewer_parts(directory: ReplayDirectory, can_play: bool = False) -> list[Web
     """
     listing = Listing(directory)
     listing.current(patience=0)  # A large folder is read while the user opens the page.
-    films: list[WebPart] = [FilmApi(directory)] if FilmApi.is_possible() else []
-    replays = ReplayApi(directory, listing, can_play, can_film=bool(films))
-    parts: list[WebPart] = [PageFiles(), replays, *films]
+    parts: list[WebPart] = [PageFiles(), ReplayApi(directory, listing, can_play)]
     # The reports need jinja2, which the extra `web` installs.
     return [*parts, HomeApi(directory, listing)] if directory.single_file is None else parts
 

@@ -38,7 +38,7 @@ MAX_LEGAL_MOVES = 40_000
 SCENE_LOADER = "scenes.js"
 """Module that loads a game's drawing module; the file contains a replacement for it."""
 SCENE_MODULE = "@scene.js"
-FOLDER_STYLES = ("home.css", "film.css")
+FOLDER_STYLE = "home.css"
 MAX_REPLAY_BYTES = 50 * 2**20
 """The documents of all perspectives are several times as large as the replay."""
 
@@ -160,8 +160,8 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
     nonce = digest(encode(data) + page)
 
     def inline_style(match: re.Match[str]) -> str:
-        if index == INDEX and match[1] in FOLDER_STYLES:
-            return ""  # A file with one game has no home page, and no match.
+        if index == INDEX and match[1] == FOLDER_STYLE:
+            return ""  # A file with one game has no home page.
         styles.append(_style(match[1], files))
         return f"<style>{styles[-1]}</style>"
 

@@ -173,17 +173,12 @@ def _text(row: ListedReplayJson) -> str:
 
 
 class ReplayApi:
-    """Endpoints of the JSON API for the served files; others may play on and make films."""
+    """Endpoints of the JSON API for the served files; another part may play on."""
 
     def __init__(
-        self,
-        directory: ReplayDirectory,
-        listing: Listing,
-        can_play: bool = False,
-        can_film: bool = False,
+        self, directory: ReplayDirectory, listing: Listing, can_play: bool = False
     ) -> None:
         self._directory = directory
-        self._can_film = can_film
         self._can_play = can_play
         self._listing = listing
         self._index = GameIndex()
@@ -232,8 +227,6 @@ class ReplayApi:
         timeline["running"], timeline["key"] = file.is_running(), file.key
         if self._can_play:
             timeline["can_play"] = True
-        if self._can_film and not file.is_running():
-            timeline["can_film"] = True
         # The path and the parents contain seeds, so a seat does not get them.
         if seat is None:
             timeline["path"] = file.name

@@ -23,7 +23,6 @@ from arena.cli.replay import (
     MODES,
     Call,
     ExportFlags,
-    FilmFlags,
     LookFlags,
     PageFlags,
     WhatIfFlags,
@@ -166,9 +165,9 @@ def forge(parent: Path, folder: Path, **fields: Any) -> Path:
 
 
 def call_of(path: Path, *named: str, **flags: Any) -> Call:
-    data, page, film = ExportFlags(), PageFlags(), FilmFlags()
+    data, page = ExportFlags(), PageFlags()
     what_if, asking = WhatIfFlags(), ModelFlags(**flags)
-    return Call(LookFlags(), page, what_if, data, film, asking, (path,), False, frozenset(named))
+    return Call(LookFlags(), page, what_if, data, asking, (path,), False, frozenset(named))
 
 
 def test_a_replay_does_not_make_requests_expensive(parent: Path, tmp_path: Path) -> None:
@@ -364,18 +363,13 @@ def test_a_model_is_asked_and_paid_for(
         ("--temperature 1", "--temperature goes with --branch or --ask, not with"),
         (
             "--html x.html --position 3",
-            "--position goes with --web, --svg, --export mp4/gif or the terminal, not with --html",
+            "--position goes with --web, --svg or the terminal, not with --html",
         ),
         ("--svg x.svg --json", "--json goes with --verify, --branch, --ask, --export or the term"),
         ("--verify --seat 0", "not with --verify"),
         ("--schema --position 1", "not with --schema"),
         ("--export chat --seat 0", "--seat goes with"),
         ("--export chat --port 8765", "--port goes with --web, not with --export"),
-        ("--export mp4 --reward win=1", "--reward goes with --export, not with --export mp4/gif"),
-        (
-            "--export chat --set until=3",
-            "--set until goes with --export mp4/gif, not with --export",
-        ),
         ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),
         ("--branch 3 --position 3", "not with --branch"),
         ("--ask bot:novice --games 2", "--games goes with --branch, not with --ask"),
@@ -412,7 +406,7 @@ def test_the_environment_is_a_habit_and_no_wish(
 
 
 def test_every_flag_goes_with_something() -> None:
-    groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags, FilmFlags, ModelFlags)
+    groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags, ModelFlags)
     known = {name for group in groups for name in group.model_fields} | {"as_json"}
     taken = {name for mode in MODES for name in {*mode.takes, mode.flag} - {""}}
     assert taken == known

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from command_line import arena
 from hanabi_positions import SMALL, deal, move
@@ -453,35 +452,6 @@ def test_playing_on_from_a_replay(server: PlayProcess) -> None:
         assert (answer.status_code, error in answer.json()["error"]) == (status, True)
     for each in (person, other):
         each.close()
-
-
-def test_a_player_is_asked_at_a_decision(server: PlayProcess) -> None:
-    """A bot of the game answers; models that the server was not given are not asked."""
-    seats = ["human", "bot:random", "bot:random"]
-    [token, _] = server.table("cluedo", seats, options={"players": 3})
-    person = server.join(token)
-    play_out([person], random.Random(1))
-    path = finished(server, person).name
-    first = plies_of(read_replay(server.out / path), 0)[0]
-    address = f"{server.base}/api/play/ask"
-
-    def asked(**wanted: object) -> httpx.Response:
-        return post(address, json={"path": path, **wanted})
-
-    answer = asked(ply=first.number, spec="bot:oracle")
-    assert answer.status_code == 200
-    said = answer.json()
-    assert said["action"].startswith("suggest ") and said["failure"] is None
-    assert said["is_same"] == (said["action"] == str(first.decision.action))
-    for wanted, status, error in (
-        ({"ply": 0, "spec": "bot:oracle"}, 422, "no player chose between several moves"),
-        ({"ply": first.number, "spec": "bot:nope"}, 422, "no bot 'nope'"),
-        ({"ply": first.number, "spec": "openai:gpt-4o"}, 422, "may not be asked here"),
-        ({"ply": first.number, "spec": "human"}, 422, "may not be asked here"),
-    ):
-        refused = asked(**wanted)
-        assert (refused.status_code, error in refused.json()["error"]) == (status, True)
-    person.close()
 
 
 def test_the_home_page_plays_too(tmp_path: Path) -> None:

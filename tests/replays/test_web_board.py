@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from xml.etree import ElementTree
 
 import pytest
 from browsing import NARROW, Tab, axe_findings, box_of, expect, tab
@@ -275,31 +274,6 @@ def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> 
         assert marks == pawns and len(set(pawns)) == 3
 
 
-# Figures and links
-
-
-def test_a_position_becomes_a_figure(browser: Browser, served: Served, tmp_path: Path) -> None:
-    with tab(browser, size=(1440, 900)) as opened:
-        open_game(opened, served.at(BOARD, at=12, seat=1))
-        page = opened.page
-        page.locator(".cluedo-board").wait_for()
-        page.locator(".grid td.sure").first.wait_for()
-        for kind in ("SVG", "PNG"):
-            with page.expect_download() as download:
-                page.get_by_role("button", name=kind).click()
-            assert download.value.suggested_filename == f"cluedo-position-12.{kind.lower()}"
-            download.value.save_as(tmp_path / kind)
-        assert not opened.faults
-    assert (tmp_path / "PNG").read_bytes().startswith(b"\x89PNG\r\n")
-    source = (tmp_path / "SVG").read_text(encoding="utf-8")
-    root = ElementTree.fromstring(source)
-    names = {each.tag.removeprefix(SVG) for each in root.iter()}
-    assert names <= {"svg", "g", "rect", "circle", "ellipse", "path", "text", "title"}
-    words = [each.text for each in root.iter(f"{SVG}text")]
-    assert "Kitchen" in words and "✓" in words and "Miss Scarlett" in words
-    assert str(SEED) not in source and "href" not in source and "oklab" not in source
-
-
 def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> None:
     with tab(browser, own_window=True) as opened:
         opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -313,12 +287,6 @@ def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> No
         open_game(opened, link)
         opened.wait_for_position(9)
         wait_for_view(opened, 1)
-        opened.page.locator(".cluedo-board").wait_for()
-        with opened.stopped_clock():
-            opened.page.get_by_role("button", name="Copy figure").click()
-            opened.page.locator(".share-note", has_text="Figure copied").wait_for()
-        kinds = "navigator.clipboard.read().then((items) => items[0].types)"
-        assert opened.page.evaluate(kinds) == ["image/png"]
         assert not opened.faults
 
 

@@ -322,7 +322,7 @@ def test_the_command(clue: Path, tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
-STARTS = ("main.js", "play.js", "film.js")
+STARTS = ("main.js", "play.js")
 
 
 def test_every_module_of_the_page_is_used() -> None:

@@ -29,7 +29,6 @@ from arena.core.errors import MissingDependency, UsageError
 from arena.episodes.replay import read_replay
 from arena.plugins.loader import catalog
 from replays.analysis.replay_analysis import ReplayAnalysis
-from replays.film.film_api import FilmApi
 from replays.web import serve
 from replays.web.app import make_app
 from replays.web.http_errors import HttpError
@@ -79,7 +78,6 @@ def test_answers_equal_the_analysis(server: WebViewer, base: Path) -> None:
         assert timeline.headers["content-type"] == "application/json"
         more = {"running": False, "key": ReplayDirectory(base / "root").find("clue.jsonl").key}
         more |= {"path": "clue.jsonl"} if seat is None else {}
-        more |= {"can_film": True} if FilmApi.is_possible() else {}
         assert timeline.json == json.loads(json.dumps(analysis.timeline(seat))) | more
         later = server.ask("timeline", first=9, **asked).json
         assert later == json.loads(json.dumps(analysis.timeline(seat, 9))) | more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ import pytest
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match
 from arena.plugins.loader import make_game
-from replays.film.write import NAMES, installed_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Expect, FloatRect, Locator, Page
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 WIDE, NARROW = (1280, 900), (390, 844)
 PATIENCE = 30.0
 """Seconds that a page may take for anything. Only a test that fails waits that long."""
+
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def installed_chromium() -> str | None:
+    """Return the path of a Chromium or Chrome in PATH."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 def missing() -> str | None:

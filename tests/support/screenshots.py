@@ -1,7 +1,6 @@
 """Pictures of the viewer's main states: `python tests/support/screenshots.py FOLDER [REPLAYS]`.
 
-Without a folder of replays, games of bots are played for it. The pictures are PNG files; film.gif,
-a short game, is docs/images/film.gif.
+Without a folder of replays, games of bots are played for it. The pictures are PNG files.
 """
 
 from __future__ import annotations
@@ -25,10 +24,6 @@ from browsing import (
 )
 from play_server import play_server
 from web_viewer import record, serving
-
-from arena.episodes.replay import read_replay
-from replays.film import FilmOptions, FrameSize
-from replays.film.write import write_film
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -65,7 +60,6 @@ PICTURES = [
     Picture("generic", "goofspiel.jsonl", {"at": 9, "seat": 1}),
 ]
 
-FILMED = "filmed"
 PLAY_PICTURES: list[tuple[str, tuple[int, int], Literal["light", "dark"]]] = [
     ("play", (1280, 800), "light"),
     ("play-narrow", NARROW, "dark"),
@@ -78,20 +72,9 @@ def play(folder: Path) -> None:
     for player in (0, 1):
         lines = with_attempts(lines, player, THOUGHT)
     write_lines(folder / "cards.jsonl", lines)
-    record(folder, FILMED, seed=5, game="cluedo", variant="classic", players=3)
     record(folder, "board", seed=5, game="cluedo", variant="classic", players=6)
     for name, game in (("kuhn", "kuhn_poker"), ("tictactoe", "tictactoe"), ("goofspiel",) * 2):
         record(folder, name, seed=2, game=game)
-
-
-def film(out: Path, folder: Path) -> None:
-    """Write a short game as a GIF. It starts Playwright, which must not run yet."""
-    path = folder / f"{FILMED}.jsonl"
-    if path.exists():
-        replay = read_replay(path)
-        options = FilmOptions(1, len(replay.moves), FrameSize(800, 450))
-        write_film(replay, None, "gif", options, out / "film.gif")
-        print(out / "film.gif")
 
 
 def play_in_browser(out: Path, folder: Path, browser: Browser) -> None:
@@ -115,7 +98,6 @@ def play_in_browser(out: Path, folder: Path, browser: Browser) -> None:
 
 def main(out: Path, folder: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    film(out, folder)
     with browsing() as browser, tempfile.TemporaryDirectory() as played:
         play_in_browser(out, Path(played), browser)
     with serving(folder) as viewer, browsing() as browser:

@@ -96,12 +96,10 @@ const ROOM_SIGN =
   "M5 22v-19.5h14v19.5h-3v-16.5h-8v16.5zM10 22v-14.5l5 2v14zM12.8 15a1 1 0 1 0 .01 0z";
 
 const STYLE = `
-.cluedo { container-type: inline-size; font: 14px/1.35 ${FONT}; min-height: inherit; }
+.cluedo { container-type: inline-size; font: 14px/1.35 ${FONT}; }
 .cluedo :is(ul, p) { list-style: none; margin: 0; padding: 0; }
 .cluedo-table { background: #2d5b4c; color: #fff; border-radius: 14px; padding: 10px;
-  border: 4px solid #1d332b; display: grid; gap: 10px; grid-template-columns: minmax(0, 1fr);
-  /* A film gives all positions the height of the largest. */
-  min-height: inherit; align-content: space-between; }
+  border: 4px solid #1d332b; display: grid; gap: 10px; grid-template-columns: minmax(0, 1fr); }
 .cluedo-board { display: block; width: 100%; height: auto; max-height: var(--board-height, 80vh); }
 .cluedo-side { display: grid; gap: 8px; align-content: start; min-width: 0; }
 .cluedo-seats { display: grid; gap: 8px; grid-template-columns: repeat(2, minmax(0, 1fr)); }

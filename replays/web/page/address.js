@@ -4,7 +4,7 @@
 // File names contain the seed, which determines the deal. In a seat's perspective, the address
 // therefore names the file by its key: #game=KEY&at=12&seat=1
 
-export const INVALID_SEAT = -1;
+const INVALID_SEAT = -1;
 
 export function readAddress() {
   const fields = new URLSearchParams(location.hash.slice(1));

@@ -1,6 +1,6 @@
 // Bits that each seat's posterior leaves open over the game, above the slider and with its scale. A
 // seat's perspective shows nothing after the current position; with everything open, the rest of
-// the game is drawn faintly, except in a film.
+// the game is drawn faintly.
 
 import { fill, fold, h, row, s, table } from "./dom.js";
 import { bits } from "./format.js";
@@ -75,7 +75,7 @@ export class Chart {
   }
 
   show() {
-    const { position, timeline, seat, showsAhead } = this.page;
+    const { position, timeline, seat } = this.page;
     // The scale of a seat's perspective depends only on the past: it must not reveal later values.
     const shown = seat === null ? timeline.last : position;
     const values = this.seats.flatMap((player) =>
@@ -86,7 +86,7 @@ export class Chart {
     fill(
       this.picture,
       this.axes(),
-      showsAhead ? this.seats.map((player) => this.line(player, timeline.last, "ahead")) : null,
+      seat === null ? this.seats.map((player) => this.line(player, timeline.last, "ahead")) : null,
       this.seats.map((player) =>
         this.line(player, position, player === this.page.focus ? "passed main" : "passed"),
       ),

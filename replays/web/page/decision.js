@@ -1,7 +1,6 @@
 // The last decision: prompts, answers, legal actions and stated beliefs.
 
 import { button, fill, fold, h, panel, row, table } from "./dom.js";
-import { AskPanel } from "./ask.js";
 import { Engine } from "./engine.js";
 import { duration, plural } from "./format.js";
 import { drawAttempt } from "./attempt.js";
@@ -17,11 +16,10 @@ export class DecisionPanel {
     this.title = h("p", { class: "status" });
     this.body = h("div", { class: "decision-body" });
     this.engine = new Engine(page);
-    this.ask = new AskPanel(page);
     const look = { class: "quiet widen", "aria-pressed": "false" };
     this.wide = button("Wide", () => this.widen(), look);
     this.played = h("div", { class: "played-line" });
-    const parts = [this.played, this.ask.element, this.engine.element, this.body];
+    const parts = [this.played, this.engine.element, this.body];
     const scroller = h("div", { class: "scroller" }, parts);
     this.element = panel("decision", "Decision", [this.title, this.wide], scroller);
   }
@@ -36,7 +34,6 @@ export class DecisionPanel {
     this.close();
     this.stop = new AbortController();
     fill(this.played);
-    this.ask.show(position);
     const { signal } = this.stop;
     const delay = this.loadedOnce ? DELAY : 0;
     this.engineTimer = setTimeout(() => this.engine.show(position, signal), delay);

@@ -145,7 +145,7 @@ function isSilent(ply) {
 }
 
 // The events of a ply, one element each, without the one that is a heading.
-export function eventLines(game, ply, heading = null) {
+function eventLines(game, ply, heading = null) {
   const events = ply.events.filter((event) => event !== heading);
   const lines = events.map((event) =>
     h(

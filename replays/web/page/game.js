@@ -149,11 +149,6 @@ export class GamePage {
     return addressOf(this.place());
   }
 
-  // Whether panels may show what comes after the position.
-  get showsAhead() {
-    return this.seat === null;
-  }
-
   // Fields of the address that name the file in a perspective; a single file needs no name.
   fileAddress(seat) {
     if (this.single) return {};

@@ -1,7 +1,7 @@
 // The home page: everything in the folder, by kind. It is updated every few seconds.
 
 import { Trouble, button, fill, h, spoken } from "./dom.js";
-import { compareAddress, entryAddress, gamesAddress, reportLink, watchAddress } from "./home_address.js";
+import { compareAddress, entryAddress, gamesAddress, reportLink } from "./home_address.js";
 import { bytes, date, plural } from "./format.js";
 import { drawRow } from "./list.js";
 
@@ -172,7 +172,7 @@ export class HomePage {
           ? null
           : h("span", { class: "path" }, h("bdi", null, entry.path || ".")),
       ),
-      entry.status ? h("span", { class: "status" }, entry.status, drawWatch(entry)) : null,
+      entry.status ? h("span", { class: "status" }, entry.status) : null,
       h("span", { class: "entry-date" }, date(entry.changed), spoken(", "), h("span", { class: "path" }, bytes(entry.bytes))),
     );
   }
@@ -263,13 +263,6 @@ function section(kind, title, count, ...children) {
   const number = h("span", { class: "count" }, ` ${count.toLocaleString("en")}`);
   const heading = h("h2", { id }, title, number);
   return h("section", { class: "group", "aria-labelledby": id }, heading, children);
-}
-
-// The games of what is running are watched.
-function drawWatch({ status, path }) {
-  if (status !== "running") return null;
-  const folder = path.replace(/(^|\/)results\.sqlite$/, "");
-  return [" · ", h("a", { href: watchAddress(folder) }, "watch")];
 }
 
 function focusOf(element) {

@@ -1,5 +1,5 @@
 // Addresses of the home page and its views:
-// #list=games&within=FOLDER&from=SOURCE, #watch=FOLDER, #experiment=FILE, #run=FOLDER,
+// #list=games&within=FOLDER&from=SOURCE, #experiment=FILE, #run=FOLDER,
 // #compare=KIND&first=PATH&second=PATH
 
 const VIEWS = ["experiment", "run", "compare"];
@@ -10,7 +10,6 @@ export function readHomeAddress() {
   return {
     list: fields.get("list"),
     part: { within: fields.get("within") ?? "", from: fields.get("from") ?? "" },
-    watch: fields.get("watch"),
     view,
     request: view && requestOf(view, fields),
   };
@@ -27,7 +26,7 @@ export function entryAddress(entry) {
   return `#${new URLSearchParams({ [viewOf(entry.kind)]: entry.path })}`;
 }
 
-export function viewOf(kind) {
+function viewOf(kind) {
   return kind === "train" ? "run" : "experiment";
 }
 
@@ -39,11 +38,6 @@ export function compareAddress(kind, first, second) {
 export function gamesAddress(within = "", from = "") {
   const part = Object.entries({ within, from }).filter(([, value]) => value);
   return `#${new URLSearchParams({ list: "games", ...Object.fromEntries(part) })}`;
-}
-
-// The games of a folder, for a projector.
-export function watchAddress(folder) {
-  return `#${new URLSearchParams({ watch: folder })}`;
 }
 
 // A link to a report, which is a page of its own; all other links stay on this page. Its path is

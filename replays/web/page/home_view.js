@@ -2,7 +2,7 @@
 // every few seconds, so the curves of a running training grow.
 
 import { Trouble, fill, h, row, s, table } from "./dom.js";
-import { gamesAddress, reportLink, watchAddress } from "./home_address.js";
+import { gamesAddress, reportLink } from "./home_address.js";
 
 const RUNNING_INTERVAL = 2000;
 const IDLE_INTERVAL = 6000;
@@ -98,7 +98,6 @@ function drawHead(view, request) {
       "p",
       { class: "view-links" },
       view.games === null ? null : h("a", { href: gamesAddress(view.games) }, "Its games"),
-      view.games === null ? null : h("a", { href: watchAddress(view.games) }, "Watch"),
       view.report ? reportLink(view.report, fields.path, "Full report") : null,
     ),
   );

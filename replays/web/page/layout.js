@@ -18,8 +18,7 @@ export class Layout {
   constructor(page) {
     this.page = page;
     const { game } = page.timeline;
-    this.share = new Share(page, () => [this.scene.element, this.grid?.element].filter(Boolean));
-    this.header = drawHeader(page, this.share.element);
+    this.header = drawHeader(page, new Share(page).element);
     this.result = new ResultCard(page);
     this.scene = new ScenePanel(page);
     this.events = new EventPanel(page);

@@ -8,7 +8,6 @@ import { GameList } from "./list.js";
 import { HomePage } from "./home.js";
 import { DocumentView } from "./home_view.js";
 import { readHomeAddress } from "./home_address.js";
-import { WatchPage } from "./watch.js";
 import { GamePage } from "./game.js";
 import { prepareKeys } from "./keys.js";
 import { drawErrorPage } from "./error_page.js";
@@ -38,11 +37,7 @@ async function followAddress(source) {
     show(new GamePage(source, main, single ? { ...place, path: singlePath, single } : place));
     return view.opened;
   }
-  const { list, part, watch, view: kind, request: asked } = readHomeAddress();
-  if (watch !== null) {
-    show(new WatchPage(source, main, watch));
-    return view.opened;
-  }
+  const { list, part, view: kind, request: asked } = readHomeAddress();
   if (kind !== null) {
     show(new DocumentView(source, main, asked));
     return view.opened;

@@ -19,18 +19,17 @@ export function openSource() {
   return named(element ? new FileSource(JSON.parse(element.textContent)) : new ServerSource());
 }
 
-// The source with the names of the players in place of their numbers: where people have played, or
-// where a page wants them.
+// The source with the names of the players in place of their numbers where people have played.
 function named(source) {
   let names = null;
   const rename = (document) => (names ? names.tree(document, AS_RECORDED) : document);
   const renamed = (method) => async (...parts) => rename(await source[method](...parts));
-  const methods = ["posterior", "summaries", "decision", "moves", "ask"].map((each) => [each, renamed(each)]);
+  const methods = ["posterior", "summaries", "decision", "moves"].map((each) => [each, renamed(each)]);
   return Object.assign(Object.create(source), Object.fromEntries(methods), {
-    async timeline(file, seat, first, signal, withNames = false) {
+    async timeline(file, seat, first, signal) {
       const timeline = await source.timeline(file, seat, first, signal);
       const { has_people: hasPeople, names: all } = timeline.game;
-      names = hasPeople || withNames ? new Names(all) : null;
+      names = hasPeople ? new Names(all) : null;
       return rename(timeline);
     },
     comments: (file, seat, signal, add) => source.comments(file, seat, signal, (each) => add(rename(each))),
@@ -90,16 +89,6 @@ class ServerSource {
   // Starts a game from a position; returns the tokens of its seats.
   playOn(file, position, seat) {
     return post("/api/play/branches", { ...file, position, seat });
-  }
-
-  // Returns the move of a player at a decision.
-  ask(file, ply, spec, signal) {
-    return post("/api/play/ask", { ...file, ply, spec }, signal);
-  }
-
-  // Returns a film of the game as a blob.
-  async film(file, seat, format, dark) {
-    return (await send("/api/film", { ...file, seat, format, dark })).blob();
   }
 
   // Calls `add` with every comment as it arrives.
@@ -189,13 +178,9 @@ function request(address, fields, signal, headers = {}) {
   return answerOf(present.length ? `${address}?${query}` : address, { signal, headers });
 }
 
-export async function post(address, body, signal) {
-  return (await send(address, body, signal)).json();
-}
-
-function send(address, body, signal) {
+export async function post(address, body) {
   const headers = { "Content-Type": "application/json" };
-  return answerOf(address, { method: "POST", headers, body: JSON.stringify(body), signal });
+  return (await answerOf(address, { method: "POST", headers, body: JSON.stringify(body) })).json();
 }
 
 // The answer to a request; an error in words if there is none, or if it is an error.

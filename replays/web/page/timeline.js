@@ -31,7 +31,6 @@ export class Timeline {
     this.notice = document.notice;
     this.running = document.running ?? false;
     this.canPlay = document.can_play ?? false;
-    this.canFilm = document.can_film ?? false;
     return ended || this.last > known;
   }
 

@@ -1,4 +1,4 @@
-"""What people may start: a new game, a branch of a replay, a question to a player."""
+"""What people may start: a new game, or a branch of a replay."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from arena.core.seeds import draw_seed
 from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match
-from arena.episodes.policy_agreement import PolicyAgreement
 from arena.episodes.replay import Replay
-from arena.llm.service import LLMService
 from arena.plugins.loader import catalog, game_class, make_game
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
@@ -147,12 +145,6 @@ class NewGames:
         )
         return WebGameSetup(match, start=start)
 
-    def check_asked(self, spec: str) -> None:
-        """Raise UsageError for a player that a page may not ask for a move."""
-        if not self._may_play(spec):
-            known = ", ".join(["bot:NAME", *self.models])
-            raise UsageError(f"'{spec}' may not be asked here; players are: {known}")
-
     def _may_play(self, spec: str) -> bool:
         # A page, or a replay, must not choose a model that costs money, or a program.
         return Spec.parse(spec).prefix == "bot" or spec in self.models
@@ -213,57 +205,3 @@ def _option(name: str, field: Mapping[str, JsonValue]) -> OptionJson:
         option["low"] = cast("float", field["minimum"])
         option["high"] = cast("float", field["maximum"])
     return option
-
-
-class MoveQuestion(ReplayForm):
-    """A request for the move of a player at a decision."""
-
-    ply: Annotated[int, Field(ge=0, le=10**6)]
-    spec: Annotated[str, Field(max_length=200)]
-
-
-class ProposedJson(TypedDict):
-    """The move of a player beside the one that was played."""
-
-    action: str | None
-    """None: it gave no legal action."""
-    failure: str | None
-    is_same: bool
-    reply: str | None
-    """The last reply of a model."""
-
-
-class PlayerAtDecision:
-    """One decision of a replay, at which a player is asked.
-
-    Raises:
-        UsageError: At this ply no player has decided, or the SPEC names no agent.
-        ReplayError: The replay does not fit the rules.
-    """
-
-    def __init__(
-        self, replay: Replay, wanted: MoveQuestion, chat: ChatOptions, llm: LLMService | None
-    ) -> None:
-        seats = range(len(replay.header.players))
-        self._agreement = PolicyAgreement(replay, wanted.spec, seats, replay.header.seed, llm, chat)
-        self._agreement.check()
-        decisions = self._agreement.recorded_decisions()
-        found = next((each for each in decisions if each.ply == wanted.ply), None)
-        if found is None:
-            raise UsageError(f"ply {wanted.ply}: no player chose between several moves there")
-        self._decision = found
-
-    async def ask(self) -> ProposedJson:
-        """Return the move of the player. Raises StopPlaying, for example without budget."""
-        await self._agreement.ask([self._decision], 1, lambda: None)
-        decision = self._agreement.answers[self._decision.ply]
-        played, failure = self._decision.played, decision.failure
-        attempts = decision.details.get("attempts")
-        last = attempts[-1] if isinstance(attempts, list) and attempts else None
-        reply = last.get("reply") if isinstance(last, dict) else None
-        return {
-            "action": None if failure else str(decision.action),
-            "failure": failure,
-            "is_same": failure is None and decision.action == played.action,
-            "reply": reply if isinstance(reply, str) else None,
-        }

@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from arena.agents.chat import ChatOptions
-from arena.core.errors import ArenaError, StopPlaying
+from arena.core.errors import ArenaError
 from arena.core.text import first_fault, shorten
 from arena.episodes.files import game_stem
 from arena.episodes.replay import Replay
@@ -25,13 +24,7 @@ from replays.web.http_errors import HttpError
 from replays.web.page_files import encode, page_files
 from replays.web.play.documents import MAX_NAME, AnswerJson, SeatMessage, UpdateJson
 from replays.web.play.links import Link, Page, WebGameSetup, web_game_json
-from replays.web.play.new_game import (
-    BranchForm,
-    MoveQuestion,
-    NewGames,
-    PlayerAtDecision,
-    WebGameForm,
-)
+from replays.web.play.new_game import BranchForm, NewGames, WebGameForm
 from replays.web.play.web_game import WebGame
 from replays.web.play.web_games import WebGames
 from replays.web.replay_directory import ReplayDirectory
@@ -71,7 +64,6 @@ class PlayApi:
             Route("/api/play/form", self.form),
             Route("/api/play/games", self.add_game, methods=["POST"]),
             Route("/api/play/branches", self.add_branch, methods=["POST"]),
-            Route("/api/play/ask", self.ask, methods=["POST"]),
             WebSocketRoute("/api/play/seat/{token}", self.socket),
         ]
 
@@ -99,23 +91,6 @@ class PlayApi:
                 return new_games.branch(replay, wanted)
 
         return await self._start(await run_in_threadpool(setup))
-
-    async def ask(self, request: Request) -> Response:
-        """Return the move of a player at a decision of a replay."""
-        new_games = self._allowed()
-        wanted = await read_form(request, MoveQuestion)
-        new_games.check_asked(wanted.spec)
-
-        def prepare() -> PlayerAtDecision:
-            with self._replay(wanted) as replay:
-                chat = new_games.chat or ChatOptions()
-                return PlayerAtDecision(replay, wanted, chat, self._games.llm)
-
-        asked = await run_in_threadpool(prepare)
-        try:
-            return JSONResponse(await asked.ask())
-        except StopPlaying as error:
-            raise HttpError(503, shorten(str(error))) from None
 
     def _replay(self, wanted: ReplayForm) -> AbstractContextManager[Replay]:
         if self._directory is None:

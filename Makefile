@@ -20,8 +20,7 @@ REFERENCE_BOTS := $(if $(findstring hidden-info,$(SUITE)),suite:baseline bot:ran
 TRAINED := $(DEMO)/checkpoints/0008
 
 # Benchmarks that `make bench` runs; those of vLLM and SmolLM2 are skipped where they are missing.
-BENCHMARKS := games adapters knowledge service games_in_flight executors sampler training \
-  pretrained prompts play
+BENCHMARKS := games adapters knowledge service executors sampler training pretrained
 REPRODUCTIONS := avalonbench werewolf-random hanabi poker spiral clue-study dudo goofspiel
 
 # Commands with a model in the process.

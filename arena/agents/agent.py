@@ -48,7 +48,7 @@ async def close_agents(agents: Iterable[Agent]) -> None:
 
 @runtime_checkable
 class KnownPolicy(Agent, Protocol):
-    """Agent that can state the probabilities of its actions, so that its luck can be taken out."""
+    """Agent that can state the probabilities of its actions, for exact values of small games."""
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
         """Return the probability with which `act` would choose each legal action.

@@ -32,7 +32,7 @@ COMMANDS = {
     "web": CommandEntry("web:web_command", "Show a folder's games, results and runs in a browser."),
     "eval": CommandEntry("evaluate:eval_command", "Measure a player against a baseline."),
     "tournament": CommandEntry("tournament:tournament_command", "Rate players against each other."),
-    "exploit": CommandEntry("exploit:exploit_command", "Bound what a player loses to a response."),
+    "exploit": CommandEntry("exploit:exploit_command", "Compute how exploitable a bot is."),
     "analyze": CommandEntry("analyze:analyze_command", "Measure finished games."),
     "train": CommandEntry(
         "train:train_command", "Train a model by GRPO over full games.", "TrainCommand"

@@ -34,14 +34,6 @@ def analyze_command(
     score: Annotated[
         bool, Flag("--score/--no-score", help="Score by the exact posterior; without, much faster.")
     ] = True,
-    rollouts: Annotated[
-        int,
-        Flag(
-            min=0,
-            max=10_000,
-            help="Value each decision of each seat by so many rollouts of bots. Default: none.",
-        ),
-    ] = 0,
 ) -> int:
     """Measure finished games: wins, deductions, replies, by player."""
     from arena.evaluation.analysis import GroupedAnalyses, find_files
@@ -52,7 +44,7 @@ def analyze_command(
         check_file("--csv", csv)
     files, analyses = find_files(paths), GroupedAnalyses()
     try:
-        asyncio.run(_analyze(files, analyses, score, executor_flags, rollouts))
+        asyncio.run(_analyze(files, analyses, score, executor_flags))
     except KeyboardInterrupt:
         echo("interrupted; this is the result of the games read so far", file=sys.stderr)
         _output(analyses, report_flags, csv)
@@ -69,12 +61,11 @@ async def _analyze(
     analyses: GroupedAnalyses,
     score: bool,
     executor_flags: ExecutorFlags,
-    rollouts: int,
 ) -> None:
     from arena.evaluation.analysis import analyze
 
     async with executor_flags.make_executor(len(files)) as executor:
-        await consume(analyze(files, executor, score, rollouts), analyses.add, len(files), "games")
+        await consume(analyze(files, executor, score), analyses.add, len(files), "games")
 
 
 def headings(reports: Sequence[Report]) -> list[str]:

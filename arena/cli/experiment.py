@@ -78,9 +78,6 @@ class ExperimentFlags(MeasureFlags):
 
     scored: int = setting(100, flag=False, ge=0)
     """Games per player that the exact posterior scores: the first ones."""
-    rollouts: int = setting(0, ge=0, le=10_000)
-    """Value each decision of the tested player, deceivers included, by this number of rollouts of
-    bots from its position. 16 cost seconds to a minute per game. Default: none."""
     replays: bool = setting(True, flag=False)
     """Write a replay of each game."""
 
@@ -234,7 +231,6 @@ class ExperimentRun:
             "models": chat.to_json() if chat else None,
             # So that the answers of batches that are on their way are not asked for again.
             **({"batch": True} if flags.batch else {}),
-            **({"rollouts": flags.rollouts} if flags.rollouts else {}),
             **settings,
         }
         self._files = ExperimentFiles(kind, game, self._settings, flags.out)
@@ -370,7 +366,6 @@ class ExperimentRun:
             match=self._match,
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
-            rollouts=self.flags.rollouts,
         )
         memories = memories_of((slot.seed, slot.specs) for slot in slots)
         earlier = results.finished()
@@ -414,7 +409,7 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
     from arena.evaluation.analysis import score
 
     async def score_one(result: GameResult) -> GameResult | None:
-        work = in_worker(partial(score, result, results.path.parent, setup.rollouts))
+        work = in_worker(partial(score, result, results.path.parent))
         return await executor.run(work, name=f"the scoring of game {result.slot.number}")
 
     numbers = setup.scored

@@ -55,10 +55,10 @@ BASICS = {
         ),
     ),
     "exploit": Basics(
-        "player players text_level games deals seed out max_cost as_json",
+        "player players option as_json",
         (
             "arena exploit kuhn_poker --player bot:random",
-            "arena exploit cluedo --players 3 --player bot:novice --games 2000 --deals 200",
+            "arena exploit liars_dice --option dice=1 --player bot:counter",
         ),
     ),
     "analyze": Basics(

@@ -37,9 +37,6 @@ class LookFlags(Config):
     """Play it again and compare."""
     print_schema: bool = setting(False, "Look", flag="--schema")
     """Print the format's schema."""
-    rollouts: int | None = setting(None, "Look", ge=1, le=10_000)
-    """Value each decision by so many rollouts of bots, where all cards are open, in the terminal or
-    a page. A game takes a minute with 8."""
     svg: Path | None = setting(None, "Look")
     """Write the position to this picture."""
 
@@ -133,15 +130,15 @@ class Mode:
 
 
 MODES = (
-    Mode("web", {"port", "position", "seat", "rollouts"}, "views:serve_page"),
-    Mode("html", {"seat", "rollouts"}, "views:write_html"),
+    Mode("web", {"port", "position", "seat"}, "views:serve_page"),
+    Mode("html", {"seat"}, "views:write_html"),
     Mode("svg", {"position", "seat"}, "views:write_svg"),
     Mode("verify", {"as_json"}, "views:verify_replay"),
     Mode("print_schema", set(), "views:print_schema"),
     Mode("branch", {*ASK_FLAGS, "games", "out", *MODEL_FLAGS}, "branch:branch"),
     Mode("ask", {*ASK_FLAGS, *MODEL_FLAGS - UNASKED}, "branch:ask"),
     Mode("export", {"reward", "out", "as_json"}, "views:export"),
-    Mode("", {"position", "seat", "rollouts", "as_json"}, "views:step_through"),
+    Mode("", {"position", "seat", "as_json"}, "views:step_through"),
 )
 """The first mode whose flag is given applies; the last is the default."""
 

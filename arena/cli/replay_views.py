@@ -31,8 +31,7 @@ def serve_page(call: Call) -> int:
     """Serve the page until Ctrl-C."""
     from replays.web import serve
 
-    rollouts = call.look.rollouts or 0
-    return serve(call.path, call.page.port, moment_address(call), rollouts=rollouts)
+    return serve(call.path, call.page.port, moment_address(call))
 
 
 def moment_address(call: Call) -> str:
@@ -52,7 +51,7 @@ def write_html(call: Call) -> int:
 
     replay, _, seat = moment(call)
     assert call.page.html is not None  # Else another mode was chosen.
-    write_bundle(replay, seat, call.page.html, call.look.rollouts or 0)
+    write_bundle(replay, seat, call.page.html)
     return 0
 
 
@@ -75,7 +74,7 @@ def step_through(call: Call) -> int:
     if call.as_json:
         terminal.print_json(*moment(call))
     else:
-        terminal.step_through(*moment(call), call.look.rollouts or 0)
+        terminal.step_through(*moment(call))
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self, TypeVar
 
 from arena.core.errors import InvalidAction
@@ -102,8 +101,6 @@ class SpeechOffer:
 
 
 A = TypeVar("A", bound=Action)
-ActionValues = Mapping[Action, Sequence[float]]
-"""For each action the return of each seat that is to be expected after it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

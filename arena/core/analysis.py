@@ -15,11 +15,10 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from arena.core.action import Action, ActionValues, Step
+from arena.core.action import Action, Step
 from arena.core.event import Event, Ply
 from arena.core.observation import ObservedGame
 from arena.core.outcome import Outcome
-from arena.core.state import State
 
 
 class Knowledge(Protocol):
@@ -248,9 +247,6 @@ class GameAnalysis:
     is_judged_by_default: ClassVar[bool] = False
     """Training values single decisions by default. Only for a game in which this
     was measured to help: such a value looks no further than its decision."""
-    rollout_bot: ClassVar[str] = ""
-    """Name of the bot that plays on when decisions are valued by rollouts, where it is not the
-    game's default bot. It should hear what players say."""
     knowledge_type: ClassVar[Callable[..., Knowledge] | None] = None
     """Class of `knowledge`; called with the game and the seat."""
     assessor_type: ClassVar[Callable[..., Assessor] | None] = None
@@ -282,13 +278,6 @@ class GameAnalysis:
 
         The default, None, means that the game hides nothing. A game with hidden information
         implements it from its rules, so that the conformance kit can search for leaks.
-        """
-        return None
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues | None:
-        """Estimate the returns after actions of the first of `state.to_act`; None: no estimate.
-
-        Evaluation takes luck out with it: any fixed function of the whole position is valid.
         """
         return None
 

@@ -9,16 +9,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-import numpy as np
-
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage
 from arena.evaluation.paired import compare, holm, leading_games
-from arena.evaluation.records import LUCK, TEAM, GameResult, Interval
+from arena.evaluation.records import TEAM, GameResult, Interval
 from arena.evaluation.report import (
-    LuckAdjusted,
     PairedComparison,
     PairResult,
     Report,
@@ -26,11 +23,7 @@ from arena.evaluation.report import (
     SequentialResult,
 )
 from arena.evaluation.schedule import ANYTIME, FIXED_LOOK, design_text, stopping_reason
-from arena.evaluation.statistics.confidence_sequence import (
-    MIN_GAMES,
-    ConfidenceSequence,
-    controlled_mean,
-)
+from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.summary import Sample, make_report
@@ -113,7 +106,6 @@ class EvaluationAggregator:
             against=self.against,
             design=design_text(paired=self.baseline is not None),
             comparison=self._comparison(),
-            controlled=self._luck_adjusted(),
             sequential=self._sequential(),
         )
 
@@ -132,32 +124,6 @@ class EvaluationAggregator:
         if self.baseline is None or not len(self.baseline):
             return None
         return compare(self.game, self.player, self.baseline)
-
-    def _luck_adjusted(self) -> LuckAdjusted | None:
-        """Return the result without luck; None if no luck is known.
-
-        Its interval is for a number of games that does not depend on the results, so there is none
-        either if the run may stop because of them.
-        """
-        scale, games = self.game.return_scale, len(self.player)
-        returns, luck = np.array(self.player.returns), self.player.sums(LUCK).totals
-        of: Literal["return", "difference"] = "return"
-        bounds = scale.bounds
-        if self.baseline:
-            # The last deal may still lack the baseline's game.
-            games, of, bounds = len(self.baseline), "difference", scale.difference
-            returns = returns[:games] - np.array(self.baseline.returns)
-            luck = luck[:games] - self.baseline.sums(LUCK).totals
-        if self.target is not None or self.any_time or games < MIN_GAMES or not luck.any():
-            return None
-        controlled = controlled_mean(returns, luck, bounds)
-        if controlled is None:
-            return LuckAdjusted(of=of, valid=False)
-        return LuckAdjusted(
-            of=of,
-            estimate=Interval.of(controlled.estimate),
-            variance_ratio=controlled.variance_ratio,
-        )
 
     def _sequential(self) -> SequentialResult | None:
         if self.sequence is None or (self.target is None and not self.any_time):

@@ -110,13 +110,8 @@ def _is_other_log(path: Path) -> bool:
         return False  # The reader of replays names the fault.
 
 
-def measure_replay(
-    path: Path, scored: bool, rollouts: int = 0, seat: int | None = None
-) -> AnalyzedGame | SkippedFile:
-    """Read one replay and measure it; a fault of the file becomes a `SkippedFile`.
-
-    `rollouts` value each decision of the seat, or of all.
-    """
+def measure_replay(path: Path, scored: bool, seat: int | None = None) -> AnalyzedGame | SkippedFile:
+    """Read one replay and measure it; a fault of the file becomes a `SkippedFile`."""
     try:
         replay = read_replay(path)
         if replay.outcome is None:
@@ -125,7 +120,7 @@ def measure_replay(
         if replay.header.branches:
             first = replay.header.first_own_ply
             return SkippedFile(path, f"a branch: its own moves start only from ply {first + 1} on")
-        return _measured(replay, scored, rollouts, seat)
+        return _measured(replay, scored, seat)
     except ArenaError as error:
         return SkippedFile(path, str(error).removeprefix(f"{path}: "))
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -133,12 +128,12 @@ def measure_replay(
         return SkippedFile(path, f"cannot be measured: {error}")
 
 
-def _measured(replay: Replay, scored: bool, rollouts: int, seat: int | None) -> AnalyzedGame:
+def _measured(replay: Replay, scored: bool, seat: int | None) -> AnalyzedGame:
     header, game, episode = replay.header, cached_game(replay.make_game()), episode_of(replay)
     # The seed identifies the deal, so games of one deal form a cluster.
     slot = Slot(0, header.seed, header.players, role="unknown", seat=seat)
     seconds = sum(ply.seconds or 0.0 for ply in episode.plies)
-    result = measure_game(slot, game, episode, scored, seconds, rollouts)
+    result = measure_game(slot, game, episode, scored, seconds)
     group = AnalysisGroup.of(game, header.text_level if header.models else "")
     result = replace(result, sha256=sha256(replay.path))
     return AnalyzedGame(group, result, replay.path.parent)
@@ -153,40 +148,35 @@ def episode_of(replay: Replay) -> Episode:
     return Episode(replay.header, plies, line.outcome, line.turns)
 
 
-def score(
-    result: GameResult, folder: Path, rollouts: int = 0, scored: bool = True
-) -> GameResult | None:
+def score(result: GameResult, folder: Path, scored: bool = True) -> GameResult | None:
     """Measure a stored game by its replay in `folder`; None if the file has changed or is gone."""
     # The path may be a stranger's: reading a pipe or a device could take for ever.
     if result.replay is None or not (folder / result.replay).is_file():
         return None
-    measured = measure_replay(folder / result.replay, scored, rollouts, result.slot.seat)
+    measured = measure_replay(folder / result.replay, scored, result.slot.seat)
     # A replay with other bytes is not the game that was stored.
     if isinstance(measured, SkippedFile) or measured.result.sha256 != result.sha256:
         return None
     return replace(result, seats=measured.result.seats, scored=measured.result.scored)
 
 
-def stored_games(path: Path, scored: bool, rollouts: int) -> Iterator[AnalyzedGame]:
+def stored_games(path: Path, scored: bool) -> Iterator[AnalyzedGame]:
     """Yield the games of a results file with the measurements that it holds."""
     with Results.read(path) as results:
         experiment = results.experiment
         game = results.make_game()
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
         group = AnalysisGroup.of(game, str(level))
-        held = experiment.settings.get("rollouts", 0)
-        more_rollouts = rollouts > (held if isinstance(held, int) else 0)
         # As in `measure_game`: not every game can be scored.
         scored = scored and game.analysis.assessor((), ()) is not None
         for result in results.games():
             returns = (seat.returns for seat in result.seats)
             check_returns(game, returns, f"{path}, game {result.slot.number}")
-            more = more_rollouts or (scored and not result.scored)
-            yield AnalyzedGame(group, result, path, incomplete=more)
+            yield AnalyzedGame(group, result, path, incomplete=scored and not result.scored)
 
 
 async def analyze(
-    paths: Sequence[Path], executor: Executor, scored: bool, rollouts: int = 0
+    paths: Sequence[Path], executor: Executor, scored: bool
 ) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
     """Measure all files on an executor; yield results files first, then replays in order."""
     files = [path for path in paths if is_results(path)]
@@ -196,7 +186,7 @@ async def analyze(
     def read() -> Iterator[AnalyzedGame | SkippedFile]:
         for path in files:
             try:
-                yield from stored_games(path, scored, rollouts)
+                yield from stored_games(path, scored)
             except ArenaError as error:
                 yield SkippedFile(path, str(error))
 
@@ -204,7 +194,7 @@ async def analyze(
         if isinstance(stored, SkippedFile) or not stored.incomplete:
             return stored
         result, folder = stored.result, stored.run.parent
-        work = in_worker(partial(score, result, folder, rollouts, scored or result.scored))
+        work = in_worker(partial(score, result, folder, scored or result.scored))
         found = await executor.run(work, name=f"{stored.run}, game {result.slot.number}")
         return replace(stored, result=found, incomplete=False) if found else stored
 
@@ -212,7 +202,7 @@ async def analyze(
         yield analysed
 
     async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
-        work = in_worker(partial(measure_replay, path, scored, rollouts))
+        work = in_worker(partial(measure_replay, path, scored))
         return await executor.run(work, name=str(path))
 
     roles_of = cache(_stored_roles)

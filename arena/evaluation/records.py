@@ -25,8 +25,6 @@ Ending = Literal["won", "drawn", "lost", "truncated"]
 RESULTS = "results.sqlite"
 """Name of the results file in the folder of a run, beside the folder of its replays."""
 LEGAL_RATE = "legal_rate"
-LUCK = ("luck:own", "luck:others")
-"""Names of the luck of the seat under test (`arena.evaluation.scoring`), which is in no table."""
 AS_ROLE = "as "
 """Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
 ANSWERED = "answered:"

@@ -212,18 +212,6 @@ class PairedComparison(ReportPart):
         return first or "", second or ""
 
 
-class LuckAdjusted(ReportPart):
-    """The result without luck, by control variates."""
-
-    of: Literal["return", "difference"]
-    estimate: Interval = Interval()
-    """Empty if it is not valid."""
-    variance_ratio: Number = None
-    """Variance without over variance with the adjustment: 1.5 saves a third of the games."""
-    valid: bool = True
-    """False if few results differ from the most frequent one."""
-
-
 class SequentialResult(ReportPart):
     """An interval that is valid at every game at which the run may stop."""
 
@@ -263,7 +251,6 @@ class Report(ReportPart):
     comparisons: list[PairedComparison] = Field(default_factory=list)
     """Each two scaffolds of one model. `adjusted_p` has the `difference` too, adjusted for the
     number of pairs; that of `comparison`, the primary one, is not adjusted."""
-    controlled: LuckAdjusted | None = None
     sequential: SequentialResult | None = None
     seats: list[SeatEffect] = Field(default_factory=list)
     pairs: list[PairResult] = Field(default_factory=list)

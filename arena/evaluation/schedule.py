@@ -166,8 +166,6 @@ class ExperimentSetup:
     """Folder for the replays, beside the results file; None writes none."""
     scored: frozenset[int] | None = None
     """Numbers of the slots whose games are scored by the exact posterior; None means all."""
-    rollouts: int = 0
-    """Rollouts that value each decision of the tested seat."""
 
     def job(self, slot: Slot) -> GameJob[GameResult]:
         """Return the game of a slot as a job."""
@@ -176,7 +174,7 @@ class ExperimentSetup:
             f"game {slot.number} (seed {slot.seed})",
             replace(self.match, specs=slot.specs, seed=slot.seed),
             # The time is that of the job (`result_of`).
-            partial(measure_game, slot, scored=scored, seconds=0.0, rollouts=self.rollouts),
+            partial(measure_game, slot, scored=scored, seconds=0.0),
             # The exact posterior is slow, and models of other games wait for the event loop.
             in_thread=self.match.chat is not None,
             replay=ReplayFile(self.replays, f"game{slot.number:06}") if self.replays else None,

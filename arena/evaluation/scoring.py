@@ -3,46 +3,22 @@
 The measures that all games share are about models; a game adds its own (`GameAnalysis.measures`),
 and plugins add more (`arena.episodes.measurement`).
 
-One of them is the luck of a game: the part of each return that known probabilities explain, by
-AIVAT. At a move whose probabilities pi are known (of chance, or of a bot that states them), the
-action a was luckier than expected by
-
-    q(h, a) - sum_b pi(b) q(h, b),
-
-where h is the position and q the game's estimate of the returns (`GameAnalysis.action_values`).
-Given all that happened before, the mean of this term is 0, whatever q is and however the other
-players play; so is the mean of the sum over a game, its luck x. Therefore E[y - beta x] = E[y] for
-the return y and a coefficient that does not depend on this game: nothing is assumed and no bias is
-possible. The better q is, the more of the variance of y does x explain.
-
-Sources: Zinkevich, Bowling, Bard, Kan and Billings 2006, "Optimal unbiased estimators for
-evaluating agent performance", AAAI (chance); Burch, Schmid, Moravcik, Morrill and Bowling 2018,
-"AIVAT: a new variance reduction technique for agent evaluation in imperfect information games",
-AAAI (players with known policies too).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from random import Random
-from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
-from arena.agents.agent import KnownPolicy, Seat
 from arena.agents.chat import Attempt
-from arena.agents.seating import make_agent
-from arena.core.action import CHANCE, Action
-from arena.core.analysis import GameAnalysis, Measure, Measurements, WeightedSum, sum_measurements
-from arena.core.errors import ArenaError, UsageError
-from arena.core.event import Ply
+from arena.core.action import CHANCE
+from arena.core.analysis import Measure, Measurements, WeightedSum, sum_measurements
+from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.core.observation import Observation
 from arena.core.outcome import Outcome
-from arena.core.spec import Spec
-from arena.core.state import State
 from arena.core.text import shorten
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
@@ -51,13 +27,11 @@ from arena.evaluation.records import (
     AS_ROLE,
     DECISIONS,
     LEGAL_RATE,
-    LUCK,
     TEAM,
     GameResult,
     SeatResult,
     Slot,
 )
-from arena.evaluation.rollouts import rollout_values, sides_of, value_measures
 
 MODEL_MEASURES = (
     Measure(LEGAL_RATE, "legal replies", "share", "higher", "Replies with a legal action."),
@@ -72,12 +46,9 @@ MODEL_MEASURES = (
 
 
 def measure_game(
-    slot: Slot, game: Game, episode: Episode, scored: bool, seconds: float, rollouts: int = 0
+    slot: Slot, game: Game, episode: Episode, scored: bool, seconds: float
 ) -> GameResult:
-    """Return the result of one game; `scored` computes the exact posterior too, which is slow.
-
-    With `rollouts`, the decisions of the tested seat, or of all, are valued by so many rollouts.
-    """
+    """Return the result of one game; `scored` computes the exact posterior too, which is slow."""
     # By seat: the contributions of its play and of its replies.
     players, outcome = episode.header.players, episode.outcome
     check_returns(game, outcome.returns, f"the game with seed {slot.seed}")
@@ -85,13 +56,6 @@ def measure_game(
         [measured, _by_role(game, outcome, seat)]
         for seat, measured in enumerate(measure_seats(game, episode, scored))
     ]
-    if slot.seat is not None:
-        parts = zip(LUCK, luck_of(game, episode, slot.seat), strict=True)
-        measurements[slot.seat].append({name: WeightedSum(part) for name, part in parts if part})
-    if rollouts:
-        tested = None if slot.seat is None else (slot.seat,)
-        for each in rollout_values(game, episode, rollouts, tested):
-            measurements[each.player].append(each.measurements)
     for seat, decisions in enumerate(_decisions(game, episode)):
         measurements[seat].append({DECISIONS: WeightedSum(decisions)} if decisions else {})
     for ply in episode.plies:
@@ -139,7 +103,9 @@ def _decisions(game: Game, episode: Episode) -> list[int]:
 
 def _by_role(game: Game, outcome: Outcome, seat: int) -> dict[str, WeightedSum]:
     """Return the return of a seat under its role, and its team, by name if teams have names."""
-    sides = sides_of(game, outcome.roles or (), outcome.teams or (), seat)
+    sides = [outcome.roles[seat]] if outcome.roles else []
+    if outcome.teams and (names := game.return_scale.team_names):
+        sides.append(names[outcome.teams[seat]])
     returns = {f"{AS_ROLE}{side}": WeightedSum(outcome.returns[seat]) for side in sides}
     return returns | ({TEAM: WeightedSum(outcome.teams[seat])} if outcome.teams else {})
 
@@ -263,97 +229,5 @@ def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
     """Return the measures with these names, in the order of tables."""
     wanted, added = set(names), (custom.definition for custom in custom_measures(game))
     compared = (measure for measure in game.analysis.measures if measure.comparable)
-    by_role = (*_measures_by_role(game, wanted), *value_measures(wanted))
+    by_role = _measures_by_role(game, wanted)
     return [m for m in (*by_role, *compared, *added, *MODEL_MEASURES) if m.name in wanted]
-
-
-class Luck(NamedTuple):
-    """Luck of one seat in its return; each part has mean 0. 0 also means that none is known."""
-
-    own: float = 0.0
-    """By the draws of its own bot."""
-    others: float = 0.0
-    """By chance and by the draws of the other bots."""
-
-
-def luck_of(game: Game, episode: Episode, seat: int) -> Luck:
-    """Return the luck of a seat in a game that was played from its beginning.
-
-    Raises ArenaError if a bot states probabilities that its moves contradict.
-    """
-    # Without values there is no luck to take out, and applying the moves again would take time.
-    if type(game.analysis).action_values is GameAnalysis.action_values:
-        return Luck()
-    own, others, state = 0.0, 0.0, game.initial_state()
-    header, policies = episode.header, dict[int, KnownPolicy]()
-    for player, spec in enumerate(header.players):
-        place = Seat(game, player, Random(0), header.text_level, turn_limit=header.max_turns)
-        if (policy := known_policy(spec, place)) is not None:
-            policies[player] = policy
-    for ply in episode.plies:
-        action, chances = ply.decision.action, _chances(state, ply, policies)
-        values = game.analysis.action_values(state, chances) if len(chances) > 1 else None
-        if values:
-            expected = math.fsum(chance * values[a][seat] for a, chance in chances.items())
-            surplus = values[action][seat] - expected
-            own += surplus if ply.player == seat else 0.0
-            others += 0.0 if ply.player == seat else surplus
-        state.apply(ply.player, action)
-    return Luck(own, others)
-
-
-def known_policy(spec: str, seat: Seat) -> KnownPolicy | None:
-    """Return a fresh bot that states its probabilities; None for other players.
-
-    The generator of the seat is not used: the probabilities are those before a draw.
-    """
-    # Only bots: to make a model's agent may need a server.
-    if Spec.parse(spec).prefix != "bot":
-        return None
-    bot = make_agent(spec, seat)
-    return bot if isinstance(bot, KnownPolicy) else None
-
-
-def _chances(state: State, ply: Ply, policies: Mapping[int, KnownPolicy]) -> dict[Action, float]:
-    """Return the probabilities of a move, of the possible actions only; {} if they are unknown."""
-    player, action = ply.player, ply.decision.action
-    if player == CHANCE:
-        try:
-            return {each.action: each.probability for each in state.chance_outcomes()}
-        except NotImplementedError:
-            return {}  # Too many to list.
-    # A fallback is not drawn from the bot's policy.
-    if player not in policies or ply.decision.failure is not None:
-        return {}
-    chances = probabilities(policies[player].probabilities, state.observe(player))
-    if action not in chances:
-        raise ArenaError(
-            f"{state.game.name}: ply {ply.number}: {type(policies[player]).__name__} played "
-            f"'{action}', to which its `probabilities` give 0; correct the bot"
-        )
-    return chances
-
-
-def probabilities(
-    policy: Callable[[Observation], Mapping[Action, float]], observation: Observation
-) -> dict[Action, float]:
-    """Return the legal actions with a probability above 0.
-
-    Raises UsageError if the policy does not give a distribution over the legal actions.
-    """
-    legal = observation.legal_actions
-    # A forced move needs no policy.
-    if len(legal) == 1:
-        return {legal[0]: 1.0}
-    choice = policy(observation)
-    # The tolerance of 1e-6 is for rounding; probabilities are used as they are given.
-    illegal = any(action not in legal for action in choice)
-    if illegal or min(choice.values(), default=0.0) < 0 or abs(sum(choice.values()) - 1) > 1e-6:
-        listed = ", ".join(f"{action}: {p:g}" for action, p in choice.items())
-        place = f"player {observation.player} after {observation.num_events} events"
-        raise UsageError(
-            f"a policy gives {{{listed}}} to {place}: not a distribution over "
-            f"{', '.join(map(str, legal))}"
-        )
-    # Without the actions of probability 0, their subtrees are not traversed.
-    return {action: p for action, p in choice.items() if p > 0}

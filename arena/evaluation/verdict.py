@@ -22,7 +22,6 @@ from arena.evaluation.formatting import (
 )
 from arena.evaluation.records import Interval
 from arena.evaluation.report import (
-    LuckAdjusted,
     PairedComparison,
     PlayerReport,
     Report,
@@ -102,11 +101,9 @@ def _unmeasured(player: PlayerReport) -> Sentence:
 
 
 def other_estimates(report: Report) -> Iterator[str]:
-    """Yield the interval of the confidence sequence and the luck-adjusted win rate."""
+    """Yield the interval of the confidence sequence."""
     if report.sequential:
         yield _sequential(report.sequential, report.scale)
-    if report.controlled:
-        yield _luck_adjusted(report.controlled, report.scale)
 
 
 def definitions(report: Report) -> Iterator[str]:
@@ -227,18 +224,6 @@ def _sequential(sequential: SequentialResult, scale: ReturnScale) -> str:
     return (
         f"Interval of the {sequential.of} that is valid at whichever game the run stops: {text} "
         f"after {pluralize(estimate.n, 'deal')}{target}."
-    )
-
-
-def _luck_adjusted(adjusted: LuckAdjusted, scale: ReturnScale) -> str:
-    name = scale.name if adjusted.of == "return" else adjusted.of
-    if not adjusted.valid:
-        return f"Luck is not removed from the {name}, because the results differ too rarely."
-    worth = f"worth {decimal(adjusted.variance_ratio)} times as many games"
-    estimate = amount(adjusted.estimate, scale, signed=adjusted.of == "difference")
-    return (
-        f"The {name} without the luck of chance and of bots with known policies: {estimate} in "
-        f"{pluralize(adjusted.estimate.n, 'deal')}; {worth}."
     )
 
 

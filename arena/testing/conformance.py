@@ -23,7 +23,6 @@ from arena.core.state import State
 from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
 from arena.testing.facets import (
-    check_action_values,
     check_drawing,
     check_measures,
     check_observations,
@@ -79,7 +78,6 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_reachable(game, seed)
         check_replay(game, seed)
         check_measures(game, seed)
-        check_action_values(game, seed)
     if game.View is not None:
         for seed in seeds:
             check_drawing(game, type(game).new_view, seed)

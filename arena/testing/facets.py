@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
@@ -77,21 +76,6 @@ def check_measures(game: Game, seed: int) -> None:
                 fault = known[name].fault(value)
                 assert fault is None, f"{where}: {fault}"
         _check_names(game, episode, measured, seed)
-
-
-def check_action_values(game: Game, seed: int) -> None:
-    """Check that estimated returns are finite, one for each seat, after each legal action."""
-    for position in sampled_positions(game, seed):
-        state, where = position.state, f"seed {seed}, after {len(position.history)} plies"
-        actions = [action for player in state.to_act[:1] for action in state.legal_actions(player)]
-        values = game.analysis.action_values(state, actions) if actions else None
-        if values is None:
-            continue
-        for action in actions:
-            assert action in values, f"{where}: action_values lacks '{action}'"
-            returns = values[action]
-            usable = len(returns) == game.num_players and all(map(math.isfinite, returns))
-            assert usable, f"{where}: action_values of '{action}': {returns}"
 
 
 def _check_names(game: Game, episode: Episode, measured: Sequence[Measurements], seed: int) -> None:

@@ -103,7 +103,6 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
     """Exact posterior of the roles, and other worlds drawn from it."""
 
     has_sheet = True
-    rollout_bot = "sceptic"
 
     game: HiddenRolesGame
 

@@ -8,9 +8,9 @@ for player 0.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from arena import (
     CHANCE,
     Action,
     ActionSet,
-    ActionValues,
     ArraySpec,
     ChanceOutcome,
     Event,
@@ -108,14 +107,6 @@ def chips_of_first(moves: tuple[Action, ...], cards: tuple[str, ...]) -> float:
     """Return what player 0 wins in a finished hand: two chips after a call, else one."""
     chips = 2.0 if moves.count(BET) == 2 else 1.0
     return chips if winner_of(moves, cards) == 0 else -chips
-
-
-@cache
-def value_at_random(moves: tuple[Action, ...], cards: tuple[str, ...]) -> float:
-    """Return the expected chips of player 0 if both players choose evenly from here on."""
-    if moves in SHOWDOWNS or moves in FOLDS:
-        return chips_of_first(moves, cards)
-    return sum(value_at_random((*moves, move), cards) for move in (PASS, BET)) / 2
 
 
 class KuhnPoker(Game):
@@ -257,7 +248,7 @@ class KuhnText(GameText):
 
 
 class KuhnAnalysis(GameAnalysis):
-    """Other worlds and values of Kuhn poker."""
+    """Other worlds of Kuhn poker."""
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -270,17 +261,6 @@ class KuhnAnalysis(GameAnalysis):
             hands = [h for h in permutations(CARDS, 2) if h[player] == dealt.cards[player]]
             steps[0] = Step(CHANCE, DealHands(rng.choice(hands)))
         return steps
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        """Return the exact values of actions if both players decide at random from there on."""
-        assert isinstance(state, KuhnPokerState)
-        values = dict[Action, tuple[float, ...]]()
-        for action in actions:
-            dealt = action.cards if isinstance(action, DealHands) else None
-            moves = state.moves if dealt else (*state.moves, action)
-            first = value_at_random(moves, dealt or state.cards)
-            values[action] = (first, -first)
-        return values
 
 
 class KuhnArrays(GameArrays):

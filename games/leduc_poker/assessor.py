@@ -8,15 +8,12 @@ from collections.abc import Collection, Sequence
 from pydantic import JsonValue
 
 from arena import (
-    Action,
-    ActionValues,
     Assessment,
     Comment,
     GameAnalysis,
     Measure,
     Outcome,
     Ply,
-    State,
     Step,
     WeightedSum,
 )
@@ -24,7 +21,7 @@ from arena.core.action import CHANCE
 from arena.core.analysis import DecisionKind, Fact
 from arena.core.assessor import SeatAssessor
 from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
-from games.leduc_poker.game import LeducPoker, LeducState, value_at_random
+from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.knowledge import (
     LeducKnowledge,
     equilibrium,
@@ -205,20 +202,3 @@ class LeducAnalysis(GameAnalysis):
         # Chance on the board and all moves stay as they were: they were public.
         steps[0] = Step(CHANCE, DealHoleCards(tuple(cards)))
         return steps
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues | None:
-        """Return the exact values of actions if both players decide at random from there on.
-
-        None for three and more players: there are too many ways to go on.
-        """
-        assert isinstance(state, LeducState)
-        if self.game.num_players > 2:
-            return None
-        values = dict[Action, tuple[float, ...]]()
-        for action in actions:
-            # Results of chance are actions too, so that the luck of the deal is taken out.
-            after = state.clone()
-            after.apply(state.to_act[0], action)
-            first = value_at_random(after.betting, after.cards, after.board, self.game.deck)
-            values[action] = (first, -first)
-        return values

@@ -35,22 +35,6 @@ from games.leduc_poker.betting import (
 
 
 @cache
-def value_at_random(
-    betting: LeducBetting, cards: tuple[str, ...], board: str, deck: tuple[str, ...]
-) -> float:
-    """Return the expected chips of player 0 of two if both choose evenly from here on."""
-    if betting.is_over:
-        return chips_won(betting, cards, board)[0]
-    if betting.awaits_board:
-        following = betting.next_round()
-        chances = card_chances(cards, deck).items()
-        return sum(p * value_at_random(following, cards, card, deck) for card, p in chances)
-    # The mean over legal moves: each is equally likely.
-    values = [value_at_random(betting.after(m), cards, board, deck) for m in betting.legal]
-    return sum(values) / len(values)
-
-
-@cache
 def hole_outcomes(players: int, deck: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
     """Return all hole cards of the players, with their probabilities."""
     found = []

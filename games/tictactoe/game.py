@@ -6,19 +6,17 @@ with their options) and a `State` (a position). The other classes are its facets
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from arena import (
     Action,
     ActionSet,
-    ActionValues,
     ArraySpec,
     Event,
     Game,
-    GameAnalysis,
     GameArrays,
     GameText,
     Observation,
@@ -73,19 +71,6 @@ def has_line(marks: frozenset[Mark]) -> bool:
     return any(line <= marks for line in LINES)
 
 
-@cache
-def value_at_random(last: frozenset[Mark], other: frozenset[Mark]) -> float:
-    """Return the expected score of the player who marked last, if all further marks are random.
-
-    `last` are the marks of that player, `other` those of the player who marks next.
-    """
-    if has_line(last):
-        return 1.0
-    free = SQUARES - last - other
-    # The values of the next player are the opposite ones.
-    return -sum(value_at_random(other | {mark}, last) for mark in free) / len(free) if free else 0.0
-
-
 class TicTacToe(Game):
     """Two players, no options, nothing hidden.
 
@@ -97,7 +82,6 @@ class TicTacToe(Game):
     """
 
     Text = "games.tictactoe.game:TicTacToeText"
-    Analysis = "games.tictactoe.game:TicTacToeAnalysis"
     Arrays = "games.tictactoe.game:TicTacToeArrays"
     View = "games.tictactoe.game:TicTacToeView"
     name = "tictactoe"
@@ -185,22 +169,6 @@ class TicTacToeText(GameText):
     def narrate(self, event: Event) -> str:
         assert isinstance(event, Marked)
         return f"{self.game.seat_names[event.player]} marks {event.row} {event.column}."
-
-
-class TicTacToeAnalysis(GameAnalysis):
-    """Other worlds and values of tic-tac-toe."""
-
-    def action_values(self, state: State, actions: Collection[Action]) -> ActionValues:
-        """Return the exact values of marks if both players mark at random from there on."""
-        assert isinstance(state, TicTacToeState)
-        player = state.to_act[0]
-        own, other = state.marks(player), state.marks(1 - player)
-        values = dict[Action, tuple[float, ...]]()
-        for action in actions:
-            assert isinstance(action, Mark)
-            value = value_at_random(own | {action}, other)
-            values[action] = (value, -value) if player == 0 else (-value, value)
-        return values
 
 
 class TicTacToeArrays(GameArrays):

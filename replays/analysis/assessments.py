@@ -8,8 +8,6 @@ from threading import Lock
 
 from arena import CHANCE, Assessment, Comment, Decision, Game, WeightedSum
 from arena.core.analysis import Appraiser, Fact, sum_measurements
-from arena.core.assessor import JointAssessor
-from arena.evaluation.rollouts import VALUE, RolloutAssessor, comment_value, value_measures
 from replays.analysis.documents import (
     CommentJson,
     MeasureJson,
@@ -50,11 +48,11 @@ class Annotation:
 class Annotator:
     """Assesses a game once, for all perspectives, and only as far as results are requested."""
 
-    def __init__(self, timeline: Timeline, rollouts: int = 0) -> None:
+    def __init__(self, timeline: Timeline) -> None:
         self._game = timeline.game
         self._first_own_ply = timeline.replay.header.first_own_ply
         self._annotations: list[Annotation] = []
-        self._pending = _assess(timeline, rollouts)
+        self._pending = _assess(timeline)
         self._lock = Lock()  # Requests to a server run in several threads.
 
     def annotations(self, seat: int | None) -> Iterator[Annotation]:
@@ -120,28 +118,21 @@ class Annotator:
         }
 
 
-def _assess(timeline: Timeline, rollouts: int) -> Iterator[Annotation]:
-    game, outcome, header = timeline.game, timeline.replay.outcome, timeline.replay.header
-    exact = game.analysis.assessor()
-    parts = [exact] if exact else []
-    if rollouts:
-        parts.append(RolloutAssessor(game, rollouts, header.seed, header.max_turns))
-    assessor = JointAssessor(parts)
+def _assess(timeline: Timeline) -> Iterator[Annotation]:
+    game, outcome = timeline.game, timeline.replay.outcome
+    assessor = game.analysis.assessor()
+    if assessor is None:
+        return
     # Visible after the ply that completes the assessment, which may be later than the ply it
     # judges.
     for entry in timeline.plies:
         for assessment in assessor.ply(entry.ply):
-            yield Annotation(assessment, _comment(game, assessment), entry.ply.number + 1)
+            comment = game.analysis.comment(assessment)
+            yield Annotation(assessment, comment, entry.ply.number + 1)
     # Assessments of the end ("never accused") would be premature while the game is running.
     if outcome is not None:
         for assessment in assessor.end(outcome.outcome):
             yield Annotation(assessment, game.analysis.comment(assessment), timeline.last_position)
-
-
-def _comment(game: Game, assessment: Assessment) -> Comment | None:
-    if assessment.kind == VALUE:
-        return comment_value(game, assessment)
-    return game.analysis.comment(assessment)
 
 
 def _measure_values(game: Game, totals: dict[str, WeightedSum]) -> list[MeasureJson]:
@@ -151,7 +142,7 @@ def _measure_values(game: Game, totals: dict[str, WeightedSum]) -> list[MeasureJ
     weight 0, which have no value.
     """
     values: list[MeasureJson] = []
-    for measure in (*game.analysis.measures, *value_measures(totals)):
+    for measure in game.analysis.measures:
         total = totals.get(measure.name)
         if total is not None and total.weight and "/" not in measure.name:
             values.append(

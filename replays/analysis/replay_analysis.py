@@ -31,13 +31,13 @@ class ReplayAnalysis:
     None means that everything is open.
     """
 
-    def __init__(self, replay: Replay, rollouts: int = 0) -> None:
-        """Play the replay; `rollouts` value each decision, for viewers who see all cards.
+    def __init__(self, replay: Replay) -> None:
+        """Play the replay.
 
         Raises ReplayError if a move does not fit the rules, or there is no such game.
         """
         self._timeline = build_timeline(replay)
-        self._annotator = Annotator(self._timeline, rollouts)
+        self._annotator = Annotator(self._timeline)
         # Each is computed once per seat, when a document first needs it.
         self._scenes = cache(partial(render_scenes, self._timeline))
         self._posterior = cache(partial(compute_posterior, self._timeline))

@@ -93,7 +93,7 @@ class LiveView:
         self._live.update(Group(title, frame), refresh=True)
 
 
-def step_through(replay: Replay, ply: int | None, seat: int | None, rollouts: int = 0) -> None:
+def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
     """Show a replay: interactively on a terminal, as text on a pipe.
 
     On a pipe, print the position after `ply` plies, or all events if `ply` is None.
@@ -101,11 +101,11 @@ def step_through(replay: Replay, ply: int | None, seat: int | None, rollouts: in
     if replay.notice:
         print(replay.notice, file=sys.stderr)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        TerminalViewer(replay, ply or 0, seat, rollouts).run()
+        TerminalViewer(replay, ply or 0, seat).run()
     elif ply is not None:
         console = Console()
         size = Size(console.width, min(console.height, MAX_HEIGHT) - 2)
-        console.print(_draw_position(replay, ply, seat, size, rollouts))
+        console.print(_draw_position(replay, ply, seat, size))
     else:
         _print_events(replay, seat)
 
@@ -181,9 +181,7 @@ def _print_events(replay: Replay, seat: int | None) -> None:
         print(f"{replay.outcome.status}: {replay.outcome.reason}")
 
 
-def _draw_position(
-    replay: Replay, position: int, seat: int | None, size: Size, rollouts: int = 0
-) -> RenderableType:
+def _draw_position(replay: Replay, position: int, seat: int | None, size: Size) -> RenderableType:
     """Return the table at a position, and the comments on the last ply."""
     snapshot = take_snapshots(replay)[position]
     specs = players_at(replay.header, position - 1)
@@ -191,7 +189,7 @@ def _draw_position(
     # Comments come in the order of `visible_from`, so later plies need no assessment.
     comments = takewhile(
         lambda comment: comment["visible_from"] <= position,
-        ReplayAnalysis(replay, rollouts).comments(seat),
+        ReplayAnalysis(replay).comments(seat),
     )
     return Group(
         position_title(replay, snapshot, position, seat),

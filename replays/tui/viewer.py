@@ -79,7 +79,7 @@ COMMENT_SHARE = 1 / 8
 class TerminalViewer:
     """Position, perspective and panel, the keys that change them, and the screen of them."""
 
-    def __init__(self, replay: Replay, position: int, seat: int | None, rollouts: int = 0) -> None:
+    def __init__(self, replay: Replay, position: int, seat: int | None) -> None:
         self.replay = replay
         self.position = position
         self.seat = seat
@@ -93,7 +93,7 @@ class TerminalViewer:
         self.console = Console()
         self.snapshots = take_snapshots(replay)
         self.seats = len(replay.header.players)
-        self.analysis = BackgroundAnalysis(ReplayAnalysis(replay, rollouts), self.seats, seat)
+        self.analysis = BackgroundAnalysis(ReplayAnalysis(replay), self.seats, seat)
         self._room = 1
         """Lines of the panel on the screen; set when it is drawn."""
         self._panel_before_help = TABLE

@@ -40,7 +40,6 @@ def serve(
     fragment: str = "",
     new_games: NewGames | None = None,
     llm: LLMService | None = None,
-    rollouts: int = 0,
 ) -> int:
     """Serve a folder, or one replay, until Ctrl-C; return the exit code.
 
@@ -50,7 +49,6 @@ def serve(
         fragment: End of the printed address, "#at=12&seat=1"; "" for the start of the game.
         new_games: What people may start and play, with replays in `path`/play; None: nothing.
         llm: Answers for models.
-        rollouts: Number of rollouts that value each decision, where all cards are open.
 
     Raises:
         UsageError: The path does not exist or is not a replay, or the port is taken.
@@ -58,4 +56,4 @@ def serve(
     require("arena replay --web", ("starlette", "uvicorn", "jinja2", "websockets"), "web")
     from replays.web.server import run
 
-    return run(path, port, fragment, new_games, llm, rollouts)
+    return run(path, port, fragment, new_games, llm)

@@ -69,7 +69,7 @@ class BundleJson(TypedDict):
     """By position; None if the game is too long."""
 
 
-def write_bundle(replay: Replay, seat: int | None, out: Path, rollouts: int = 0) -> None:
+def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
     """Write the HTML file atomically; after an error, `out` is unchanged.
 
     Raises:
@@ -81,17 +81,17 @@ def write_bundle(replay: Replay, seat: int | None, out: Path, rollouts: int = 0)
         raise UsageError(f"--html {out}: this is the replay itself; choose another file")
     console = Console(stderr=True)
     with console.status(f"Analysing {replay.path} …") if console.is_terminal else nullcontext():
-        data = collect_documents(replay, seat, rollouts)
+        data = collect_documents(replay, seat)
     page = render(data, data["scene"])
     write_document(page, out)
     print(f"Page: {out} ({len(page) / 2**20:.1f} MiB); open it in any browser")
 
 
-def collect_documents(replay: Replay, seat: int | None, rollouts: int = 0) -> BundleJson:
+def collect_documents(replay: Replay, seat: int | None) -> BundleJson:
     """Return the documents of all perspectives that the file offers: `seat` alone, or all."""
     if replay.path.exists() and replay.path.stat().st_size > MAX_REPLAY_BYTES:
         raise _too_large(replay.path, f"over {MAX_REPLAY_BYTES / 2**20:.0f} MiB")
-    analysis = ReplayAnalysis(replay, rollouts)
+    analysis = ReplayAnalysis(replay)
     seats = list(range(len(replay.header.players))) if seat is None else [seat]
     perspectives = [None, *seats] if seat is None else [seat]
     timelines = {_key(view): analysis.timeline(view) for view in perspectives}

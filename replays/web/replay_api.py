@@ -182,7 +182,7 @@ class ReplayApi:
         self._can_play = can_play
         self._listing = listing
         self._index = GameIndex()
-        self._cache = ReplayCache(rollouts=directory.rollouts)
+        self._cache = ReplayCache()
 
     def routes(self) -> list[BaseRoute]:
         """Return one route for each document."""

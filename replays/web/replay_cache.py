@@ -39,11 +39,8 @@ class OpenReplay:
 class ReplayCache:
     """Thread-safe cache with least-recently-used eviction."""
 
-    def __init__(
-        self, max_bytes: int = MAX_BYTES, max_replays: int = MAX_REPLAYS, rollouts: int = 0
-    ) -> None:
-        self._max_bytes, self._rollouts = max_bytes, rollouts
-        self._max_replays = max_replays
+    def __init__(self, max_bytes: int = MAX_BYTES, max_replays: int = MAX_REPLAYS) -> None:
+        self._max_bytes, self._max_replays = max_bytes, max_replays
         self._replays: OrderedDict[Path, OpenReplay] = OrderedDict()
         self._lock = Lock()
         self._opening: WeakValueDictionary[Path, Lock] = WeakValueDictionary()
@@ -62,7 +59,7 @@ class ReplayCache:
             replay = self._find(file)
             if replay is None:
                 self._evict_for(file)
-                replay = open_replay(file, self._max_bytes, self._rollouts)
+                replay = open_replay(file, self._max_bytes)
                 with self._lock:
                     self._replays[file.path] = replay
             return replay
@@ -86,7 +83,7 @@ class ReplayCache:
                 total -= oldest.version.bytes
 
 
-def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES, rollouts: int = 0) -> OpenReplay:
+def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:
     """Read a replay and play it.
 
     Raises:
@@ -102,7 +99,7 @@ def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES, rollouts: int = 0)
         replay = read_replay(file.path)
         # Errors of moves contain the served name, not the path on this machine.
         replay.path, header = Path(file.name), replay.header
-        analysis = ReplayAnalysis(replay, rollouts)
+        analysis = ReplayAnalysis(replay)
         return OpenReplay(file.version, analysis, header.branches, len(header.players))
 
 

@@ -86,8 +86,8 @@ class FoundFiles:
 class ReplayDirectory:
     """Resolves requested names to files. Names come from requests and are not trusted."""
 
-    def __init__(self, path: Path, rollouts: int = 0) -> None:
-        """Open a folder or a file; `rollouts` value each decision of a replay.
+    def __init__(self, path: Path) -> None:
+        """Open a folder or a file.
 
         Raises:
             UsageError: The path does not exist.
@@ -96,7 +96,6 @@ class ReplayDirectory:
             resolved = path.resolve(strict=True)
         except (OSError, RuntimeError):  # RuntimeError: symbolic links that form a circle.
             raise UsageError(f"{path}: there is no such file or folder") from None
-        self.rollouts = rollouts
         self.typed_path = path
         """The path as the user typed it, relative to the folder where the server was started."""
         self.single_file = None if resolved.is_dir() else resolved.name

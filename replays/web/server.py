@@ -36,10 +36,9 @@ def run(
     fragment: str = "",
     new_games: NewGames | None = None,
     llm: LLMService | None = None,
-    rollouts: int = 0,
 ) -> int:
     """Serve until a signal; return the exit code. `replays.web.serve` describes the arguments."""
-    directory = ReplayDirectory(path, rollouts)
+    directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")
     with listen(Address(socket.AF_INET, HOST), port) as listener:

@@ -1,4 +1,4 @@
-"""Cost and power of an evaluation: cores, games needed, variance reduction by the control.
+"""Cost and power of an evaluation: cores, and games needed.
 
 Each figure is a comparison within one run.
 """
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kuhn_bots import kuhn_bots
 
 from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
@@ -74,71 +73,6 @@ def test_ten_games_tell_a_novice_from_a_detective(
         print(f"  {'games won':16} {e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]")
     # Few of ten games have a case that only a deduction proves, so that measure needs more deals.
     assert paired.measures["efficiency_late"].excludes_zero
-
-
-@pytest.mark.parametrize("players", [3, 4, 6])
-@pytest.mark.parametrize(
-    ("player", "other"),
-    [
-        ("detective", "novice"),
-        ("novice", "novice"),
-        ("detective", "detective"),
-        # It states no policy, like a model: only the draws of its opponents are taken out.
-        ("oracle", "novice"),
-        ("oracle", "detective"),
-    ],
-)
-def test_games_that_luck_is_worth_in_cluedo(
-    capsys: pytest.CaptureFixture[str], player: str, other: str, players: int
-) -> None:
-    """The variance of the results of the same games, with luck and without it."""
-    game = make_game("cluedo", players=players)
-    slots = list(evaluation_schedule(players, f"bot:{player}", [f"bot:{other}"], None, 200, 1))
-    report = report_of(game, slots)
-    with capsys.disabled():
-        print(f"\n{players} players, {player} among {other}s, {gain(report)}")
-    assert report.controlled and report.controlled.variance_ratio is not None
-    assert report.controlled.variance_ratio >= 0.95
-
-
-@pytest.mark.parametrize(
-    ("game", "player", "opponent", "baseline"),
-    [
-        ("kuhn_poker", "bluffer", "random", None),
-        ("kuhn_poker", "bluffer", "random", "careful"),
-        ("kuhn_poker", "bluffer", "careful", None),
-        ("tictactoe", "random", "random", None),
-    ],
-)
-def test_games_that_luck_is_worth_in_small_games(
-    capsys: pytest.CaptureFixture[str],
-    game: str,
-    player: str,
-    opponent: str,
-    baseline: str | None,
-) -> None:
-    """The same, for the difference if there is a baseline."""
-    other = f"bot:{baseline}" if baseline else None
-    slots = list(evaluation_schedule(2, f"bot:{player}", [f"bot:{opponent}"], other, 1000, 1))
-    with kuhn_bots():
-        report = report_of(make_game(game), slots, 1)
-    with capsys.disabled():
-        print(f"\n{game}, {player} minus {baseline} against {opponent}, {gain(report)}")
-    assert report.controlled and report.controlled.variance_ratio is not None
-    assert report.controlled.variance_ratio > 1.4
-
-
-def gain(report: Report) -> str:
-    """Return the result with luck and without it."""
-    plain = report.comparison.difference if report.comparison else report.players[0].mean_return
-    assert report.controlled and plain
-    return (
-        f"{plain.n} games: variance ratio {report.controlled.variance_ratio:.2f}, "
-        + ", without luck ".join(
-            f"{each.value:+.3f} [{each.low:+.3f}, {each.high:+.3f}]"
-            for each in (plain, report.controlled.estimate)
-        )
-    )
 
 
 def report_of(game: Any, slots: Sequence[Slot], workers: int = 2) -> Report:

@@ -415,9 +415,7 @@ PLAYER = {
 
 def test_each_kind_of_report_has_its_own_parts() -> None:
     one, two, three = (report.to_json() for report in reports())
-    assert set(one) == COMMON | {
-        *("primary", "against", "design", "comparison", "controlled", "sequential")
-    }
+    assert set(one) == COMMON | {*("primary", "against", "design", "comparison", "sequential")}
     assert set(two) == COMMON | {"primary", "seats", "pairs", "anchor", "balance", "design"}
     assert set(three) == COMMON  # It has no primary result: all of it is exploratory.
     rated = {"rating", "rank"}

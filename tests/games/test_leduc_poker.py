@@ -142,14 +142,6 @@ def test_resample_draws_the_hidden_card() -> None:
     assert GAME.analysis.resample(shown, 0, rng) == shown
 
 
-def test_estimated_values_are_those_of_random_play() -> None:
-    state = GAME.initial_state()
-    values = GAME.analysis.action_values(state, [o.action for o in state.chance_outcomes()])
-    assert values is not None
-    mean = sum(o.probability * values[o.action][0] for o in state.chance_outcomes())
-    assert mean == pytest.approx(expected_returns(GAME, [uniform, uniform])[0])
-
-
 # Texts and the view
 
 

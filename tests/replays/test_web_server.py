@@ -464,16 +464,6 @@ def test_it_listens_on_this_machine_only(server: WebViewer) -> None:
         socket.create_connection(("127.0.0.2", server.port), timeout=2)
 
 
-def test_values_by_rollouts_come_to_viewers_of_open_cards(tmp_path: Path) -> None:
-    record(tmp_path, "game", 3, "kuhn_poker")
-    for rollouts in (0, 1):
-        root = ReplayDirectory(tmp_path, rollouts)
-        analysis = ReplayApi(root, Listing(root))._cache.get(root.find("game.jsonl")).analysis
-        kinds = {seat: {each["kind"] for each in analysis.comments(seat)} for seat in (None, 0, 1)}
-        assert ("decision_value" in kinds[None]) == bool(rollouts)
-        assert "decision_value" not in kinds[0] | kinds[1]
-
-
 def test_the_shelf_keeps_a_few(tmp_path: Path) -> None:
     for number in range(6):
         record(tmp_path, f"game{number}", seed=number)

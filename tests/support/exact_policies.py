@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from arena.core.action import Action
 from arena.core.game import Game
-from arena.evaluation.exact.exploitability import Policy, expected_returns, policy_array
+from arena.evaluation.exact.exploitability import (
+    Policy,
+    expected_returns,
+    policy_array,
+    probabilities,
+)
 from arena.evaluation.exact.game_tree import InformationSet, Situation, game_tree
-from arena.evaluation.scoring import probabilities
 
 
 @dataclass(frozen=True, slots=True)

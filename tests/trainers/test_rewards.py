@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,51 +64,6 @@ def contest(seed: int, bots: str = "detective,novice,random") -> Episode:
 
 
 # The terms
-
-
-@pytest.mark.parametrize(("game", "bot"), [("kuhn_poker", "random"), ("cluedo", "novice")])
-def test_luck_adjusted_rewards_have_the_same_mean_and_less_variance(game: str, bot: str) -> None:
-    """Groups of 8 games of a deal; fixed seeds."""
-    small = {"players": 3, "suspects": 3, "weapons": 3, "rooms": 4} if game == "cluedo" else {}
-    made = make_game(game, **small)
-    rewards = Rewards.parse("win=1,luck=-0.75", made)
-    groups = list[list[tuple[float, float]]]()
-    for deal in range(16):
-        seat, group = deal % made.num_players, list[tuple[float, float]]()
-        for number in range(8):
-            specs = [f"bot:{bot}"] * made.num_players
-            match = Match(made, specs, deal, agents_seed=1000 * deal + number)
-            scored = rewards.score_seat(asyncio.run(play(match)), seat)
-            luck = scored.terms["luck"]
-            assert scored.reward == pytest.approx(scored.terms["win"] - 0.75 * luck)
-            group.append((scored.terms["win"], scored.reward))
-        groups.append(group)
-    raw, adjusted = np.moveaxis(np.array(groups), 2, 0)
-    # The standard error counts deals, since the games of a deal have its luck in common.
-    change = (adjusted - raw).mean(axis=1)
-    assert abs(change.mean()) < 3 * change.std(ddof=1) / 4
-    assert adjusted.var(axis=1).mean() < 0.85 * raw.var(axis=1).mean()
-
-
-def test_luck_counts_what_is_not_the_own_draw() -> None:
-    """The own bot draws too, and its draws are what a gradient would be about."""
-    kuhn = make_game("kuhn_poker")
-    state = kuhn.initial_state()
-    moves = [state.parse("deal King, Jack"), *map(kuhn.actions.parse, ("pass", "bet", "pass"))]
-    episode = episode_of(moves, kuhn)
-    known = replace(episode, header=Header.of(kuhn, 5, ["bot:random", "somebody"], None))
-    own, chance = (
-        Rewards.parse("win=1,luck=-1", kuhn).score(SeatEpisode(kuhn, known, seat)).terms["luck"]
-        for seat in (0, 1)
-    )
-    # Both have the luck of the deal; seat 1 also has that of the moves of the bot.
-    unknown = Rewards.parse("win=1,luck=-1", kuhn).score(SeatEpisode(kuhn, episode, 0))
-    assert own == unknown.terms["luck"] > 0 and chance != -own
-
-
-def test_a_game_without_estimates_has_no_luck() -> None:
-    with pytest.raises(UsageError, match="'luck': goofspiel does not estimate the values"):
-        Rewards.parse("win=1,luck=-1", make_game("goofspiel"))
 
 
 def test_win() -> None:

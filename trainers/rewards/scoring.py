@@ -25,7 +25,7 @@ from arena.episodes.measurement import (
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog
 from trainers.config.config import CreditName
-from trainers.rewards.terms import decision_positions, luck_term
+from trainers.rewards.terms import decision_positions
 from trainers.trajectory import DecisionPosition, Judgement, Judgements
 
 
@@ -311,8 +311,6 @@ def _find_term(
     """Return the term of this name; raises UsageError, with the known names, if there is none."""
     if name in available:
         return available[name]
-    if name == "luck":
-        return luck_term(game)
     if name == "custom":
         if not reward_fn:
             raise UsageError("--reward custom=…: name the function with --reward-fn")

@@ -19,10 +19,9 @@ from itertools import pairwise
 
 from arena import Assessment
 from arena.core.action import CHANCE
-from arena.core.analysis import Assessor, GameAnalysis
+from arena.core.analysis import Assessor
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
-from arena.core.game import Game
 from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term, measure_sum, ratio
 from trainers.trajectory import DecisionPosition, recorded_attempts
 
@@ -204,37 +203,3 @@ DECEPTION = RewardTerm(
     frozenset({"claim"}),
     frozenset({"level1_bits"}),
 )
-
-
-def luck_term(game: Game) -> RewardTerm:
-    """Return the term `luck`; with the weight -beta it takes luck out of the reward y.
-
-    The luck x is the sum over the moves of chance and of the opponents whose probabilities pi are
-    known, with h the position and q the game's estimate of the seat's return,
-
-        x = sum_k (q(h_k, a_k) - sum_b pi(b) q(h_k, b)),       reward = y - beta x.
-
-    Given all before it, each part has the mean 0, whatever the learner's policy theta is. A later
-    decision has E[grad log theta(a | h) | h] = 0, and an earlier one is known before the part. So
-    E[x grad log theta(a | h)] = 0: no fixed beta moves the gradient. The learner's own draws are
-    left out, since they are what the gradient is about. Source: AIVAT (Burch et al. 2018), see
-    `arena.evaluation.scoring`; the baseline of a group of games changes nothing in this. Raises
-    UsageError if the game does not estimate returns, so that its luck is not known.
-    """
-    if type(game.analysis).action_values is GameAnalysis.action_values:
-        raise UsageError(
-            f"the reward term 'luck': {game.name} does not estimate the values of actions, by "
-            "which luck is measured; leave it out of --reward"
-        )
-
-    def value(seat_episode: SeatEpisode) -> float:
-        # Evaluation takes no part in games that are played without this term.
-        from arena.evaluation.scoring import luck_of
-
-        return luck_of(seat_episode.game, seat_episode.episode, seat_episode.seat).others
-
-    about = (
-        "Luck of the seat by chance and by the draws of bots with known probabilities, in the "
-        "unit of the return; its mean is 0. Only with a negative weight: luck=-0.75."
-    )
-    return function_term("luck", about, value)

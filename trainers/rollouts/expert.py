@@ -8,7 +8,7 @@ with `search` the labels come from a search by exact knowledge (expert iteration
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -16,14 +16,13 @@ from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Attempt
 from arena.agents.notebook import split_entry
 from arena.agents.seating import bot_names, make_agent
-from arena.core.action import Action, Step
+from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import GameAnalysis
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.record import Episode
-from arena.evaluation.rollouts import play_on
 from trainers.rollouts.notebook import ExactNotebook
 from trainers.trajectory import recorded_attempts
 
@@ -174,3 +173,19 @@ class Search:
         if not spec.startswith("bot:"):
             spec = f"bot:{self.game.default_bots[0]}"
         return make_agent(spec, Seat(self.game, player, stream(seed, f"agent {player}")))
+
+
+def play_on(
+    state: State, bot_of: Callable[[int], Agent], chance: random.Random, limit: int | None
+) -> None:
+    """Play a game from its position to the end or to the turn limit, with a bot in each seat."""
+    while state.to_act and (limit is None or state.turn <= limit):
+        if state.to_act == (CHANCE,):
+            state.apply(CHANCE, state.sample_chance(chance))
+            continue
+        # All decide before the first decision is applied: they may be simultaneous.
+        decided = [
+            (seat, act_now(bot_of(seat), state.observe(seat)).action) for seat in state.to_act
+        ]
+        for seat, action in decided:
+            state.apply(seat, action)

@@ -171,11 +171,7 @@ def _measure_tables(by_label: Mapping[str, Submission]) -> Iterator[MeasureTable
     for name, game in games.items():
         samples = {label: _pooled(each, name) for label, each in by_label.items()}
         known = {measure for sample in samples.values() for measure in table_names(sample)}
-        shown = [
-            measure
-            for measure in measures_of(game, known)
-            if measure not in MODEL_MEASURES and not measure.name.startswith("luck:")
-        ]
+        shown = [measure for measure in measures_of(game, known) if measure not in MODEL_MEASURES]
         if shown:
             names = [measure.name for measure in shown]
             values = {label: _estimates(sample, game, names) for label, sample in samples.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
@@ -149,10 +149,7 @@ class CluedoBot(ABC):
 
 
 class EliminationBot(CluedoBot):
-    """Bot that knows which cards may be in the envelope and asks about those.
-
-    A subclass that draws in another way overrides `probabilities` too.
-    """
+    """Bot that knows which cards may be in the envelope and asks about those."""
 
     @abstractmethod
     def candidates(self, cards: Sequence[str]) -> list[str]:
@@ -162,31 +159,6 @@ class EliminationBot(CluedoBot):
         """Return the envelope if one candidate is left in each category."""
         left = [self.candidates(cards) for cards in self.game.deck.categories]
         return Triple(*(cards[0] for cards in left)) if all(len(c) == 1 for c in left) else None
-
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        """Return the probabilities of `choose`, which draws evenly from the best actions."""
-        self.read_events(observation)
-        best = self._best(observation.legal_actions)
-        return dict.fromkeys(best, 1 / len(best))
-
-    def _best(self, legal: ActionSet) -> Sequence[Action]:
-        """Return the actions that `choose` draws from, in the order of its decisions."""
-        if isinstance(legal[0], Show | PlaySuspect):
-            return legal
-        if isinstance(legal[0], Move | MoveToSquare):
-            moves = list[Move | MoveToSquare]([*legal.of(Move), *legal.of(MoveToSquare)])
-            return _maxima(moves, self.move_value)
-        suggestions = legal.of(Suggest)
-        accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
-        if accusation:
-            return [Accuse(*accusation)]
-        if ROLL in legal or PASSAGE in legal:
-            start = self.best_start(legal, suggestions[0] if suggestions else None)
-            if not isinstance(start, Suggest):
-                return [start]
-        if suggestions:
-            return _maxima(suggestions, self._count_targets())
-        return [END_TURN]
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         """Suggest a candidate of each category, or an own card if the category is solved."""
@@ -221,13 +193,6 @@ class EliminationBot(CluedoBot):
         # A solved category is named with an own card: it cannot be refuted by others, so that the
         # answer is about the other two categories.
         return own if len(left) == 1 and own else left
-
-
-def _maxima(actions: Sequence[A], value: Callable[[A], float]) -> list[A]:
-    """Return all actions with the highest value."""
-    values = [value(action) for action in actions]
-    highest = max(values)
-    return [action for action, each in zip(actions, values, strict=True) if each == highest]
 
 
 class Novice(EliminationBot):
@@ -281,13 +246,6 @@ class Random:
         if accusations and self._rng.random() < self.ACCUSATION_PROBABILITY:
             return Decision(self._rng.choice(accusations))
         return Decision(self._rng.choice(_moves(legal)))
-
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        legal = observation.legal_actions
-        accusations, moves = legal.of(Accuse), _moves(legal)
-        accusing = self.ACCUSATION_PROBABILITY if accusations else 0.0
-        chances: dict[Action, float] = dict.fromkeys(moves, (1 - accusing) / len(moves))
-        return chances | dict.fromkeys(accusations, accusing / max(1, len(accusations)))
 
 
 def _moves(legal: ActionSet) -> list[Action]:

@@ -9,7 +9,6 @@ from .agents.reply.reader import read_reply as read_reply
 from .agents.seating import make_agent as make_agent
 from .core.action import CHANCE as CHANCE
 from .core.action import Action as Action
-from .core.action import ActionValues as ActionValues
 from .core.action import Say as Say
 from .core.action import Speech as Speech
 from .core.action import SpeechOffer as SpeechOffer

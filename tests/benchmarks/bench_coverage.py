@@ -94,12 +94,12 @@ def measured(
 def fixed(wins: Floats, novice_wins: Floats, games: int) -> Iterator[Coverage]:
     """The intervals of a number of games that is fixed before."""
     cover, differences = partial(measured, games=games), wins - novice_wins
+
+    def won(pool: Floats, drawn: NDArray[np.intp]) -> Estimate:
+        return rate(int(pool[drawn].sum()), games)
+
     for name, pool in (("detective", wins), ("novice", novice_wins)):
-        yield cover(
-            f"plain ({name})",
-            float(pool.mean()),
-            estimate=lambda drawn, pool=pool: rate(int(pool[drawn].sum()), games),
-        )
+        yield cover(f"plain ({name})", float(pool.mean()), estimate=partial(won, pool))
     yield cover(
         "paired",
         float(differences.mean()),

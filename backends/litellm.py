@@ -92,22 +92,19 @@ class LiteLLMBackend:
             # For a model without a price litellm queries the server at each call.
             prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
         self._info = info = ModelInfo.of(model, provider.route, override)
-        self.known, facts = info.known, info.known.facts
-        self.context_length: int | None = facts.max_input_tokens
+        self.context_length: int | None = info.context_length
         # A gateway with OpenAI's chat API may not have this one, and litellm up to 1.82 does not
         # carry its thoughts.
         is_offered = provider.route == "openai" and carries_reasoning_items()
         known = variables()
         self._base_url = next((known[n] for n in provider.addresses if n in known), None)
         is_openai = self._base_url in {None, OPENAI_URL}
-        self._uses_responses = is_offered and (
-            facts.mode == "responses" or (is_openai and info.reasons)
-        )
+        self._uses_responses = is_offered and (info.uses_responses or (is_openai and info.reasons))
         self.traits = BackendTraits(
             is_remote=True,
-            always_thinks=info.reasons and facts.thinks_unasked(model),
+            always_thinks=info.reasons_unasked,
             takes_thinking=info.takes_thinking,
-            max_reply_tokens=facts.max_output_tokens,
+            max_reply_tokens=info.max_reply_tokens,
             price=info.price,
             prompt_cache=info.prompt_cache,
             # OpenRouter states the cost of each answer; litellm computes the others from prices.

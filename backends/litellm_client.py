@@ -13,7 +13,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 from pydantic import JsonValue
@@ -21,7 +20,6 @@ from pydantic import JsonValue
 from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
 from arena.llm.batches import PRICE_SHARE
 from arena.llm.settings import ModelOverride
-from backends.model_facts import KnownModel, ModelFacts, known_model
 from backends.openai_wire import tool_fields
 from backends.provider_turns import wire_messages
 
@@ -97,6 +95,9 @@ MARKED_ROUTES = {"anthropic", "openrouter"}
 """Routes that pass Claude's cache marks on; the other providers cache without being asked."""
 BARE_ROUTES = {"openai", "anthropic", "cohere_chat"}
 """Routes whose models are in litellm's table without the route."""
+OWN_ROUTES = {"google": "gemini", "cohere": "cohere_chat", "x-ai": "xai", "z-ai": "zai"}
+"""litellm's routes by OpenRouter's names of makers, where they differ: where the table has no entry
+of a router's model, the maker's own entry counts."""
 EFFORTS: Sequence[tuple[int, ReasoningEffort]] = (
     (10_000, "high"),
     (5_000, "medium"),
@@ -108,18 +109,22 @@ budgets."""
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Description of a model by litellm's table of models."""
+    """Description of a model by `[models."SPEC"]` in arena.toml and litellm's table of models."""
 
     name: str
     """litellm's name, with the route."""
     route: str
-    known: KnownModel
+    uses_responses: bool
+    """OpenAI has the model in its Responses API only, or arena.toml chooses that API."""
     parameters: frozenset[str]
     """OpenAI's names of the parameters that litellm passes on."""
     is_known: bool
     supports_schema: bool
     reasons: bool
     """The model can think."""
+    reasons_unasked: bool
+    context_length: int | None
+    max_reply_tokens: int | None
     price: Price | None
     prompt_cache: PromptCache | None
     halves_batches: bool
@@ -127,38 +132,40 @@ class ModelInfo:
 
     @classmethod
     def of(cls, name: str, route: str, override: ModelOverride | None = None) -> ModelInfo:
-        """Look up a model; all of it is unknown for one that no list has.
+        """Look up a model; all of it is unknown for one that is in neither.
 
-        litellm is given what its own table lacks, so that it computes costs and passes parameters
-        of models that are newer than it.
+        litellm is given what arena.toml states, so that it computes costs with it.
         """
         litellm = load_litellm()
         # litellm lists some models with their route and others without it, and those of Anthropic
         # under its own names, "claude-sonnet-4-5" for OpenRouter's "claude-sonnet-4.5".
-        last = name.rpartition("/")[2]
-        names = (name, name.partition("/")[2], last, last.replace(".", "-"))
+        _, *maker, last = name.split("/")
+        own = OWN_ROUTES.get(maker[-1], maker[-1]) if maker else route
+        names = (name, name.partition("/")[2], last, f"{own}/{last}", last.replace(".", "-"))
         prices = litellm.model_cost
         info: Mapping[str, Any] = next((prices[n] for n in names if n in prices), {})
-        known = known_model(name, override, info, version("litellm"))
-        facts = known.facts
-        values = facts.model_dump(exclude_none=True)
-        # What is said of OpenAI's API is not for litellm, which would take it for routers' too.
-        values["mode"] = info.get("mode", "chat") if route == "openai" else facts.mode or "chat"
-        if known.sources and any(info.get(field) != value for field, value in values.items()):
+        stated = _stated_facts(override) if override else {}
+        facts = {**info, **stated}
+        if stated:
+            # What is said of OpenAI's API is not for litellm, which would take it for routers' too.
+            mode = info.get("mode", "chat") if route == "openai" else facts.get("mode", "chat")
             key = names[1] if route in BARE_ROUTES else name
-            litellm.register_model({key: {**info, **values, "litellm_provider": route}})
+            litellm.register_model({key: {**facts, "mode": mode, "litellm_provider": route}})
         passed = litellm.get_supported_openai_params(names[1], custom_llm_provider=route)
+        reasons = facts.get("supports_reasoning")
+        if reasons is None:
+            reasons = any(litellm.supports_reasoning(n) for n in names)
         return cls(
             name,
             route,
-            known,
+            facts.get("mode") == "responses",
             frozenset(passed or ()),
-            bool(known.sources),
+            bool(facts),
             any(litellm.supports_response_schema(n) for n in names),
-            any(litellm.supports_reasoning(n) for n in names)
-            if facts.supports_reasoning is None
-            else facts.supports_reasoning,
-            facts.price(),
+            reasons,
+            reasons and _thinks_unasked(facts, name),
+            *(_whole(facts.get(limit)) for limit in ("max_input_tokens", "max_output_tokens")),
+            _price(facts),
             _prompt_cache(facts, name, route),
             halves_price(info),
         )
@@ -171,6 +178,43 @@ class ModelInfo:
     def takes_thinking(self) -> bool:
         """False if the model is known and cannot think."""
         return self.reasons or not self.is_known or "reasoning_effort" in self.parameters
+
+
+def _stated_facts(override: ModelOverride) -> dict[str, Any]:
+    """Return the facts of a table of arena.toml, with the names of litellm's table."""
+    price = override.price
+    facts = {
+        "mode": "responses" if override.responses else None,
+        "input_cost_per_token": price and price.input,
+        "output_cost_per_token": price and price.output,
+        "cache_read_input_token_cost": price and price.cached,
+        "max_input_tokens": override.context,
+        "max_output_tokens": override.max_reply,
+        "supports_reasoning": override.thinks,
+        "thinking_always_on": override.thinks,
+        "supports_function_calling": override.tools,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _whole(count: float | None) -> int | None:
+    return None if count is None else int(count)
+
+
+def _thinks_unasked(facts: Mapping[str, Any], name: str) -> bool:
+    """Return whether a model that can think does so unasked; Claude and some others do not."""
+    always = facts.get("thinking_always_on")
+    if always is not None or "claude" in name:
+        return bool(always)
+    return facts.get("default_reasoning_effort") != "none"
+
+
+def _price(facts: Mapping[str, Any]) -> Price | None:
+    """Return the price per token; None if it is unknown."""
+    prompt, reply = facts.get("input_cost_per_token"), facts.get("output_cost_per_token")
+    if prompt is None or reply is None:
+        return None
+    return Price(prompt, reply, facts.get("cache_read_input_token_cost"))
 
 
 def halves_price(entry: Mapping[str, Any]) -> bool:
@@ -187,17 +231,17 @@ def halves_price(entry: Mapping[str, Any]) -> bool:
     )
 
 
-def _prompt_cache(facts: ModelFacts, name: str, route: str) -> PromptCache | None:
+def _prompt_cache(facts: Mapping[str, Any], name: str, route: str) -> PromptCache | None:
     """Return the cache of a model of which the price of cached tokens is known."""
-    read, plain = facts.cache_read_input_token_cost, facts.input_cost_per_token
+    read, plain = facts.get("cache_read_input_token_cost"), facts.get("input_cost_per_token")
     if read is None or plain is None:
         return None
-    shortest = facts.prompt_cache_min_tokens or 1024
+    shortest = facts.get("prompt_cache_min_tokens") or 1024
     if "claude" not in name:
         return PromptCache(read, plain, shortest)
     if route not in MARKED_ROUTES:
         return None
-    write = facts.cache_creation_input_token_cost
+    write = facts.get("cache_creation_input_token_cost")
     write = plain if write is None else write
     return PromptCache(read, write, shortest, step=1, is_marked=True)
 

@@ -40,13 +40,12 @@ COMMANDS = {
     "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
     "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
     "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
-    "list": CommandEntry("listing:app", "List games, bots, agents and backends."),
+    "list": CommandEntry("listing:app", "List games, players and models."),
     "doctor": CommandEntry(
         "doctor:doctor_command", "Check what is installed; write a settings file."
     ),
     "bench": CommandEntry("bench:app", "Run a benchmark suite, verify it, rank players."),
     "runs": CommandEntry("runs:app", "List, show and compare training runs."),
-    "models": CommandEntry("models:app", "List the models on this machine, and fetch others."),
     "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
@@ -57,7 +56,7 @@ GROUPS = {
     "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit analyze",
     "Train": "train pretrain runs",
-    "Connect": "models serve mcp atropos openenv verifiers",
+    "Connect": "serve mcp atropos openenv verifiers",
     "Set up": "doctor",
 }
 """The commands as `arena --help` and the documentation group them."""

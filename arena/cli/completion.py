@@ -26,12 +26,12 @@ def complete_seat(incomplete: str) -> list[str]:
 
 def _specs() -> Iterator[str]:
     from arena.plugins.loader import catalog
-    from backends.embedded import named_checkpoints
+    from backends.embedded import bundled_checkpoints
 
     bots = {name.rpartition("/")[2]: None for name in catalog().names("bot")}
     yield from (f"bot:{bot}" for bot in bots)
     yield from (name for name in catalog().names("agent") if name != "bot")
-    yield from (f"embedded:{name}" for name in named_checkpoints())
+    yield from (f"embedded:{name}" for name in bundled_checkpoints())
     yield from (f"{name}:" for name in catalog().names("backend"))
 
 

@@ -84,7 +84,7 @@ BASICS = {
         "base_model lora_rank out games epochs bot text_level resume seed as_json",
         (
             "arena pretrain cluedo --out models/clue",
-            "arena pretrain kuhn_poker --base-model smollm2 --lora-rank 8",
+            "arena pretrain kuhn_poker --base-model FOLDER --lora-rank 8",
         ),
     ),
     "train": Basics(
@@ -99,7 +99,7 @@ BASICS = {
         "base_model url batch_size accumulation weight_sync server steps learning_rate lora_rank "
         "device log_dir resume",
         (
-            "arena atropos train --model-name smollm2 --training-steps 20",
+            "arena atropos train --model-name FOLDER --training-steps 20",
             "arena atropos train --model clue-tiny --server vllm --weight-sync lora_only",
         ),
     ),

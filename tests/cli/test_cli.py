@@ -157,8 +157,8 @@ def test_ctrl_c_in_any_command_is_one_line(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("backends.models.local_models", interrupt)
-    assert run(["models"]) == 130
+    monkeypatch.setattr("backends.local_models.local_models", interrupt)
+    assert run(["list", "models"]) == 130
     assert capsys.readouterr().err == "arena: interrupted\n"
 
 

@@ -38,7 +38,7 @@ def test_help_is_short_and_the_complete_help_is_one_flag_away(
 @pytest.mark.parametrize(
     "command",
     [
-        *("models fetch", "runs list", "runs show", "runs compare"),
+        *("list models", "runs list", "runs show", "runs compare"),
         "atropos api",
         "openenv package",
         *("bench list", "bench verify", "bench site"),

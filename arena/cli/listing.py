@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import JsonValue
 
 from arena.cli.flags import JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.runs import RunsFlags
 from arena.cli.terminal import echo
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import SCAFFOLDS, redacted
 from arena.core.text import UNKNOWN, short_count, size_text
 
 if TYPE_CHECKING:
     from arena.evaluation.formatting import Grid
     from arena.plugins.catalog import CatalogEntry
-    from backends.local_models import LocalModel
 
 app = typer.Typer(help="List games, players and models.", no_args_is_help=True)
 
@@ -204,56 +205,78 @@ def models_command(flags: RunsFlags) -> int:
     training, which grow with --tokens-per-batch, come on top.
     """
     from arena.llm.settings import KeylessSettings
-    from backends.local_models import local_models, newest_checkpoints
 
-    runs = sorted(flags.home.glob("*/")) if flags.home.is_dir() else []
-    found = list(local_models(newest_checkpoints(runs)))
-    stated = {
+    models = [_describe_model(*place) for place in _checkpoints(flags.home)]
+    stated: dict[str, JsonValue] = {
         redacted(spec): facts.model_dump(exclude_none=True)
         for spec, facts in KeylessSettings.load().models.items()
     }
-    models = [
-        model.to_json()
-        | {
-            "training_bytes": _training_bytes(model),
-            "lora_training_bytes": _training_bytes(model, lora_rank=8),
-        }
-        for model in found
-    ]
-    code = flags.show({"models": models, "configured": stated}, [_model_table(found)])
+    code = flags.show({"models": [*models], "configured": stated}, [_model_table(models)])
     if not flags.as_json:
         for spec, facts in stated.items():
-            echo(f"{spec}: {', '.join(f'{name} = {value}' for name, value in facts.items())}")
+            echo(f"{spec}: {json.dumps(facts)}")
     return code
 
 
-def _training_bytes(model: LocalModel, lora_rank: int = 0) -> int | None:
-    """Return the most memory of `arena train` with its defaults; None if it cannot be used."""
+def _checkpoints(home: Path) -> Iterator[tuple[str, str, Path]]:
+    """Yield name, source and folder of bundled models and the newest checkpoint of each run."""
+    from backends.embedded import bundled_checkpoints
+
+    for name, folder in bundled_checkpoints().items():
+        yield name, "bundled", folder
+    places = ("checkpoints", "art/*/models/*/checkpoints")  # Of the embedded host, and of ART.
+    for run in sorted(home.glob("*/")) if home.is_dir() else ():
+        steps = [path.parent for each in places for path in run.glob(f"{each}/[0-9]*/config.json")]
+        if steps:
+            newest = max(steps, key=lambda folder: folder.name)
+            yield str(newest), f"run {run.name}", newest
+
+
+def _describe_model(name: str, source: str, folder: Path) -> dict[str, JsonValue]:
+    """Return the fields of a model; those of one that cannot be used are null, and its fault."""
+    from backends.embedded.architecture import FAMILIES, read_architecture, weight_files
     from trainers.config.config import TrainConfig
-    from trainers.hosts.footprint import footprint
+    from trainers.hosts.footprint import FLOAT, LIBRARIES, footprint
 
-    if model.fault:
-        return None
-    return footprint(model.folder, TrainConfig(lora_rank=lora_rank)).memory_bytes
+    known: dict[str, JsonValue] = {"name": name, "spec": f"embedded:{name}", "source": source}
+    known["folder"] = str(folder)
+    try:
+        shape = read_architecture(folder)
+        size = sum(path.stat().st_size for path in weight_files(folder))
+    except UsageError as error:
+        return {**dict.fromkeys(MODEL_FIELDS), **known, "fault": str(error)}
+    training, lora = (
+        footprint(folder, TrainConfig(lora_rank=rank)).memory_bytes for rank in (0, 8)
+    )
+    # The file stays mapped, to merge adapters with its tensors.
+    sampling = LIBRARIES + FLOAT * shape.parameters + size + shape.cache_bytes()
+    family = FAMILIES[shape.family].title
+    values = (family, shape.parameters, shape.context, size, sampling, training, lora)
+    return {**known, **dict(zip(MODEL_FIELDS, values, strict=True)), "fault": None}
 
 
-def _model_table(found: Sequence[LocalModel]) -> Grid:
+MODEL_FIELDS = (
+    *("family", "parameters", "context", "file_bytes", "sampling_bytes", "training_bytes"),
+    "lora_training_bytes",
+)
+"""What is known of a model that can be used."""
+
+
+def _model_table(models: Sequence[Mapping[str, Any]]) -> Grid:
     from arena.evaluation.formatting import Grid
-    from backends.local_models import family_title
 
-    headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
     rows = []
-    for model in found:
-        architecture = model.architecture
-        needs = (model.sampling_bytes, _training_bytes(model))
+    for model in models:
+        name, fault, context = model["name"], model["fault"], model["context"]
+        sizes = (model[field] for field in ("file_bytes", "sampling_bytes", "training_bytes"))
         rows.append(
             (
-                f"{model.name}: {model.fault}" if model.fault else model.name,
-                family_title(model),
-                short_count(architecture.parameters if architecture else None),
-                f"{architecture.context:,}" if architecture else UNKNOWN,
-                size_text(model.file_bytes),
-                *(UNKNOWN if size is None else size_text(size) for size in needs),
+                f"{name}: {fault}" if fault else name,
+                model["family"] or UNKNOWN,
+                short_count(model["parameters"]),
+                UNKNOWN if context is None else f"{context:,}",
+                *(UNKNOWN if size is None else size_text(size) for size in sizes),
             )
         )
+    headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
     return Grid("Models on this machine, and the most memory that they need", headings, rows)

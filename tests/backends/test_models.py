@@ -44,12 +44,16 @@ def test_models_are_listed_with_the_memory_that_they_need(
         *("bundled", "bundled", "run odd", "run own", "run try")]  # fmt: skip
     assert "gpt2" in models[str(odd)]["fault"] and models[str(odd)]["training_bytes"] is None
     tiny = models[str(own)]
-    assert (tiny["family"], tiny["context"], tiny["spec"]) == ("qwen2", 2048, f"embedded:{own}")
+    assert (tiny["family"], tiny["context"], tiny["spec"]) == (
+        "Qwen2 and Qwen2.5",
+        2048,
+        f"embedded:{own}",
+    )
     assert tiny["parameters"] == read_architecture(own).parameters
     assert 4 * tiny["parameters"] < tiny["sampling_bytes"] < tiny["training_bytes"]
     assert run(["list", "models"]) == 0
     table = capsys.readouterr().out
-    assert "Qwen3" in table and "openai:gpt-99: price_in = 2.0" in table
+    assert "Qwen3" in table and 'openai:gpt-99: {"price_in": 2.0' in table
     assert all(len(line) <= 80 for line in table.splitlines())
 
 

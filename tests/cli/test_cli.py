@@ -157,7 +157,7 @@ def test_ctrl_c_in_any_command_is_one_line(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("backends.local_models.local_models", interrupt)
+    monkeypatch.setattr("backends.embedded.bundled_checkpoints", interrupt)
     assert run(["list", "models"]) == 130
     assert capsys.readouterr().err == "arena: interrupted\n"
 

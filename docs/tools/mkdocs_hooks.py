@@ -7,8 +7,6 @@ of the command line is made from the commands themselves, so that no flag can be
 from __future__ import annotations
 
 import ast
-import base64
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,9 +72,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in grouped_commands():
         page = f"reference/cli/{name}.md"
         files.append(File.generated(config, page, content=command_page(name)))
-    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
-        page = f"notebooks/{path.stem}.md"
-        files.append(File.generated(config, page, content=notebook_page(path)))
     for page, source in COPIED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=text.replace("](docs/", "](")))
@@ -88,28 +83,6 @@ def on_post_build(config: MkDocsConfig) -> None:
     for page in sorted(Path(config.site_dir).rglob("*.html")):
         if found := REMOTE.search(page.read_text(encoding="utf-8")):
             raise PluginError(f"{page}: the site must work offline, but has {found[0]}")
-
-
-def notebook_page(path: Path) -> str:
-    """Return the page of an executed notebook: its texts, its code and what each cell showed."""
-    parts = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        parts += map(shown_output, cell.get("outputs", ()))
-    parts.append(f"The notebook: [{path.name}]({path.name}).")
-    return "\n\n".join(parts) + "\n"
-
-
-def shown_output(output: dict[str, Any]) -> str:
-    """Return an output of a cell as Markdown: a picture, a table or text."""
-    data = output.get("data", {})
-    html = "".join(data.get("text/html", ""))
-    if html.startswith("<svg"):  # Apart from the page: its styles and names are its own.
-        picture = base64.b64encode(html.encode()).decode()
-        return f'<img alt="Output of the cell" src="data:image/svg+xml;base64,{picture}">'
-    text = "".join(output.get("text") or data.get("text/plain", ""))
-    return html or f"```text\n{text.rstrip()}\n```"
 
 
 def public_page() -> str:

@@ -1,6 +1,7 @@
 """Store measured results and write their tables into the documentation.
 
     python docs/tools/results.py store NAME -- COMMAND …   # run a command that takes --json
+    python docs/tools/results.py again NAME                # the same with the stored command
     python docs/tools/results.py render                    # rewrite the tables in README and docs
     python docs/tools/results.py check                     # fail if a table is out of date
 
@@ -19,31 +20,26 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-# Also when a test loads this file by its path.
-sys.path.append(str(Path(__file__).parent))
-import game_tables
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
-SUITES = ("mini", "mini-plus", "clue-bench", "hidden-info-8", "hidden-info-8-plus")
-POWERED = ("mini-plus", "hidden-info-8-plus")
-"""Suites that name known orders of bots."""
-REPRODUCTIONS = (
-    *("avalonbench", "werewolf-random", "hanabi", "poker"),
-    *("spiral", "clue-study", "dudo", "goofspiel"),
-)
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
+SHOWN_SPEEDS = (
+    *("`leduc_poker`, positions", "`hanabi`, arrays and masks", "`hanabi`, texts"),
+    *("event and exact posterior, Cluedo, 3 players, median", "LLMService, litellm, 256 players"),
+    *("sampling of `clue-tiny`, requests of 64 games", "training of `clue-tiny` on 16 games"),
+)
+"""Rows of `make bench` that the documentation shows."""
 
 
 def store(name: str, command: Sequence[str], root: Path = ROOT) -> Path:
@@ -59,7 +55,7 @@ def store(name: str, command: Sequence[str], root: Path = ROOT) -> Path:
     document = {
         "commit": commit(root),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": " ".join(["arena", *command[1:]]),
+        "command": shlex.join([Path(command[0]).name, *command[1:]]),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {python}",
         "report": report,
     }
@@ -101,214 +97,122 @@ def rendered(text: str) -> str:
 
 def outdated(paths: Iterable[Path]) -> list[Path]:
     """Return the documents whose tables differ from the stored results."""
-    return [path for path in paths if rendered(_read(path)) != _read(path)]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    return [path for path, text in texts.items() if rendered(text) != text]
 
 
-def render(paths: Iterable[Path]) -> None:
-    """Rewrite the tables of these documents, where they differ from the stored results."""
-    for path in outdated(paths):
-        path.write_text(rendered(_read(path)), encoding="utf-8")
-        print(f"Wrote {path.relative_to(ROOT)}")
-
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-NUMBERS, WORDS = "---:", "---"
-"""Alignment of the columns after the first: to the right or to the left."""
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], alignment: str = NUMBERS) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], alignment: str = "---:") -> str:
     """Return a Markdown table; the first column is left-aligned."""
     lines = [header, ["---", *[alignment] * (len(header) - 1)], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _measured(entry: Mapping[str, Any]) -> str:
-    """Return the command, the commit and the date of a stored report or row."""
-    # Older figures name the commit that published them; the measuring commit was not recorded.
-    place = f"commit `{entry['commit']}`" if "commit" in entry else ""
-    place = place or f"published in commit `{entry['published_in']}`"
-    return f"`{entry['command']}`, {place}, {entry['date']}"
-
-
-def _origins(lines: Iterable[str]) -> str:
-    """Return the list below a table that names where its figures are from."""
-    return "\nMeasured by:\n\n" + "".join(f"- {line}\n" for line in lines)
-
-
-def _percent(estimate: Mapping[str, float]) -> str:
+def percent(estimate: Mapping[str, float]) -> str:
     """Return a share and its 95 % interval in percent."""
     value, low, high = (f"{100 * estimate[key]:.0f}" for key in ("value", "low", "high"))
     return f"{value} % [{low}, {high}]".replace("-", "−")
 
 
-def _rating(estimate: Mapping[str, float]) -> str:
+def rating(estimate: Mapping[str, float]) -> str:
     """Return a rating and its 95 % interval."""
     value, low, high = (f"{estimate[key]:.0f}" for key in ("value", "low", "high"))
-    return f"{value} [{low}, {high}]".replace("-", "−")
+    return f"{value} [{low}, {high}]".replace("-", "−") if low != high else value
 
 
 def ladder() -> str:
     """Return the ratings of Cluedo's bots at each table size, from the stored tournaments."""
-    stored = {players: load(f"ladder-{players}") for players in PLAYERS}
-    rows = [
-        [
-            f"{players} players",
-            f"`{row['player']}`",
-            _rating(row["rating"]),
-            _percent(row["win_rate"]),
-            str(row["games"]),
-        ]
-        for players, document in stored.items()
-        for row in document["report"]["players"]  # Ordered by rating.
-    ]
-    header = ["table", "player", "rating", "games won", "games"]
-    return _table(header, rows) + _origins(map(_measured, stored.values()))
+    cells: dict[str, list[str]] = {}
+    for players in PLAYERS:
+        for row in load(f"ladder-{players}")["report"]["players"]:  # Ordered by rating.
+            won = percent(row["win_rate"]).partition("[")[0]
+            cells.setdefault(row["player"], []).append(f"{rating(row['rating'])}, {won.strip()}")
+    rows = [[f"`{player}`", *row] for player, row in cells.items()]
+    return table(["player", *(f"{players} players" for players in PLAYERS)], rows)
 
 
 def clue_tiny() -> str:
     """Return the strength of the model that ships with arena, at each text level."""
-    stored = {level: load(f"strength-{level}") for level in LEVELS}
-    header = ["text level", "games won", "won by a novice in the same seats", "difference"]
-    header += ["right accusations", "legal replies"]
     rows = []
-    for level, document in stored.items():
-        model, novice = document["report"]["players"]
-        replies, right = model["replies"], model["measures"].get("accusations_right")
-        rows.append(
-            [
-                f"`{level}`",
-                _percent(model["win_rate"]),
-                _percent(novice["win_rate"]),
-                _percent(document["report"]["comparison"]["difference"]),
-                _percent(right) if right else "",
-                f"{100 * replies['legal'] / replies['attempts']:.1f} %",
-            ]
-        )
-    return _table(header, rows) + _origins(map(_measured, stored.values()))
+    for level in LEVELS:
+        report = load(f"strength-{level}")["report"]
+        model, novice = report["players"]
+        shares = [model["win_rate"], novice["win_rate"], report["comparison"]["difference"]]
+        rows.append([f"`{level}`", *map(percent, shares)])
+    return table(["text level", "won", "won by a novice in the same seats", "difference"], rows)
 
 
-def benchmark(suite: str) -> str:
-    """Return the leaderboard of the reference entries of a suite."""
-    document = load(f"benchmark-{suite}")
-    entries = document["report"]["entries"]
-    # A table has room for the tasks of the small suite, and for the skills of a large one.
-    skills = [] if len(entries[0]["skills"]) == 1 else list(entries[0]["skills"])
-    tasks = list(entries[0]["tasks"]) if suite == "mini" else []
-    rows = []
-    for entry in entries:  # Ordered by rating.
-        level = f", `{entry['text_level']}`" if entry["text_level"] else ""
-        # The baseline has no share ahead of itself.
-        ahead = "" if entry["ahead"]["value"] is None else _percent(entry["ahead"])
-        ahead_in = [entry["skills"][skill] for skill in skills]
-        results = ["" if share["value"] is None else _percent(share) for share in ahead_in]
-        results += [_percent(entry["tasks"][task]) for task in tasks]
-        name = f"`{entry['name']}`{level}"
-        # The anchor has its rating by definition.
-        is_anchor = entry["rating"]["low"] == entry["rating"]["high"]
-        rating = f"{entry['rating']['value']:.0f}" if is_anchor else _rating(entry["rating"])
-        rows.append([name, rating, ahead, *results])
-    header = ["player", "rating", "deals ahead of the baseline"]
-    header += [f"ahead in {skill}" for skill in skills]
-    header += [f"won, {task.replace('-', ' ')}" for task in tasks]
-    return _table(header, rows) + _origins([_measured(document)])
+def benchmark(suite: str) -> Callable[[], str]:
+    """Return a renderer for the leaderboard of the reference entries of a suite."""
+
+    def render() -> str:
+        rows = []
+        for entry in load(f"benchmark-{suite}")["report"]["entries"]:  # Ordered by rating.
+            level = f", `{entry['text_level']}`" if entry["text_level"] else ""
+            # The baseline has no share ahead of itself.
+            ahead = "" if entry["ahead"]["value"] is None else percent(entry["ahead"])
+            rows.append([f"`{entry['name']}`{level}", rating(entry["rating"]), ahead])
+        return table(["player", "rating", "deals ahead of the baseline"], rows)
+
+    return render
 
 
-def power(suite: str) -> str:
-    """Return how surely each task of a suite shows the bots ahead that are known to be better."""
-    document = load(f"power-{suite}")
-    rows = [
-        [
-            order["task"],
-            f"`{order['better']}` over `{order['worse']}`",
-            _percent(order["ahead"]),
-            str(order["deals"]),
-            f"{100 * order['power']:.1f} %",
-            str(order["needed"]),
-            f"{order['decisions']:.0f}",
-        ]
-        for order in document["report"]["orders"]
-    ]
-    header = ["task", "known order", "better one ahead", "deals", "shown"]
-    header += ["deals for 95 %", "decisions per game, all seats"]
-    return _table(header, rows) + _origins([_measured(document)])
-
-
-def reproduction(name: str) -> str:
-    """Return the rows of a reproduction: published numbers, ours, and why they differ."""
-    document = load(f"reproduce-{name}")
-    rows = []
-    for row in document["report"]["rows"]:
-        published = "; ".join(filter(None, (row["published"], row["source"])))
-        rows.append([row["quantity"], published, row["text"], row["note"]])
-    header = ["quantity", "published; source", "arena [95 %]", "what differs, and why"]
-    return _table(header, rows, WORDS) + _origins([_measured(document)])
-
-
-def _stored_table(name: str, alignment: str = NUMBERS) -> Callable[[], str]:
-    """Return a renderer for a result that is stored as a table of text cells."""
+def stored(name: str, *shown: str) -> Callable[[], str]:
+    """Return a renderer for a result that is stored as cells; `shown`: only rows that begin so."""
 
     def render() -> str:
         document = load(name)
-        rows = document["rows"]
-        origins = dict.fromkeys(map(_measured, rows))  # Each once, in the order of the rows.
-        cells = [row["cells"] for row in rows]
-        return _table(document["header"], cells, alignment) + _origins(origins)
+        cells = [row["cells"] for row in document["rows"]]
+        return table(document["header"], [row for row in cells if not shown or row[0] in shown])
 
     return render
 
 
 def own_games() -> str:
-    """Return the table of arena's own games."""
-    return _table(*game_tables.own_rows(), WORDS)
+    """Return the table of arena's own games, from the games themselves."""
+    from arena.agents.seating import bot_names
+    from arena.plugins.loader import catalog, make_game
 
-
-def _family(name: str) -> Callable[[], str]:
-    """Return a renderer for the stored survey of a family of games."""
-
-    def render() -> str:
-        document = load(f"games-{name}")
-        table = _table(*game_tables.family_rows(document), WORDS)
-        return game_tables.summary_line(document) + table + _origins([_measured(document)])
-
-    return render
+    rows = []
+    for entry in catalog().entries("game"):
+        if entry.plugin != "games":  # Another package's.
+            continue
+        game = make_game(entry.name)
+        field = type(game).Options.model_json_schema().get("properties", {}).get("players", {})
+        low, high = field.get("minimum"), field.get("maximum")
+        seats = f"{low}–{high}" if low and high else str(game.num_players)
+        exact = "exact knowledge" if game.analysis.knowledge(0) is not None else ""
+        bots = ", ".join(f"`{name}`" for name in bot_names(entry.name))
+        rows.append([f"`{entry.name}`", game.summary, seats, exact, bots])
+    return table(["game", "what it is", "seats", "arena knows", "bots"], rows, "---")
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
-    **{f"benchmark-{suite}": partial(benchmark, suite) for suite in SUITES},
-    **{f"power-{suite}": partial(power, suite) for suite in POWERED},
-    **{f"reproduce-{name}": partial(reproduction, name) for name in REPRODUCTIONS},
-    "training": _stored_table("training"),
-    "coverage": _stored_table("coverage"),
-    "coverage-cases": _stored_table("coverage-cases"),
-    "speed": _stored_table("speed"),
-    "kuhn-poker": _stored_table("kuhn-poker"),
-    "exploit": _stored_table("exploit"),
-    "credit": _stored_table("credit"),
-    "compatibility": _stored_table("compatibility", WORDS),
-    "extras": _stored_table("extras", WORDS),
-    "soak": _stored_table("soak", WORDS),
+    "benchmark-mini": benchmark("mini"),
+    "credit": stored("credit"),
+    "coverage": stored("coverage"),
+    "kuhn-poker": stored("kuhn-poker"),
+    "speed": stored("speed", *SHOWN_SPEEDS),
     "own-games": own_games,
-    "games-open_spiel": _family("open_spiel"),
-    "games-pettingzoo": _family("pettingzoo"),
-    "games-textarena": _family("textarena"),
 }
 
 
 def main(words: Sequence[str]) -> int:
-    """Run one of the three commands; return the exit code."""
+    """Run one of the four commands; return the exit code."""
     match list(words):
         case ["store", name, "--", *command] if command:
             print(f"Wrote {store(name, command)}")
+        case ["again", name]:
+            print(f"Wrote {store(name, shlex.split(load(name)['command']))}")
         case ["render"]:
-            render(documents())
+            for path in outdated(documents()):
+                path.write_text(rendered(path.read_text("utf-8")), encoding="utf-8")
+                print(f"Wrote {path.relative_to(ROOT)}")
         case ["check"]:
             for path in (stale := outdated(documents())):
-                print(f"{path.relative_to(ROOT)}: run `make results`", file=sys.stderr)
+                text = f"{path.relative_to(ROOT)}: run `python docs/tools/results.py render`"
+                print(text, file=sys.stderr)
             return 1 if stale else 0
         case _:
             print(__doc__, file=sys.stderr)

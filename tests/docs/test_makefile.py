@@ -23,7 +23,9 @@ elif sys.argv[1:3] == ["-m", "pip"] and "--quiet" not in sys.argv:
 """Makes an environment that holds only itself; its pip reports one download, unless it is quiet."""
 
 
-@pytest.mark.parametrize("target", ["venv", "build/venv-ray/.ready", "build/venv-art/.ready"])
+@pytest.mark.parametrize(
+    "target", ["venv", "build/venv-connectors/.ready", "build/venv-art/.ready"]
+)
 def test_an_environment_is_filled_with_progress(target: str, tmp_path: Path) -> None:
     python = tmp_path / "python3"
     python.write_text(PYTHON)

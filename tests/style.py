@@ -1,4 +1,4 @@
-"""Style figures of the product code: `make style`.
+"""Style figures of the product code: `python tests/style.py`.
 
 Information, not a gate: a figure points at places to look at. Circles and layers are tests.
 """

@@ -45,7 +45,7 @@ def test_names_and_signatures_change_only_on_purpose() -> None:
     described = "".join(f"{line}\n" for name in sorted(arena.__all__) for line in describe(name))
     if "ARENA_WRITE_PUBLIC_API" in os.environ:
         SNAPSHOT.write_text(described, "utf-8")
-    assert described == SNAPSHOT.read_text("utf-8"), "if this is meant: make public-api"
+    assert described == SNAPSHOT.read_text("utf-8"), "if this is meant: ARENA_WRITE_PUBLIC_API=1"
 
 
 def describe(name: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The bots: the knowledge and decisions of each, and their order of strength (small version).
 
-`make ladder` measures the ladder with error bars.
+`docs/tools/results.py again ladder-4` measures the ladder with error bars.
 """
 
 from __future__ import annotations

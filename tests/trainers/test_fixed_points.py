@@ -1,6 +1,6 @@
 """Fixed points of the objective against random opponents in small games, by exact gradients.
 
-`make theory` has more problems, and Leduc poker.
+`tests/benchmarks/bench_theory.py` has more problems, and Leduc poker.
 """
 
 from __future__ import annotations

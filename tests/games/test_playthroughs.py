@@ -1,6 +1,7 @@
 """Golden playthroughs: the exact text of a fixed game for each seat.
 
-`ARENA_WRITE_PLAYTHROUGHS=1 pytest FILE` writes them anew; a difference is then read and committed, or it is a bug.
+`ARENA_WRITE_PLAYTHROUGHS=1 pytest FILE` writes them anew; a difference is then read and committed,
+or it is a bug.
 """
 
 from __future__ import annotations

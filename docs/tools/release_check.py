@@ -43,7 +43,7 @@ def new_environment(name: str, *packages: str) -> Path:
     """Make an environment in the folder of this check and return its folder of programs."""
     shutil.rmtree(folder := WORK / name, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     subprocess.run([*pip, "--quiet", *packages], check=True)
     return folder / "bin"
 
@@ -51,8 +51,8 @@ def new_environment(name: str, *packages: str) -> Path:
 def build() -> tuple[Path, Path]:
     """Build the source distribution, and the wheel from it; return both."""
     shutil.rmtree(dist := WORK / "dist", ignore_errors=True)
-    python = new_environment("builder", "build", "hatchling", "twine") / "python"
-    command = [python, "-m", "build", "--no-isolation", "--outdir", dist, ROOT]
+    python = str(new_environment("builder", "build", "hatchling", "twine") / "python")
+    command = [python, "-m", "build", "--no-isolation", "--outdir", str(dist), str(ROOT)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     subprocess.run([python, "-m", "twine", "check", "--strict", *dist.iterdir()], check=True)
     return next(dist.glob("*.tar.gz")), next(dist.glob("*.whl"))

@@ -25,7 +25,6 @@ BACKENDS = {
     "https": ("openai_http:https_backend", "https://HOST:PORT/v1#MODEL, the same"),
     "art": ("openai_http:art", "art[:MODEL], a model of `arena serve` or of an ART backend"),
     "embedded": ("embedded:embedded", "embedded[:NAME or FOLDER], a model in this process"),
-    "inspect": ("inspect_models:inspect_model", "inspect[:MODEL], a model of inspect_ai"),
     "scripted": ("scripted:scripted", "scripted:FILE, prepared replies"),
     "recorded": ("recorded:recorded", "recorded:REPLAY, the replies of models in that game"),
 }

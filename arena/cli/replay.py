@@ -72,7 +72,7 @@ class ExportFlags(Config):
     """Replays as data."""
 
     export: str | None = setting(None, "Data")
-    """chat, parquet, art, inspect, …: what models read and wrote."""
+    """chat or parquet: what models read and wrote."""
     reward: str | None = setting(None, "Data")
     """TERM=WEIGHT,…: what the column 'reward' of --export holds, in the words of arena train
     --reward. Default: the game's own reward."""

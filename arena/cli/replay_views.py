@@ -12,7 +12,6 @@ from arena.cli.replay import Call
 from arena.cli.terminal import counter, echo, print_copies, print_result
 from arena.core.errors import UsageError
 from arena.core.text import pluralize, printable
-from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
     from arena.episodes.replay import Replay
@@ -133,12 +132,12 @@ NAMED = 10
 
 def export(call: Call) -> int:
     """Write the replays to one file; an existing one is replaced when the new one is complete."""
-    from trainers.export.exporter import export_replays
+    from trainers.export.exporter import export_replays, exporter_class
 
     data = call.data
     if not call.paths:
         raise UsageError("missing argument: PATH; arena replay PATH… --export FORMAT")
-    make = catalog().load("export", data.export or "")
+    make = exporter_class(data.export or "")
     out = data.out or Path(f"replays-{make.suffix}")
     suffix = Path(make.suffix).suffix
     if out.suffix.lower() in SUFFIXES - {suffix}:
@@ -162,8 +161,6 @@ def _print_result(exported: ExportResult, as_json: bool) -> None:
         why = "; ".join(summarise_reasons(more))
         echo(printable(f"skipped {pluralize(len(more), 'more file')}; {why}"), file=sys.stderr)
     print_copies(exported.copies)
-    for note in exported.notes:
-        echo(note, file=sys.stderr)
     counts = {"rows": exported.rows, "games": exported.games, "copies": exported.copies}
     left_out = [{"path": str(each.path), "reason": each.reason} for each in exported.skipped]
     rows, games = pluralize(exported.rows, "row"), pluralize(exported.games, "game")

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_players import NOISE, plays_cluedo, plays_kuhn
 from misbehaving import Misbehaving
-from test_export import cluedo, export, record  # noqa: F401 - a fixture.
-from test_trace_exports import WithTemplate, choosing
 
 from arena.agents.chat import system_message
 from arena.cli import run
@@ -266,63 +263,3 @@ def test_the_module_is_a_package_of_verifiers(packages: Path) -> None:
         "seat_1",
     ]
     assert vf.default_harness_id("arena-kuhn-poker") == "arena-kuhn-poker"
-
-
-# Exported replays
-
-
-def read_back(path: Path) -> list[Any]:
-    msgpack = pytest.importorskip("msgpack")
-    with path.open("rb") as file:
-        return [(raw, vf.WireEpisode.model_validate(raw)) for raw in msgpack.Unpacker(file)]
-
-
-def subset(part: Any, whole: Any) -> bool:
-    """Whether the values of `part`, at any depth, are those of `whole`, to the last bit."""
-    if isinstance(part, dict):
-        return all(name in whole and subset(value, whole[name]) for name, value in part.items())
-    if isinstance(part, list):
-        return len(part) == len(whole) and all(map(subset, part, whole))
-    return repr(part) == repr(whole)
-
-
-def games(tmp_path: Path, cluedo: Path) -> Sequence[Path]:  # noqa: F811
-    given: dict[str, Any] = {"seed": 4, "backend": WithTemplate, "tokens": 99}
-    own = [record(tmp_path, f"{n}", choosing(n == 1), **given) for n in range(3)]
-    return [*own, record(tmp_path, "fresh", choosing(noisy=False), seed=5, chat="fresh"), cluedo]
-
-
-def test_exported_episodes_are_those_of_verifiers(cluedo: Path, tmp_path: Path) -> None:  # noqa: F811
-    files = games(tmp_path, cluedo)
-    export(files, "verifiers", tmp_path / "out.msgpack")
-    read = read_back(tmp_path / "out.msgpack")
-    assert len(read) == len(files)
-    for raw, episode in read:
-        # What was written is what the classes hold, exactly; and their own dump keeps it.
-        assert subset(raw, episode.model_dump(mode="python"))
-        assert vf.WireEpisode.model_validate(episode.model_dump(mode="python")) == episode
-        for trace in episode.traces:
-            assert trace.version == vf.TRACE_VERSION
-            for branch in trace.branches:
-                size = len(branch.token_ids)
-                assert size == len(branch.sampled_mask) == len(branch.logprobs)
-                assert branch.advantages is None or len(branch.advantages) == size
-                pairs = zip(branch.logprobs, branch.sampled_mask, strict=True)
-                assert all(on or not logprob for logprob, on in pairs)
-    deal = [episode for _, episode in read if episode.task.data.model_extra["seed"] == 4]
-    assert len(deal) == 3 and len({episode.group.id for episode in deal}) == 1
-    centred = [trace.branches[0].advantages for e in deal for trace in e.traces]
-    assert all(advantages is not None for advantages in centred)
-    totals = [next(filter(None, advantages), 0.0) for advantages in centred]
-    assert sum(totals) == pytest.approx(0) and any(totals)
-
-
-def test_an_export_passes_through_the_wire_of_verifiers(cluedo: Path, tmp_path: Path) -> None:  # noqa: F811
-    msgpack = pytest.importorskip("msgpack")
-    from verifiers.v1.serve.encoding import msgpack_encoder
-
-    export([cluedo], "verifiers", tmp_path / "out.msgpack")
-    ((_, episode),) = read_back(tmp_path / "out.msgpack")
-    sent = msgpack.packb(episode.model_dump(mode="python"), default=msgpack_encoder)
-    assert vf.WireEpisode.model_validate(msgpack.unpackb(sent)) == episode
-    assert json.loads(episode.model_dump_json())["traces"]

@@ -1,74 +1,65 @@
 """Export of finished games to one file for other tools.
 
-A format is a name of the catalog's kind `export`. Replays are read one after the other, those of a
-deal together. Files that are not a finished game of a model are reported and left out. The file is
-complete or not written at all.
+Replays are read one after the other. Files that are not a finished game of a model are reported and
+left out. The file is complete or not written at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Protocol, TypeVar
+from typing import Any, BinaryIO, ClassVar, Protocol, TypeVar
 
 from arena.core.errors import ArenaError, ReplayError, UsageError
-from arena.core.game import Game
 from arena.core.text import shorten
 from arena.episodes.files import open_draft
 from arena.episodes.job import sha256
-from arena.episodes.record import Header
-from arena.episodes.replay import Replay, check_regular, read_header, read_replay
+from arena.episodes.replay import check_regular, read_replay
 from arena.evaluation.analysis import SkippedFile, find_files
-from arena.plugins.loader import make_game
-from trainers.export.seat_replies import GameSetup, StartPosition
+from trainers.export.seat_replies import ReplyReader, SeatReplies
 
 MAX_REASONS = 4
 """Reasons that an error lists if nothing can be exported; the others are counted."""
-LONGEST_HEADER = 1 << 20
-"""Bytes. A file whose first line is longer is not a replay, and the line is not kept in memory."""
 
-Prepared = TypeVar("Prepared")
+Row = TypeVar("Row")
 
 
-class Exporter(Protocol[Prepared]):
-    """Writes games to an open file in one format. One exporter is made for each file."""
+class Exporter(Protocol[Row]):
+    """Writes rows to an open file in one format. One exporter is made for each file."""
 
     suffix: ClassVar[str]
     """End of the file's name: `chat.jsonl`."""
-    requirement: ClassVar[str]
-    """The kind of replay that can be exported, in words: `a finished game of a model`."""
 
-    def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
-        """Start a file for replays of these games; an empty reward is each game's own.
+    def __init__(self, file: BinaryIO, reward: str) -> None:
+        """Start a file; an empty reward is each game's own."""
 
-        Raises UsageError if none of the games has this reward.
-        """
+    def rows(self, seat: SeatReplies) -> Iterable[Row]:
+        """Make the rows of one seat of a finished game: everything that can fail for a game."""
 
-    def prepare(self, replay: Replay) -> Prepared:
-        """Do everything that can fail for a finished game, without writing.
+    def write(self, rows: Sequence[Row]) -> None:
+        """Write rows, or keep them for `finish`. Raises OSError only."""
 
-        Raises:
-            ReplayError: the game is left out.
-            UsageError: the game does not have the reward.
-        """
-
-    def write(self, prepared: Prepared) -> None:
-        """Write a prepared game, or keep it for `finish`. Raises OSError only.
-
-        Games of one deal come one after the other, and so do branches of one position.
-        """
-
-    def finish(self) -> int:
-        """Write the remaining data; return the number of rows in the file."""
+    def finish(self) -> None:
+        """Write the remaining rows."""
 
     def close(self) -> None:
         """Release what the exporter holds, finished or not. Called in any case."""
 
-    def notes(self) -> list[str]:
-        """Return remarks for the user of the file."""
-        return []
+
+def exporter_class(name: str) -> type[Exporter[Any]]:
+    """Return the exporter of a format. Raises UsageError for an unknown one."""
+    match name:
+        case "chat":
+            from trainers.export.chat import ChatExport
+
+            return ChatExport
+        case "parquet":
+            from trainers.export.parquet import ParquetExport  # Imports pyarrow.
+
+            return ParquetExport
+    raise UsageError(f"there is no export '{name}'; choose chat or parquet")
 
 
 @dataclass(slots=True)
@@ -81,13 +72,12 @@ class ExportResult:
     copies: int = 0
     """Files with the same bytes as another one, which count once."""
     skipped: list[SkippedFile] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 def export_replays(
     paths: Sequence[Path],
     out: Path,
-    make: type[Exporter[Prepared]],
+    make: type[Exporter[Row]],
     reward: str = "",
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ExportResult:
@@ -100,16 +90,16 @@ def export_replays(
         UsageError: no replay can be exported.
         ArenaError: the file cannot be written. In both cases an older file `out` is unchanged.
     """
-    files, games = _in_order(_input_files(paths, out))
+    files = _input_files(paths, out)
     result, digests = ExportResult(out), set[str]()
-    with open_draft(out) as draft, closing(make(draft, games, reward)) as exporter:
+    reader = ReplyReader(reward)
+    with open_draft(out) as draft, closing(make(draft, reward)) as exporter:
         for number, path in enumerate(files, start=1):
-            _export(path, exporter, result, digests)
+            _export(path, reader, exporter, result, digests)
             on_progress(number, len(files))
         if not result.games:
-            raise UsageError(_nothing_exported(result.skipped, make.requirement))
-        result.rows = exporter.finish()
-    result.notes = exporter.notes()
+            raise UsageError(_nothing_exported(result.skipped))
+        exporter.finish()
     return result
 
 
@@ -126,31 +116,12 @@ def _input_files(paths: Sequence[Path], out: Path) -> list[Path]:
     return files
 
 
-def _in_order(files: Sequence[Path]) -> tuple[list[Path], list[Game]]:
-    """Return the files, those of one deal together, and the games in them."""
-    headers = {path: header for path in files if (header := _read_first_line(path))}
-    setups = {GameSetup.of(header): header for header in headers.values()}
-    games = []
-    for header in setups.values():
-        with suppress(ArenaError):  # The replay is reported when it is read.
-            games.append(make_game(header.game, **header.options))
-    starts = {path: StartPosition.of(header) for path, header in headers.items()}
-    nowhere = StartPosition("", "", 0, ())
-    return sorted(files, key=lambda path: starts.get(path, nowhere)), games
-
-
-def _read_first_line(path: Path) -> Header | None:
-    """Return the header if the file seems to be a replay; the whole file is checked later."""
-    try:
-        check_regular(path)
-        with path.open("rb") as file:
-            return read_header(file.readline(LONGEST_HEADER))
-    except (OSError, ReplayError):
-        return None
-
-
 def _export(
-    path: Path, exporter: Exporter[Prepared], result: ExportResult, digests: set[str]
+    path: Path,
+    reader: ReplyReader,
+    exporter: Exporter[Row],
+    result: ExportResult,
+    digests: set[str],
 ) -> None:
     """Export one file. A fault in it only affects this file."""
     try:
@@ -163,7 +134,7 @@ def _export(
         replay = read_replay(path)
         if replay.outcome is None:
             raise ReplayError(replay.notice or "the game is unfinished")
-        prepared = exporter.prepare(replay)
+        rows = [row for seat in reader.seats(replay) for row in exporter.rows(seat)]
     except UsageError:
         raise
     except OSError as error:
@@ -174,18 +145,19 @@ def _export(
         # A forged file may hold values that no check foresees.
         reason = f"cannot be exported: {shorten(str(error))}"
     else:
-        exporter.write(prepared)
+        exporter.write(rows)
         result.games += 1
+        result.rows += len(rows)
         return
     result.skipped.append(SkippedFile(path, reason))
 
 
-def _nothing_exported(skipped: Sequence[SkippedFile], requirement: str) -> str:
+def _nothing_exported(skipped: Sequence[SkippedFile]) -> str:
     """Return the error message for an export without rows."""
     if len(skipped) == 1:
-        return f"the file is not {requirement}; {skipped[0].path}: {skipped[0].reason}"
+        return f"the file is not a finished game of a model; {skipped[0].path}: {skipped[0].reason}"
     reasons = "; ".join(summarise_reasons(skipped))
-    return f"none of the {len(skipped)} files is {requirement}; {reasons}"
+    return f"none of the {len(skipped)} files is a finished game of a model; {reasons}"
 
 
 def summarise_reasons(skipped: Sequence[SkippedFile]) -> list[str]:

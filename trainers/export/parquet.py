@@ -8,20 +8,18 @@ decision. The file is written in row groups, so memory does not grow with the nu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import BinaryIO, ClassVar
 
 from pydantic import JsonValue
 
 from arena.agents.chat import Attempt
-from arena.core.game import Game
 from arena.core.version import __version__
-from arena.episodes.replay import Replay
 from arena.plugins.catalog import require
 from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import ReplyReader, SeatReplies
+from trainers.export.seat_replies import SeatReplies, reward_terms
 from trainers.rewards import information_gains
 
 require("--export parquet", ("pyarrow",), "train")
@@ -29,47 +27,60 @@ require("--export parquet", ("pyarrow",), "train")
 import pyarrow as pa  # noqa: E402 - after the check that names the extra.
 import pyarrow.parquet as pq  # noqa: E402
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the columns; it changes with any of them."""
-ROW_GROUP = 32 * 2**20
-"""Bytes, roughly, after which rows are written."""
-ROWS = 4096
+ROWS = 1024
 """Number of rows after which they are written."""
 
-Row = dict[str, JsonValue]
+ReplyRow = dict[str, JsonValue]
 
 
-class ParquetExport(Exporter[list["SeatGains"]]):
+class ParquetExport(Exporter[ReplyRow]):
     """Exporter with one row per reply."""
 
     suffix: ClassVar[str] = "replies.parquet"
-    requirement: ClassVar[str] = "a finished game of a model"
 
-    def __init__(self, file: BinaryIO, games: Sequence[Game], reward: str) -> None:
+    def __init__(self, file: BinaryIO, reward: str) -> None:
         self._file = file
-        self._reader = ReplyReader(games, reward)
-        self._terms = self._reader.terms
-        self._schema = schema(self._terms, self._reader.rewards)
+        self._schema = schema(reward)
         self._writer: pq.ParquetWriter | None = None
-        self._pending: list[Row] = []
-        self._pending_bytes = self._rows = 0
+        self._pending: list[ReplyRow] = []
 
-    def prepare(self, replay: Replay) -> list[SeatGains]:
-        return [SeatGains.of(seat) for seat in self._reader.seats(replay)]
+    def rows(self, seat: SeatReplies) -> Iterator[ReplyRow]:
+        facts, gains = seat.facts, _information_gains(seat)
+        for place, reply in enumerate(seat.replies, start=1):
+            ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
+            gain = None
+            if gains is not None:
+                # Corrected replies gain nothing: the decision's gain belongs to its last reply.
+                gain = gains[ply.number] if reply.last else 0.0
+            yield {
+                **facts,
+                **{name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS},
+                "prompt": [{"role": each.role, "content": each.content} for each in reply.request],
+                "sampling": json.dumps(attempt.sampling, sort_keys=True),
+                "completion_token_ids": [number for number, _, _ in tokens],
+                "logprobs": [logprob for _, logprob, _ in tokens],
+                "sampled_logprobs": [sampled for _, _, sampled in tokens],
+                "ply": ply.number,
+                "attempt": reply.number,
+                "last": reply.last,
+                "done": place == len(seat.replies),
+                "action": str(ply.decision.action),
+                "fallback": ply.decision.failure,
+                "information_gain": gain,
+                "judgements": [asdict(each) for each in seat.judgements(reply)],
+            }
 
-    def write(self, prepared: list[SeatGains]) -> None:
-        for seat in prepared:
-            for reply, row in zip(seat.replies.replies, _rows(seat, self._terms), strict=True):
-                self._pending.append(row)
-                self._pending_bytes += reply.size
-                if self._pending_bytes >= ROW_GROUP or len(self._pending) >= ROWS:
-                    self._flush()
+    def write(self, rows: Sequence[ReplyRow]) -> None:
+        self._pending += rows
+        if len(self._pending) >= ROWS:
+            self._flush()
 
-    def finish(self) -> int:
+    def finish(self) -> None:
         self._flush()
         if self._writer is not None:
             self._writer.close()
-        return self._rows
 
     def close(self) -> None:
         if self._writer is not None:
@@ -82,55 +93,18 @@ class ParquetExport(Exporter[list["SeatGains"]]):
             if self._writer is None:
                 self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
             self._writer.write_table(pa.Table.from_pylist(self._pending, self._schema))
-            self._rows += len(self._pending)
-            self._pending, self._pending_bytes = [], 0
+            self._pending = []
 
 
-@dataclass(frozen=True, slots=True)
-class SeatGains:
-    """The replies of a seat, and the information gain of each of its decisions."""
-
-    replies: SeatReplies
-    gains: dict[int, float] | None
-    """By ply; None for a game without exact knowledge."""
-
-    @classmethod
-    def of(cls, replies: SeatReplies) -> SeatGains:
-        """Compute the gains."""
-        seat_episode = replies.seat_episode
-        if seat_episode.game.analysis.assessor((seat_episode.seat,), ("knowledge",)) is None:
-            return cls(replies, None)
-        plies = sorted({reply.ply.number for reply in replies.replies})
-        # The first gain precedes the first decision, so it belongs to no reply.
-        _, *gains = information_gains(seat_episode, plies)
-        return cls(replies, dict(zip(plies, gains, strict=True)))
-
-
-def _rows(seat: SeatGains, terms: Sequence[str]) -> Iterator[Row]:
-    facts, replies = seat.replies.facts(terms), seat.replies.replies
-    for place, reply in enumerate(replies, start=1):
-        ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
-        gain = None
-        if seat.gains is not None:
-            # Corrected replies gain nothing: the decision's gain belongs to its last reply.
-            gain = seat.gains[ply.number] if reply.last else 0.0
-        yield {
-            **facts,
-            **{name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS},
-            "prompt": [{"role": each.role, "content": each.content} for each in reply.request],
-            "sampling": json.dumps(attempt.sampling, sort_keys=True),
-            "completion_token_ids": [number for number, _, _ in tokens],
-            "logprobs": [logprob for _, logprob, _ in tokens],
-            "sampled_logprobs": [sampled for _, _, sampled in tokens],
-            "ply": ply.number,
-            "attempt": reply.number,
-            "last": reply.last,
-            "done": place == len(replies),
-            "action": str(ply.decision.action),
-            "fallback": ply.decision.failure,
-            "information_gain": gain,
-            "judgements": [asdict(each) for each in seat.replies.judgements(reply)],
-        }
+def _information_gains(seat: SeatReplies) -> dict[int, float] | None:
+    """Return the gain of each decision, by ply; None for a game without exact knowledge."""
+    seat_episode = seat.seat_episode
+    if seat_episode.game.analysis.assessor((seat_episode.seat,), ("knowledge",)) is None:
+        return None
+    plies = sorted({reply.ply.number for reply in seat.replies})
+    # The first gain precedes the first decision, so it belongs to no reply.
+    _, *gains = information_gains(seat_episode, plies)
+    return dict(zip(plies, gains, strict=True))
 
 
 # The columns
@@ -214,13 +188,13 @@ _ATTEMPT_COLUMNS = [column.name for column in _COLUMNS if column.name in Attempt
 """The columns with the value of the attempt's field of this name."""
 
 
-def schema(terms: Sequence[str], rewards: Mapping[str, str]) -> pa.Schema:
-    """Return the columns with their descriptions, and the versions and rewards as metadata."""
+def schema(reward: str) -> pa.Schema:
+    """Return the columns with their descriptions, and the versions and --reward as metadata."""
     metadata = {
         "arena.version": __version__,
         "arena.schema_version": str(SCHEMA_VERSION),
-        "arena.reward": json.dumps(dict(rewards)),
+        "arena.reward": reward,
     }
-    each_term = pa.struct([pa.field(name, _NUMBER) for name in terms])
-    about = "Each reward term, unweighted; null: the game does not have it."
+    each_term = pa.struct([pa.field(name, _NUMBER) for name in reward_terms()])
+    about = "Each reward term, unweighted; null: it is no part of the reward of this game."
     return pa.schema([*_COLUMNS, _column("terms", each_term, about)], metadata=metadata)

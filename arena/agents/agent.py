@@ -75,8 +75,6 @@ class Seat:
     """Turns after which the game is cut off; None for no limit."""
     decision_seconds: float | None = None
     """Time for one decision in this match; None for no limit."""
-    memory: str = ""
-    """What a model with the scaffold "memory" has kept of its game before."""
 
 
 async def ask(agent: Agent, observation: Observation) -> Decision:

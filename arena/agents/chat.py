@@ -235,7 +235,6 @@ class Attempt(BaseModel):
     )
     finish_reason: FinishReason = "stop"
     failure: AttemptFailure | None = None
-    call: str = Field(default="", description="The tool that the reply calls instead of acting.")
     excerpt: str = Field(default="", description="Text that shows the failure.")
     cause: FailureCause | None = Field(default=None, description="Of a provider_error.")
     model: str = ""

@@ -8,9 +8,8 @@ At each decision the model gets the news, and its reply is searched for an actio
 - `forfeit`: the same, and the model is not asked again in this game;
 - `stop`: the run ends; finished games are kept.
 
-With the scaffold `tools`, a reply may be a call, which is answered and costs no attempt (see
-`arena.agents.scaffold`). Every attempt and call is recorded in the details of the decision, and
-`decision.failure` names a fallback, so that results can be computed with and without such games.
+Every attempt is recorded in the details of the decision, and `decision.failure` names a fallback,
+so that results can be computed with and without such games.
 """
 
 from __future__ import annotations
@@ -24,18 +23,8 @@ from arena.agents.agent import Agent, Seat
 from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, opening
 from arena.agents.notebook import ModelNotebook, split_entry
 from arena.agents.reply.reader import read_reply, visible
-from arena.agents.reply.reading import Reading, correction, failed
-from arena.agents.scaffold import (
-    FUNCTIONS,
-    MOST_CALLS,
-    OWN_NOTES,
-    ScaffoldCall,
-    find_call,
-    instruction,
-    make_tools,
-    own_notes,
-    text_level_of,
-)
+from arena.agents.reply.reading import Reading, correction
+from arena.agents.scaffold import INSTRUCTION, check_scaffold, own_notes, text_level_of
 from arena.core.action import Action
 from arena.core.analysis import PlacedKnowledge
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
@@ -60,8 +49,6 @@ class ParsedReply:
 
     reading: Reading
     attempt: Attempt
-    call: ScaffoldCall | None = None
-    """The tool that it calls instead of acting."""
 
     @property
     def is_cut_thinking(self) -> bool:
@@ -91,15 +78,13 @@ class ChatAgent:
         if options.answers == "tools" and not options.guided and not traits.takes_tools:
             raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
-        self._scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
-        self._tools = make_tools(self._scaffold, seat)
-        self._calls_left = MOST_CALLS
+        scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
+        check_scaffold(scaffold, seat)
+        self._keeps_notes = scaffold == "scratchpad"
         first, *others = opening(seat.game, options, level, seat.turn_limit)
-        if more := instruction(self._scaffold, options.answers):
-            first = Message("system", f"{first.content}\n{more}")
+        if self._keeps_notes:
+            first = Message("system", f"{first.content}\n{INSTRUCTION}")
         self._chat = Chat([first, *others], options.chat, level)
-        if self._scaffold == "memory":
-            self._chat.scratchpad = seat.memory
         self._combined = seat.game.text.combined_move if options.combined else None
         # What a combined move has announced for the next decision.
         self._announced = ""
@@ -124,7 +109,6 @@ class ChatAgent:
         if announced := self._announced_action(observation):
             return announced
         self._chat.ask(observation)
-        self._calls_left = MOST_CALLS
         details: dict[str, JsonValue] = {}
         if self._options.beliefs and self._notebook is None:
             details |= await self._state_beliefs(observation)
@@ -145,7 +129,7 @@ class ChatAgent:
             # `LLMService` has retried already; another attempt would only repeat that.
             if answer.attempt.failure == "provider_error":
                 break
-            left -= answer.call is None
+            left -= 1
             # After the last attempt there is no request that could carry the correction.
             if left:
                 self._correct(answer, observation)
@@ -166,7 +150,6 @@ class ChatAgent:
         if not attempts:
             return  # An announced action or an error of the agent: nothing was written.
         self._chat.ask(observation)
-        self._calls_left = MOST_CALLS
         for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
             self._sent = tuple(self._chat.messages)
             if attempt.cause == "context_length":
@@ -227,34 +210,16 @@ class ChatAgent:
         self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
         if self._options.beliefs:
             self._note(reply)
-        if self._scaffold in OWN_NOTES and (notes := own_notes(reply)) is not None:
+        if self._keeps_notes and (notes := own_notes(reply)) is not None:
             self._chat.scratchpad = notes
         text = choice.text
-        call = find_call(visible(text)) if self._tools else None
-        if call is not None:
-            return self._read_call(call, attempt, completion)
         if self._combined is not None:
             text, self._announced = self._combined.split(text)
         reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
         return ParsedReply(reading, attempt.with_answer(completion, reading))
 
-    def _read_call(
-        self, call: ScaffoldCall, attempt: Attempt, completion: Completion
-    ) -> ParsedReply:
-        """Record a call of a tool; one too many is a reply without an action."""
-        if not self._calls_left:
-            reading = failed("unparsable", str(call))
-            return ParsedReply(reading, attempt.with_answer(completion, reading))
-        self._calls_left -= 1
-        reading = Reading(None, None, "")
-        attempt = attempt.with_answer(completion, reading)
-        return ParsedReply(reading, attempt.model_copy(update={"call": str(call)}), call)
-
     def _correct(self, answer: ParsedReply, observation: Observation) -> None:
-        """Answer a call, or a reply without a legal action."""
-        if answer.call is not None and self._tools is not None:
-            self._chat.correct(self._tools.answer(answer.call, observation, self._calls_left))
-            return
+        """Answer a reply without a legal action."""
         limit = self._sampling.max_tokens if answer.is_cut_thinking else 0
         self._chat.correct(correction(answer.reading, observation, limit))
 
@@ -280,7 +245,7 @@ class ChatAgent:
             guided_choice=guided,
             # At most one form of guidance may be set, see `Request`.
             guided_json=ACTION_SCHEMA if options.answers == "json" and not guided else None,
-            tools=(*action_tools(observation.game), *(FUNCTIONS if self._tools else ()))
+            tools=action_tools(observation.game)
             if options.answers == "tools" and not guided
             else (),
             repeated=self._chat.repeated,

@@ -14,7 +14,7 @@ from arena.cli.play_flags import ModelFlags
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
-from arena.core.spec import Spec, redacted
+from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.episodes.files import write_whole
 from arena.evaluation.records import RESULTS, Slot
@@ -61,11 +61,6 @@ class SuiteRun:
             raise UsageError(
                 f"max_attempts={self.model_flags.max_attempts}: {self.suite.label} gives every "
                 f"model {self.suite.max_attempts} attempts per decision"
-            )
-        if Spec.parse(self.player).scaffold == "memory":
-            raise UsageError(
-                f"--player {redacted(self.player)}: games of a suite are independent, so no player "
-                "takes notes from one to the next; use +scratchpad"
             )
         for task in self.suite.tasks:
             self._experiment(task, self.model_flags).check()

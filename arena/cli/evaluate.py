@@ -46,8 +46,8 @@ BaselineFlag = Annotated[
 ScaffoldsFlag = Annotated[
     str | None,
     Flag(
-        help="Compare the player with itself: two or more of none, notes, deductions, scratchpad, "
-        "memory and tools, with commas between them. Each deal is played once with each."
+        help="Compare the player with itself: two or more of none, notes, deductions and "
+        "scratchpad, with commas between them. Each deal is played once with each."
     ),
 ]
 DealsFlag = Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")]

@@ -359,7 +359,6 @@ class ExperimentRun:
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
         from rich.markup import escape
 
-        from arena.episodes.memory import memories_of
         from arena.evaluation.schedule import ExperimentSetup, first_games, play_slot, run_schedule
 
         setup = ExperimentSetup(
@@ -367,12 +366,7 @@ class ExperimentRun:
             replays=results.path.parent / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
-        memories = memories_of((slot.seed, slot.specs) for slot in slots)
         earlier = results.finished()
-        if memories:
-            for game in results.games():
-                if game.replay:
-                    memories.add(results.path.parent / game.replay)
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
             missing = len(slots) - len(earlier)
@@ -389,7 +383,7 @@ class ExperimentRun:
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,
-                lambda slot: play_slot(setup, slot, executor, memories),
+                lambda slot: play_slot(setup, slot, executor),
                 results.add_all,
                 max_concurrent,
                 results.games(),

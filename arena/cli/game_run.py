@@ -236,12 +236,7 @@ class GameRun:
 
     async def _play_all(self) -> None:
         from arena.episodes.job import LOOKAHEAD, run_job, run_jobs
-        from arena.episodes.memory import memories_of
 
-        memories = memories_of((seed, self.match.specs) for seed in self.seeds)
-        if memories:
-            for game in sorted(self.results, key=lambda game: game.seed):
-                memories.add(Path(game.replay))
         finished = {game.seed for game in self.results}
         jobs = [self._job(seed) for seed in self.seeds if seed not in finished]
         shown = len(self.seeds) == 1 and bool(self.watch or self.humans)
@@ -264,7 +259,7 @@ class GameRun:
 
             async def play_one(job: GameJob[GameEnd]) -> PlayedGame:
                 play = partial(run_job, executor=executor) if executor else self._play_here
-                done = await (memories.run(job, play) if memories else play(job))
+                done = await play(job)
                 assert done.replay is not None, "all games have a replay"
                 self.failures += done.value.failures
                 return PlayedGame.of(self.match, job.match.seed, done.value.line, done.replay)

@@ -34,7 +34,7 @@ BASICS = {
         ),
     ),
     "replay": Basics(
-        "position seat verify web html branch games ask export out as_json",
+        "position seat verify web html branch games export out as_json",
         (
             "arena replay runs/play --web",
             "arena replay FILE --branch 20 --seat 0=bot:oracle --games 10",

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import JsonValue
 
 from arena.agents.chat import ChatMode
-from arena.agents.scaffold import MOST_CALLS
 from arena.cli.play_flags import ModelFlags, default_chat, has_models
 from arena.cli.terminal import print_grids, progress_bar
 from arena.core.errors import UsageError
-from arena.core.spec import Spec, redacted, without_scaffold
+from arena.core.spec import Spec, without_scaffold
 from arena.core.text import pluralize
 from arena.episodes.run_estimate import (
     SAMPLE_GAMES,
@@ -96,17 +95,6 @@ async def _estimate(
         remote = [spec for spec, terms in models.items() if terms.traits.is_remote]
         lacking = [line async for line in _missing_keys(map(without_scaffold, remote))]
         reason = default_chat(specs, llm)[1]
-    lacking += [
-        f"Not counted: up to {MOST_CALLS} calls of tools before each decision of {redacted(spec)}."
-        for spec in specs
-        if Spec.parse(spec).scaffold == "tools"
-    ]
-    lacking += [
-        f"Games of {redacted(spec)} are played one after the other, as each starts with its notes "
-        "of the one before."
-        for spec in specs
-        if Spec.parse(spec).scaffold == "memory"
-    ]
     if any(terms.traits.by_batch for terms in models.values()):
         lacking.append(
             "Prices are those of batches, half of the usual ones. A game takes as many batches as "

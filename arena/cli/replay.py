@@ -1,4 +1,4 @@
-"""`arena replay`: look at finished games, check them, ask what if, export data."""
+"""`arena replay`: look at finished games, check them, play on from them, export data."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from arena.episodes.replay import Replay
 
 MODEL_FLAGS = frozenset(ModelFlags.model_fields)
-UNASKED = frozenset({"chat", "fallback", "beliefs", "logprobs"})
-"""Flags about models that --ask ignores: each decision is a chat of its own, a reply without a
-legal action is counted, and no replay is written."""
-ASK_FLAGS = {"seat", "seed", "max_concurrent", "as_json"}
 
 
 class LookFlags(Config):
@@ -31,8 +27,7 @@ class LookFlags(Config):
     position: int | None = setting(None, "Look", ge=0)
     """Position N, after N plies."""
     seat: list[str] = setting([], "Look")
-    """I: only what this seat could see; with --ask: at its decisions only. I=SPEC, with --branch:
-    who plays on there."""
+    """I: only what this seat could see. I=SPEC, with --branch: who plays on there."""
     verify: bool = setting(False, "Look", flag="--verify")
     """Play it again and compare."""
     print_schema: bool = setting(False, "Look", flag="--schema")
@@ -53,19 +48,16 @@ class PageFlags(Config):
 
 
 class WhatIfFlags(Config):
-    """Other players at the positions of a replay."""
+    """Other players from a position of a replay on."""
 
     branch: int | None = setting(None, "What if", ge=0)
     """Play on from position N, after N plies."""
-    ask: str | None = setting(None, "What if")
-    """SPEC: ask this agent for its move at each decision of --seat."""
     seed: int | None = setting(None, "What if", ge=0, le=2**53)
-    """Of chance from --branch on (default: drawn), and of what --ask draws (default: the seed of
-    the replay)."""
+    """Of chance from --branch on. Default: drawn."""
     games: int = setting(1, "What if", ge=1, le=10**6)
     """Times to play on from --branch."""
     max_concurrent: int = setting(16, "What if", ge=1, le=10_000)
-    """Games of --branch, or questions of --ask, at a time."""
+    """Games of --branch at a time."""
 
 
 class ExportFlags(Config):
@@ -135,8 +127,11 @@ MODES = (
     Mode("svg", {"position", "seat"}, "views:write_svg"),
     Mode("verify", {"as_json"}, "views:verify_replay"),
     Mode("print_schema", set(), "views:print_schema"),
-    Mode("branch", {*ASK_FLAGS, "games", "out", *MODEL_FLAGS}, "branch:branch"),
-    Mode("ask", {*ASK_FLAGS, *MODEL_FLAGS - UNASKED}, "branch:ask"),
+    Mode(
+        "branch",
+        {"seat", "seed", "games", "out", "max_concurrent", "as_json", *MODEL_FLAGS},
+        "branch:branch",
+    ),
     Mode("export", {"reward", "out", "as_json"}, "views:export"),
     Mode("", {"position", "seat", "as_json"}, "views:step_through"),
 )
@@ -196,7 +191,7 @@ def replay_command(
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Step through a replay, in the terminal or a browser; check it; ask what if; export it.
+    """Step through a replay, in the terminal or a browser; check it; branch it; export it.
 
     Look: arena replay FILE --position 20 --seat 0
 
@@ -206,7 +201,6 @@ def replay_command(
 
     Data: arena replay FOLDER --export chat --out games.jsonl
 
-    Models: arena replay FILE --ask openai:gpt-4o-mini --max-cost 0.50
     """
     named = typed_names(ctx)
     call = Call(look, page, what_if, data, model_flags, tuple(paths or ()), as_json, named)

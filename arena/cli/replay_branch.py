@@ -1,4 +1,4 @@
-"""`arena replay --branch` and `--ask`: other players at the positions of a replay."""
+"""`arena replay --branch`: other players from a position of a replay on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def branch(call: Call) -> int:
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
         )
-    first, chat = first_seed(what_if.seed), asked_how(replay, call)
+    first, chat = first_seed(what_if.seed), branch_chat_options(replay, call)
     with_models = has_models(specs)
     branches = Branches(
         match=Match(
@@ -59,7 +59,6 @@ def branch(call: Call) -> int:
             # A branch keeps the requests of its parent's models, and so their chat options.
             chat=chat if with_models or replay.header.models else None,
             max_turns=turns_left(replay, start, game),
-            memories=replay.header.memories,
         ),
         seeds=range(first, first + what_if.games),
         out=FOLDER if call.data.out is None else call.data.out,
@@ -81,12 +80,12 @@ def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
     named = named_seats(game, seats)
     for seat, spec in enumerate(replay.header.players):
         if not (seat in named or spec.startswith("bot:") or spec in SHIPPED):
-            raise UsageError(_whom_instead(seat, redacted(spec)))
+            raise UsageError(_missing_player_text(seat, redacted(spec)))
     specs = [named.get(seat, spec) for seat, spec in enumerate(replay.header.players)]
     return seat_model(None, specs, [])
 
 
-def _whom_instead(seat: int, spec: str) -> str:
+def _missing_player_text(seat: int, spec: str) -> str:
     known = {*catalog().names("agent"), *catalog().names("backend")}
     again = ""
     if Spec.parse(spec).prefix in known and len(spec) <= LONGEST_QUOTE:
@@ -97,7 +96,7 @@ def _whom_instead(seat: int, spec: str) -> str:
     )
 
 
-def asked_how(replay: Replay, call: Call) -> ChatOptions:
+def branch_chat_options(replay: Replay, call: Call) -> ChatOptions:
     """Return the chat options of the replay, changed by the flags of the command line.
 
     Settings that make requests expensive never exceed the flags or their defaults.
@@ -214,37 +213,3 @@ def _row(seat: BranchSeat, several: bool) -> list[str]:
         real_minus(f"{seat.mean_return:.3g}"),
         "unfinished" if earned is None else real_minus(f"{result}, {earned:g}"),
     ]
-
-
-def ask(call: Call) -> int:
-    """Ask a policy at each decision and compare its moves with those of the replay."""
-    from arena.cli.replay_ask import report
-    from arena.episodes.policy_agreement import PolicyAgreement
-
-    replay, seed = call.replay(), call.what_if.seed
-    (spec,) = seat_model(None, [call.what_if.ask or ""], [])
-    flags = sorted(call.named & ModelFlags.model_fields.keys())
-    if flags and not has_models([spec]):
-        raise UsageError(f"--{flags[0].replace('_', '-')}: '{redacted(spec)}' is not a model")
-    options = replace(asked_how(replay, call), beliefs=False, logprobs=False)
-    agreement = PolicyAgreement(
-        replay,
-        spec,
-        _asked_seats(replay, call.look.seat),
-        replay.header.seed if seed is None else seed,
-        call.model_flags.service() if has_models([spec]) else None,
-        options,
-    )
-    agreement.check()
-    return report(agreement, call.what_if.max_concurrent, call.as_json)
-
-
-def _asked_seats(replay: Replay, given: list[str]) -> list[int]:
-    """Return the seats at whose decisions the policy is asked; all if none is named."""
-    seats = range(replay.make_game().num_players)
-    for text in given:
-        if not (text.isascii() and text.isdecimal()) or int(text) not in seats:
-            raise UsageError(
-                f"--seat {text}: with --ask name a seat by its number, 0 to {seats[-1]}"
-            )
-    return sorted(set(map(int, given))) or list(seats)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -104,11 +103,10 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
 
 def verify_replay(call: Call) -> int:
     """Play the game again; exit with 1 at the first difference, which is named."""
-    from arena.episodes.replay import verify
-    from arena.episodes.verify_agents import UNPROVEN, verify_agents
+    from arena.episodes.replay import UNPROVEN, verify
 
     replay = call.replay()
-    difference = verify(replay) or asyncio.run(verify_agents(replay))
+    difference = verify(replay)
     if call.as_json:
         found = {"verified": difference is None, "difference": difference, "unproven": UNPROVEN}
         complete = replay.outcome is not None

@@ -11,11 +11,9 @@ _USER_INFO = re.compile(r"//[^/@#]*@")
 # An item of a list: commas inside the user part of a URL belong to the item.
 _ITEM = re.compile(r"(?://[^/@#]*@|[^,])+")
 
-Scaffold = Literal["none", "notes", "deductions", "scratchpad", "memory", "tools"]
+Scaffold = Literal["none", "notes", "deductions", "scratchpad"]
 """Help that a model has beside the chat. "none": the raw events. "notes" and "deductions": the text
-levels of these names. "scratchpad": the raw events, and its own notes, which it rewrites. "memory":
-the same, and its notes of the game before. "tools": the raw events, and functions that say what
-follows from them."""
+levels of these names. "scratchpad": the raw events, and its own notes, which it rewrites."""
 SCAFFOLDS: tuple[Scaffold, ...] = get_args(Scaffold)
 
 

@@ -60,9 +60,6 @@ class Match:
     """Time for one decision, after which a fallback move is played; None for no limit. An agent may
     have a limit of its own, see `Agent`."""
 
-    memories: Sequence[str] = ()
-    """What each seat has kept of its game before (scaffold "memory"); empty: nothing."""
-
     def __post_init__(self) -> None:
         """Raises UsageError for a field of a wrong type or out of range."""
         if not isinstance(self.game, Game):
@@ -80,12 +77,9 @@ class Match:
         check_seed(self.seed)
         if self.agents_seed is not None:
             check_seed(self.agents_seed, "agents_seed")
-        if self.memories and len(self.memories) != self.game.num_players:
-            raise UsageError(f"memories: {len(self.memories)} for {self.game.num_players} seats")
         self.game.turn_limit(self.max_turns)
         # The class is frozen, so the assignment goes around it. A tuple makes the match hashable.
         object.__setattr__(self, "specs", tuple(self.specs))
-        object.__setattr__(self, "memories", tuple(self.memories))
 
     def with_seed(self, seed: int) -> Match:
         """Return the same match on the deal of another seed."""
@@ -123,7 +117,6 @@ class Match:
             self.chat or ChatOptions(),
             self.turn_limit,
             self.decision_seconds,
-            self.memories[player] if self.memories else "",
         )
 
     def header(self, agents: Sequence[Agent], start: Position | None = None) -> Header:
@@ -142,7 +135,6 @@ class Match:
             self.chat,
             start,
             self.agents_seed,
-            self.memories,
         )
 
 

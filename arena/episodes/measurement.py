@@ -85,7 +85,7 @@ def ratio(weighted: WeightedSum) -> float:
 
 
 RESERVED = frozenset(
-    {"legal_rate", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "tool_calls"}
+    {"legal_rate", "prompt_tokens", "cached_tokens", "completion_tokens", "cost"}
     | {"latency", "win_rate", "mean_return"}
 )
 """Names of measures that evaluation takes in every game."""

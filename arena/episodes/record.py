@@ -25,13 +25,9 @@ from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.core.outcome import Outcome
 from arena.core.state import State
-from arena.core.text import decimal, pluralize
 from arena.core.version import __version__
-from arena.episodes.html_table import html_table
 
 SCHEMA_VERSION = 1
-LONGEST_MEMORY = 4000
-"""Characters of what a seat keeps of its game before: its notes, and the return of that game."""
 
 
 Printable = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -74,9 +70,6 @@ class Header(_Strict):
     agents_seed: int | None = Field(
         None, ge=-(2**63), lt=2**63, description="Seeds the agents instead, if it differs."
     )
-    memories: tuple[Annotated[str, Field(max_length=LONGEST_MEMORY)], ...] = Field(
-        (), description='What each seat has kept of its game before (scaffold "memory").'
-    )
     created: datetime = Field(description="Start; this and `seconds` are the only times.")
     branches: tuple[Branch, ...] = Field(
         (), description="Origins of a branch, oldest first; empty for most games."
@@ -92,7 +85,6 @@ class Header(_Strict):
         models: ChatOptions | None = None,
         start: Position | None = None,
         agents_seed: int | None = None,
-        memories: Sequence[str] = (),
     ) -> Header:
         """Return the header of a game with `seed`, from its first ply or from `start`."""
         return Header(
@@ -106,14 +98,13 @@ class Header(_Strict):
             models=models.to_json() if models else None,
             max_turns=max_turns,
             agents_seed=agents_seed,
-            memories=tuple(memories),
             created=datetime.now(UTC),
             branches=start.branches(seed) if start else (),
         )
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line. Fields that few games have are omitted in the others."""
-        rare = ("branches", "agents_seed", "memories")
+        rare = ("branches", "agents_seed")
         absent = {name for name in rare if getattr(self, name) in (None, ())}
         return self.model_dump(mode="json", exclude=absent)
 
@@ -279,25 +270,6 @@ class Episode:
     def decisions(self) -> int:
         """Number of decisions of players."""
         return sum(ply.player != CHANCE for ply in self.plies)
-
-    def _repr_html_(self) -> str:
-        """Return the result for a notebook. Everything is open: it names the seed of the deal."""
-        returns = self.outcome.returns
-        rows = [
-            (
-                f"{seat}: {player}",
-                "won" if self.outcome.is_winner(seat) else "",
-                decimal(returns[seat], 2),
-            )
-            for seat, player in enumerate(self.header.players)
-        ]
-        facts = [
-            f"{self.outcome.status}: {self.outcome.reason}",
-            pluralize(self.turns, "turn"),
-            pluralize(self.decisions, "decision"),
-            f"seed {self.header.seed}",
-        ]
-        return html_table(self.header.game, ("seat", "", "return"), rows, facts)
 
 
 def turns_played(state: State, max_turns: int | None) -> int:

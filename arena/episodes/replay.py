@@ -38,6 +38,8 @@ from arena.episodes.record import (
 from arena.plugins.loader import make_game
 
 NO_HEADER = "line 1 is not a replay header; this is not a replay"
+UNPROVEN = "Not proven: who gave the recorded decisions and replies, their tokens, cost and times."
+"""Limits of `verify`, for people."""
 
 
 @dataclass(slots=True)

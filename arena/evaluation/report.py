@@ -13,8 +13,6 @@ from pydantic import Field, JsonValue
 from arena.core.analysis import Measure
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.spec import Spec
-from arena.episodes.html_table import html_table
-from arena.evaluation.formatting import amount, number
 from arena.evaluation.records import CountRange, Interval, Number, ReportPart, SeatRole
 
 
@@ -305,26 +303,6 @@ class Report(ReportPart):
         unknown = measured - {measure.name for measure in self.measures}
         listed = [measure for measure in self.measures if measure.name in measured]
         return [*listed, *(Measure(name, name, "", None, "") for name in sorted(unknown))]
-
-    def _repr_html_(self) -> str:
-        """Return the results for a notebook: each player, and the difference to the baseline."""
-        rated = any(player.rating.value is not None for player in self.players)
-        result = "won" if self.scale.is_win_rate else f"mean {self.scale.name}"
-        headings = ["player", *(["rating"] if rated else []), "games", result]
-        rows = [
-            [
-                player.label,
-                *([number(player.rating, 0)] if rated else []),
-                str(player.games),
-                amount(self.result(player), self.scale),
-            ]
-            for player in self.ranked
-        ]
-        facts = ["95 % intervals"]
-        if self.comparison:
-            names = f"{self.comparison.player} − {self.comparison.baseline}"
-            facts.insert(0, f"{names}: {amount(self.difference, self.scale, signed=True)}")
-        return html_table(f"{self.kind} of {self.game}", headings, rows, facts)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return JSON values of the fields that were set: each kind of report has its own."""

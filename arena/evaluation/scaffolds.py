@@ -24,14 +24,11 @@ from arena.evaluation.summary import Sample, make_report
 QUESTIONS = (
     ("Memory", "notes", "none"),
     ("Memory", "scratchpad", "none"),
-    ("Experience", "memory", "scratchpad"),
     ("Deduction", "deductions", "notes"),
-    ("Deduction", "tools", "notes"),
 )
 """Two scaffolds whose difference answers a question about the model."""
 ANSWERS = {
     "Memory": "the model does not keep in mind by itself all that it has seen",
-    "Experience": "the model plays better with its notes of earlier games",
     "Deduction": "the model does not deduce by itself all that follows from what it has seen",
 }
 """Conclusion if the first scaffold of a question is better."""

@@ -32,7 +32,6 @@ from arena.core.seeds import stream
 from arena.episodes.executors import Executor
 from arena.episodes.job import LOOKAHEAD, FinishedJob, GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
-from arena.episodes.memory import Memories
 from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.scoring import measure_game
 
@@ -181,13 +180,9 @@ class ExperimentSetup:
         )
 
 
-async def play_slot(
-    setup: ExperimentSetup, slot: Slot, executor: Executor, memories: Memories | None = None
-) -> GameResult:
+async def play_slot(setup: ExperimentSetup, slot: Slot, executor: Executor) -> GameResult:
     """Play one game of a schedule on an executor, write its replay, and measure it."""
-    run = partial(run_job, executor=executor)
-    job = setup.job(slot)
-    return result_of(await (memories.run(job, run) if memories else run(job)))
+    return result_of(await run_job(setup.job(slot), executor))
 
 
 def result_of(finished: FinishedJob[GameResult]) -> GameResult:

@@ -39,7 +39,6 @@ MODEL_MEASURES = (
     Measure("cached_tokens", "cached prompt tokens", "per game", None, "Read from its cache."),
     Measure("completion_tokens", "completion tokens", "per game", None, "Including reasoning."),
     Measure("cost", "cost", "US dollars per game", "lower", "If the provider's price is known."),
-    Measure("tool_calls", "calls of tools", "per game", None, "Of the scaffold `tools`."),
     Measure("latency", "latency", "seconds per reply", "lower", "Time until the reply arrived."),
 )
 """Measures of seats that a model plays. `failure:CLASS` counts its other replies by class."""
@@ -138,7 +137,7 @@ def check_returns(game: Game, returns: Iterable[float], place: str) -> None:
 
 MAX_AMOUNT = 1e12
 """No game uses more tokens, dollars or seconds; larger numbers are forged."""
-PER_GAME = frozenset({"prompt_tokens", "cached_tokens", "completion_tokens", "cost", "tool_calls"})
+PER_GAME = frozenset({"prompt_tokens", "cached_tokens", "completion_tokens", "cost"})
 """Measures whose unit is one game, although they are summed over replies."""
 
 
@@ -210,8 +209,6 @@ def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
         "cached_tokens": WeightedSum(_amount(attempt.cached_tokens)),
         "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
-    if attempt.call:  # No attempt to act.
-        measurements |= {LEGAL_RATE: WeightedSum(0.0, 0.0), "tool_calls": WeightedSum(1.0)}
     if engine := attempt.engine or attempt.model:
         measurements[f"{ANSWERED}{shorten(engine)}"] = WeightedSum(1.0)
     if attempt.failure:

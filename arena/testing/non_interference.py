@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena.agents.scaffold import CONSEQUENCES, POSTERIOR, ScaffoldCall, SeatTools
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import PlacedKnowledge
 from arena.core.game import Game
@@ -37,7 +36,7 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
     """Check that observations do not depend on what is hidden from their player.
 
     `GameAnalysis.resample` draws another world, in which the player has seen the same.
-    Both are played from the start. Texts, arrays, actions, order, sizes and what tools say must be
+    Both are played from the start. Texts, arrays, actions, order, sizes and exact knowledge must be
     equal.
     """
     assert not game.initial_state().log.events, "events before the first move reach no replay"
@@ -59,20 +58,23 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
                 f"seed {seed}, after {len(position.history)} plies: player {player} can tell "
                 f"its world from another:\n{mine.text()}\n--- other world:\n{theirs.text()}"
             )
-            assert _tool_answers(game, mine) == _tool_answers(game, theirs), (
-                f"seed {seed}, after {len(position.history)} plies: the tools of player {player} "
-                "tell its world from another"
+            assert _knowledge_of(game, mine) == _knowledge_of(game, theirs), (
+                f"seed {seed}, after {len(position.history)} plies: the exact knowledge of player "
+                f"{player} tells its world from another"
             )
     # A `resample` that returns the same world would make all comparisons pass.
     assert changed or not secrets, f"seed {seed}: `resample` of {game.name} never changes anything"
 
 
-def _tool_answers(game: Game, seen: Observation) -> list[str]:
-    """Return what the scaffold "tools" tells a player; nothing without exact knowledge."""
-    if not isinstance(game.analysis.knowledge(seen.player), PlacedKnowledge):
-        return []
-    tools = SeatTools(game, seen.player)
-    return [tools.answer(ScaffoldCall(name), seen, 0) for name in (POSTERIOR, CONSEQUENCES)]
+def _knowledge_of(game: Game, seen: Observation) -> object:
+    """Return the exact knowledge of a player and the consequences of its actions by it."""
+    knowledge = game.analysis.knowledge(seen.player)
+    if not isinstance(knowledge, PlacedKnowledge):
+        return None
+    for event in seen.events:
+        knowledge.update(event)
+    actions = list(seen.legal_actions)
+    return knowledge.placement(), dict(game.analysis.consequences(knowledge, actions))
 
 
 def check_reachable(game: Game, seed: int, samples: int = 3) -> None:

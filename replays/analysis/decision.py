@@ -186,7 +186,6 @@ def _attempt_json(
         "refusal": refusal,
         "finish_reason": attempt.finish_reason,
         "failure": attempt.failure,
-        "call": budget.text(attempt.call),
         "excerpt": excerpt,
         "cause": attempt.cause,
         "model": budget.text(attempt.engine or attempt.model),

@@ -249,8 +249,6 @@ class AttemptJson(TypedDict):
     refusal: str
     finish_reason: str
     failure: str | None
-    call: str
-    """The tool that the reply calls; empty if it names an action."""
     excerpt: str
     cause: str | None
     model: str

@@ -69,8 +69,7 @@ def _draw_answer(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
     yield Text()
     failure = attempt["failure"]
     if failure is None:
-        call = printable_lines(attempt["call"])
-        yield heading(f"{title}: " + (f"calls {call}" if call else "accepted"))
+        yield heading(f"{title}: accepted")
     else:
         yield Text(f"! {title}: {printable_lines(failure)}", style="bold red")
     yield Text(printable_lines(" · ".join(_figures(attempt))), style="dim")

@@ -150,14 +150,13 @@ def print_json(replay: Replay, ply: int | None, seat: int | None) -> None:
 
 
 def _header_json(header: Header, seat: int | None) -> dict[str, JsonValue]:
-    """Return the header; a seat may know no seed, and no memory but its own.
+    """Return the header; a seat may know no seed.
 
     The names of parents have the seed, too.
     """
     document: dict[str, JsonValue] = header.model_dump(mode="json")
     if seat is not None:
         del document["seed"], document["agents_seed"]
-        document["memories"] = list(header.memories[seat : seat + 1])
         document["branches"] = [{"ply": branch.ply} for branch in header.branches]
     return document
 

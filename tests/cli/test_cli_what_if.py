@@ -1,8 +1,7 @@
-"""`arena replay --branch` and `--ask`, as a user meets them."""
+"""`arena replay --branch`, as a user meets it."""
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -27,12 +26,11 @@ from arena.cli.replay import (
     PageFlags,
     WhatIfFlags,
 )
-from arena.cli.replay_branch import asked_how
+from arena.cli.replay_branch import branch_chat_options
 from arena.cli.replay_views import moment_address
 from arena.episodes.branch import position, turns_left
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Sampling
-from games.cluedo.analysis.measures import FACTS
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +104,6 @@ def test_a_branch_in_words(
         ("--branch 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody", "has no bot 'nobody'"),
         ("--svg position.png", "it writes SVG; name the file position.svg"),
         ("--export parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
-        ("--ask bot:nobody", "has no bot 'nobody'"),
-        ("--ask nobody", "'nobody' does not name an agent"),
-        ("--ask bot:novice --seat 3", "0 to 2"),
-        ("--ask bot:novice --seat 0=bot:novice", "0 to 2"),
-        ("--ask bot:novice --seat 0 --out x", "--out goes with --branch or --export, not with"),
     ],
 )
 def test_wrong_usage(
@@ -176,10 +169,12 @@ def test_a_replay_does_not_make_requests_expensive(parent: Path, tmp_path: Path)
     )
     forged = forge(parent, tmp_path, models=models.to_json(), max_turns=10**9)
     replay = read_replay(forged)
-    asked = asked_how(replay, call_of(forged))
+    asked = branch_chat_options(replay, call_of(forged))
     assert (asked.max_attempts, asked.beliefs, asked.sampling.max_tokens) == (3, False, 1024)
     assert (asked.chat, asked.sampling.temperature) == ("fresh", 0.5)  # These cost no more.
-    asked = asked_how(replay, call_of(forged, "max_attempts", max_attempts=9, beliefs=True))
+    asked = branch_chat_options(
+        replay, call_of(forged, "max_attempts", max_attempts=9, beliefs=True)
+    )
     assert (asked.max_attempts, asked.beliefs) == (9, True)
     game, start = replay.make_game(), position(replay, 6)
     usual, limit = game.default_max_turns, turns_left(replay, start, game)
@@ -190,10 +185,10 @@ def test_a_replay_does_not_make_models_think(parent: Path, tmp_path: Path) -> No
     thinking = Sampling(reasoning_effort="high", thinking_tokens=10**6)
     models = ChatOptions(sampling=thinking, thinking_room=10**6).to_json()
     forged = forge(parent, tmp_path, models=models)
-    asked = asked_how(read_replay(forged), call_of(forged))
+    asked = branch_chat_options(read_replay(forged), call_of(forged))
     assert (asked.thinking_room, asked.sampling.asks_to_think) == (THINKING_ROOM, False)
     given = call_of(forged, "thinking_tokens", thinking_tokens=2000, prompt="brief")
-    asked = asked_how(read_replay(forged), given)
+    asked = branch_chat_options(read_replay(forged), given)
     assert (asked.thinking_room, asked.sampling.thinking_tokens) == (2000, 2000)
     assert asked.system is not None and "Actions look like" in asked.system
 
@@ -202,7 +197,7 @@ def test_what_stands_in_the_command_is_what_counts(parent: Path, tmp_path: Path)
     """Also where it says what is usual."""
     models = ChatOptions(max_attempts=2, sampling=Sampling(0.5, max_tokens=9)).to_json()
     forged = forge(parent, tmp_path, models=models)
-    asked = asked_how(read_replay(forged), call_of(forged, "max_attempts", "max_tokens"))
+    asked = branch_chat_options(read_replay(forged), call_of(forged, "max_attempts", "max_tokens"))
     assert (asked.max_attempts, asked.sampling.max_tokens) == (3, 1024)
     assert asked.sampling.temperature == 0.5
 
@@ -218,7 +213,7 @@ def test_what_stands_in_the_command_is_what_counts(parent: Path, tmp_path: Path)
         ({"roles": ["a"] * 4}, "4 roles in a game for 3"),
     ],
 )
-@pytest.mark.parametrize("words", ["--branch 2", "--ask bot:novice", "--verify", "--position 3"])
+@pytest.mark.parametrize("words", ["--branch 2", "--verify", "--position 3"])
 def test_an_outcome_of_other_players_is_named_with_its_line(
     parent: Path,
     tmp_path: Path,
@@ -235,69 +230,11 @@ def test_an_outcome_of_other_players_is_named_with_its_line(
     assert f"{path}: line {len(lines)}: " in said.err and complaint in said.err
 
 
-def test_asking_somebody_else(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, parent, "--ask bot:oracle --seat 0 --json")
-    decisions = found["decisions"]
-    assert found["asked"] == "bot:oracle" and found["seats"] == [0]
-    assert found["answers"] == found["questions"] == len(decisions) > 2
-    assert found["same"] == sum(each["same"] for each in decisions)
-    assert found["agreement"]["value"] == pytest.approx(found["same"] / len(decisions), abs=1e-6)
-    assert {each["player"] for each in decisions} == {0}
-    questions = [each for each in decisions if "expected" in each["of_said"]]
-    assert questions
-    for each in questions:
-        assert each["of_said"]["expected"] == pytest.approx(each["of_said"]["best"])
-    means = found["means"]["expected"]
-    assert means["said"] >= means["played"] > 0
-    assert told(capsys, parent, "--ask bot:oracle --seat 0 --json") == found
-
-
-def test_an_opinion_in_words(
-    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    said = told(capsys, parent, "--ask bot:oracle")
-    assert "bot:oracle" in said.out and re.search(r"expected \d\.\d\d, best \d", said.out)
-    assert re.search(r"the same at \d+ of \d+ decisions: \d+ % \[\d+, \d+\]", said.out)
-    assert re.search(r"^ expected +\S+ bits +\S+ bits +\d+", said.out, re.MULTILINE)
-    # What is best there, or breaks even, is no matter of who is asked.
-    assert not re.search(r"^ (best|break even|least|choices) ", said.out, re.MULTILINE)
-    assert all(line.count("best ") <= 1 for line in said.out.splitlines())
-    found = told(capsys, parent, "--ask bot:oracle --json")
-    assert "expected" in found["means"]
-    assert not any(FACTS[name].of_position for name in found["means"] if name in FACTS)
-    assert any("best" in each["of_played"] for each in found["decisions"])
-
-
-def test_plies_are_counted_from_1_and_numbers_have_their_unit(
-    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    found = told(capsys, parent, "--ask bot:oracle --json")["decisions"]
-    said = told(capsys, parent, "--ask bot:oracle").out
-    first = re.findall(r"^ +(\d+) +\d+ +\S", said, re.MULTILINE)
-    assert list(map(int, first)) == [each["ply"] + 1 for each in found]
-    assert re.search(r"expected \d\.\d\d, best \d\.\d\d bits", said)
-    assert re.search(r"^ expected +\d\.\d\d bits +\d\.\d\d bits +\d+", said, re.MULTILINE)
-    assert re.search(r"probability 100 %, break\s", said)
-    assert "\nexpected: expected information of the question\n" in said
-
-
-def test_whoever_hangs_up_was_asked_nothing(
-    parent: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    said = told(capsys, parent, "--ask human --seat 0", code=130)
-    assert re.search(r"Asked about: 0 of \d\d? decisions", said.err)
-    assert "No decisions to ask about" not in said.out
-
-
 @pytest.mark.parametrize(
     ("words", "flag"),
     [
         ("--verify", "--verify"),
         ("--branch 5", "--branch"),
-        ("--ask bot:oracle", "--ask"),
         ("--html x.html", "--html"),
         ("--position 1", "the terminal"),
     ],
@@ -318,37 +255,6 @@ def test_a_bad_value_of_the_environment_is_told_as_such(
     assert variable in told(capsys, parent, "--position 1", code=2).err
 
 
-def test_a_seat_that_is_named_twice_counts_once(
-    parent: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    once = told(capsys, parent, "--ask bot:oracle --seat 0 --json")
-    twice = told(capsys, parent, "--ask bot:oracle --seat 0 --seat 0 --json")
-    assert once == twice and twice["seats"] == [0]
-
-
-def test_a_model_is_asked_and_paid_for(
-    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    replies = tmp_path / "replies.json"
-    replies.write_text(json.dumps(["end turn", "hmm", "hmm", "hmm"] * 200), encoding="utf-8")
-    words = f"--ask scripted:{replies} --seat 1 --max-concurrent 1"
-    assert run(["replay", str(parent), *words.split(), "--json"]) == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out.splitlines()[-1])
-    assert found["failures"] > 0 and "gave no legal reply" in said.err
-    failed = [each for each in found["decisions"] if each["failure"]]
-    assert len(failed) == found["failures"]
-    assert all(each["said"] is None and not each["same"] for each in failed)
-    assert found["ledger"]["total"]["calls"] > len(found["decisions"])
-    said = told(capsys, parent, f"{words} --set token_limit=3000", code=1)
-    assert "more than token_limit=3000 leaves" in said.err and "calls" in said.err
-    assert (
-        re.search(r"Asked about: \d+ of \d+ decisions", said.err)
-        and "would have played" in said.out
-    )
-    assert not list(tmp_path.glob("**/*.ledger.json"))
-
-
 # Flags that would change nothing
 
 
@@ -357,28 +263,20 @@ def test_a_model_is_asked_and_paid_for(
     [
         ("--web --html x.html", "--html and --web: one of them at a time"),
         ("--verify --html x.html", "--verify and --html: one of them at a time"),
-        ("--branch 3 --ask bot:novice", "--ask and --branch: one of them at a time"),
-        ("--seed 3", "--seed goes with --branch or --ask, not with stepping through a replay"),
+        ("--seed 3", "--seed goes with --branch, not with stepping through a replay"),
         ("--games 1", "--games goes with --branch, not with"),
-        ("--temperature 1", "--temperature goes with --branch or --ask, not with"),
+        ("--temperature 1", "--temperature goes with --branch, not with"),
         (
             "--html x.html --position 3",
             "--position goes with --web, --svg or the terminal, not with --html",
         ),
-        ("--svg x.svg --json", "--json goes with --verify, --branch, --ask, --export or the term"),
+        ("--svg x.svg --json", "--json goes with --verify, --branch, --export or the term"),
         ("--verify --seat 0", "not with --verify"),
         ("--schema --position 1", "not with --schema"),
         ("--export chat --seat 0", "--seat goes with"),
         ("--export chat --port 8765", "--port goes with --web, not with --export"),
         ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),
         ("--branch 3 --position 3", "not with --branch"),
-        ("--ask bot:novice --games 2", "--games goes with --branch, not with --ask"),
-        (
-            "--ask bot:novice --set beliefs=true",
-            "--set beliefs goes with --branch, not with --ask",
-        ),
-        ("--ask bot:novice --chat fresh", "--chat goes with --branch, not with --ask"),
-        ("--ask bot:novice --max-tokens 9", "--max-tokens: 'bot:novice' is not a model"),
         ("--web --position 9999 --port 0", "plies"),
         ("--web --seat 3 --port 0", "has seats 0 to 2"),
     ],
@@ -472,7 +370,7 @@ def test_no_file_steers_the_terminal(
         assert "\x07" not in said.out + said.err
 
 
-@pytest.mark.parametrize("words", ["--verify", "--position 1", "--branch 3", "--ask bot:novice"])
+@pytest.mark.parametrize("words", ["--verify", "--position 1", "--branch 3"])
 def test_a_complaint_is_short_whatever_it_quotes(
     parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
@@ -499,16 +397,10 @@ def test_a_pipe_is_no_replay(
     assert "no replays" in told(capsys, tmp_path, f"--export chat --out {pipe}.x", code=2).err
 
 
-@pytest.mark.parametrize(
-    ("words", "answered"),
-    [("--ask {spec}", 20), ("--branch 1 --seat 0={spec} --games 30 --out out", 120)],
-)
-def test_ctrl_c_keeps_what_there_is(
-    parent: Path, tmp_path: Path, words: str, answered: int
-) -> None:
+def test_ctrl_c_keeps_what_there_is(parent: Path, tmp_path: Path) -> None:
     with Misbehaving(legal_answer) as server:
-        server.script(["ok"] * answered + ["hang"] * 1000)
-        command = words.format(spec=f"{server.openai_url}#tiny")
+        server.script(["ok"] * 120 + ["hang"] * 1000)
+        command = f"--branch 1 --seat 0={server.openai_url}#tiny --games 30 --out out"
         asking = start(f"replay {parent} {command} --max-concurrent 3 --json", tmp_path)
         wait_until(lambda: server.ledger.behaviours["hang"] or asking.poll() is not None)
         asking.send_signal(signal.SIGINT)
@@ -516,8 +408,5 @@ def test_ctrl_c_keeps_what_there_is(
     said = (tmp_path / "stderr").read_text()
     assert asking.returncode == 130 and "Traceback" not in said, said
     found = json.loads(stdout)
-    if "--ask" in words:
-        assert 0 < found["answers"] == len(found["decisions"]) < found["questions"]
-    else:
-        assert 0 < len(found["games"]) < 30 and "Interrupted: " in said
-        assert all(verify(read_replay(tmp_path / g["replay"])) is None for g in found["games"])
+    assert 0 < len(found["games"]) < 30 and "Interrupted: " in said
+    assert all(verify(read_replay(tmp_path / g["replay"])) is None for g in found["games"])

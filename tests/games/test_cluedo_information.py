@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterator
 from itertools import product
 
@@ -223,3 +224,16 @@ def test_cards_that_nobody_can_show_are_equal() -> None:
     assert {kinds[card] for card in own[category]} == {-1}
     others = [card for card in category if card not in own[category]]
     assert len({kinds[card] for card in others}) == 1, "nothing tells them apart yet"
+
+
+def test_consequences_are_those_of_the_exact_knowledge() -> None:
+    game, rng = Cluedo(players=3), random.Random(1)
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(rng))
+    player = state.to_act[0]
+    knowledge = knowledge_of(state, player)
+    found = game.analysis.consequences(knowledge, list(state.legal_actions(player)))
+    texts = [text for action, text in found.items() if str(action).startswith("suggest")]
+    bits = [float(re.search(r"\d\.\d\d", text)[0]) for text in texts]  # type: ignore[index]
+    assert bits == sorted(bits, reverse=True) and bits[0] > 0.3
+    assert any("right with probability 0.9 %" in text for text in found.values())

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from arena.agents.agent import Seat, act_now
 from arena.agents.reply.reader import read_reply
-from arena.agents.scaffold import ScaffoldCall, SeatTools
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import sum_measurements
@@ -451,10 +450,6 @@ def test_consequences_are_the_exact_odds_by_the_own_dice() -> None:
     shares = [text for action, text in found.items() if isinstance(action, DiceBid)]
     numbers = [int(text.split()[3]) for text in shares]
     assert numbers == sorted(numbers, reverse=True), "the best first"
-    tools = SeatTools(game, 1)
-    answer = tools.answer(ScaffoldCall("consequences", "challenge"), state.observe(1), 2)
-    assert answer.startswith("- challenge: right with probability 44 %")
-    assert "threes" in tools.answer(ScaffoldCall("posterior"), state.observe(1), 1)
 
 
 def test_a_call_of_spot_on_is_judged_by_own_dice() -> None:

@@ -474,21 +474,19 @@ def test_a_thread_finds_out_the_same(tmp_path: Path) -> None:
     there.analysis.close()
 
 
-def test_one_seats_json_has_no_seeds_and_no_memories_of_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_seats_json_has_no_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replay = recorded(tmp_path, players=3)
     branch = Branch(parent="p-seed3", parent_sha256="0" * 64, ply=4, seed=99, players=("x",) * 3)
-    facts = {"branches": (branch,), "memories": ("a", "b", "c"), "agents_seed": 42}
+    facts = {"branches": (branch,), "agents_seed": 42}
     replay.header = replay.header.model_copy(update=facts)
     headers = []
     for seat in (None, 1):
         print_json(replay, 1, seat)
         headers.append(json.loads(capsys.readouterr().out)["header"])
     assert headers[0]["seed"] == 3 and headers[0]["branches"][0]["seed"] == 99
-    assert headers[0]["agents_seed"] == 42 and headers[0]["memories"] == ["a", "b", "c"]
+    assert headers[0]["agents_seed"] == 42
     assert not {"seed", "agents_seed"} & headers[1].keys()
-    assert headers[1]["branches"] == [{"ply": 4}] and headers[1]["memories"] == ["b"]
+    assert headers[1]["branches"] == [{"ply": 4}]
 
 
 @pytest.mark.parametrize("turns", [1, 1000])

@@ -73,7 +73,7 @@ class SeatReplies:
 
     def judgements(self, reply: ModelReply) -> Judgements:
         """Return the values of a reply that `--credit judged` reads; not centred, not weighted."""
-        if not reply.answered or reply.attempt.call:
+        if not reply.answered:
             return ()
         if reply.attempt.failure is not None:
             return (Judgement(ILLEGAL, -1.0),)

@@ -28,7 +28,6 @@ from arena.episodes.executors import Executor
 from arena.episodes.job import cached_game, run_jobs, sha256
 from arena.episodes.record import Header
 from arena.episodes.replay import read_replay, verify
-from arena.episodes.verify_agents import json_difference, verify_agents
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark import (
     CARD_FILE,
@@ -45,6 +44,7 @@ from arena.evaluation.scoring import measure_game
 from arena.evaluation.store.schema import Experiment
 from arena.llm.backend import ModelService
 from arena.llm.batches import BATCHES
+from arena.llm.tokens import common_prefix_length
 
 GAMES_AHEAD = 8
 """Games per worker that are started before an earlier one is checked."""
@@ -232,8 +232,6 @@ async def _fault(setup: CheckSetup, result: GameResult) -> str | None:
         return "its replay is unfinished"
     if fault := verify(replay):
         return f"its replay breaks the rules: {fault}"
-    if fault := await verify_agents(replay):
-        return fault
     measured = measure_game(result.slot, game, episode_of(replay), result.scored, result.seconds)
     return next(result_faults(result, measured), None)
 
@@ -271,8 +269,6 @@ def _header_fault(setup: CheckSetup, result: GameResult, header: Header, game: G
         ("models", header.models, chat if isinstance(chat, dict) else None),
         ("branches", header.branches, ()),
         ("seed of agents", header.agents_seed, None),
-        # It could hold hints about the deal.
-        ("memories", header.memories, ()),
         ("arena", header.arena, card.arena),
     ]
     for name, found, right in expected:
@@ -311,3 +307,60 @@ def _is_close(one: WeightedSum | None, other: WeightedSum | None) -> bool:
         return one is other
     pairs = ((one.total, other.total), (one.weight, other.weight))
     return all(math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) for a, b in pairs)
+
+
+EXCERPT = 60
+"""Characters of a text that a fault shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDifference:
+    """The first difference between two JSON values."""
+
+    place: str
+    """Names and numbers with dots between them; "" for the whole."""
+    found: str
+    expected: str
+
+    @property
+    def text(self) -> str:
+        """The place and excerpts of both values, from shortly before they differ."""
+        start = max(0, common_prefix_length(self.found, self.expected) - EXCERPT // 2)
+        one, other = (
+            shorten(text[start : start + EXCERPT]) for text in (self.found, self.expected)
+        )
+        return f"{self.place or 'the whole'} is '{one}', expected '{other}'"
+
+
+def json_difference(
+    found: JsonValue, expected: JsonValue, tolerance: float = 0.0, place: str = ""
+) -> JsonDifference | None:
+    """Return the first difference; floats may differ by `tolerance`, absolute or relative."""
+    pairs: Iterable[tuple[object, JsonValue, JsonValue]] = ()
+    if isinstance(found, dict) and isinstance(expected, dict) and found.keys() == expected.keys():
+        pairs = ((key, found[key], expected[key]) for key in found)
+    elif isinstance(found, list) and isinstance(expected, list):
+        if len(found) != len(expected):
+            lengths = (f"{len(each)} entries" for each in (found, expected))
+            return JsonDifference(place, *lengths)
+        pairs = ((n, *pair) for n, pair in enumerate(zip(found, expected, strict=True)))
+    elif _are_close(found, expected, tolerance):
+        return None
+    elif found != expected or type(found) is not type(expected):
+        texts = (
+            each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
+            for each in (found, expected)
+        )
+        return JsonDifference(place, *texts)
+    differences = (
+        json_difference(a, b, tolerance, f"{place}.{key}".lstrip(".")) for key, a, b in pairs
+    )
+    return next(filter(None, differences), None)
+
+
+def _are_close(one: JsonValue, other: JsonValue, tolerance: float) -> bool:
+    """Compare two numbers of which one is a float; anything else is not close."""
+    if not isinstance(one, int | float) or not isinstance(other, int | float):
+        return False
+    is_float = isinstance(one, float) or isinstance(other, float)
+    return is_float and math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)

@@ -18,9 +18,7 @@ export function drawAttempt(attempt, at, count) {
       h("h3", null, title),
       attempt.failure
         ? h("span", { class: "chip wrong" }, icon("mistake"), attempt.failure)
-        : attempt.call
-          ? h("span", { class: "chip" }, `calls ${attempt.call}`)
-          : h("span", { class: "chip good" }, icon("good"), "accepted"),
+        : h("span", { class: "chip good" }, icon("good"), "accepted"),
       attempt.cached ? h("span", { class: "chip" }, "from the cache") : null,
     ),
     drawFigures(attempt),

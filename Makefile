@@ -119,9 +119,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: PACKAGES = '.[train]'
-$(VENV)/.test: PACKAGES = '.[train,pettingzoo,test]'
-$(VENV)/.bench: PACKAGES = '.[train,pettingzoo,test]' --requirement tests/benchmarks/requirements.txt
-$(VENV)/.docs: PACKAGES = '.[docs]'
+$(VENV)/.test: PACKAGES = '.[train,test]'
+$(VENV)/.bench: PACKAGES = '.[train,test]' --requirement tests/benchmarks/requirements.txt
+$(VENV)/.docs: PACKAGES = . --requirement docs/requirements.txt
 $(VENV)/.test $(VENV)/.bench: FILLED = $(VENV)/.core
 $(VENV)/.core $(VENV)/.test $(VENV)/.docs $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'Filling $(VENV): minutes at the first time, about 2 GB with torch'
@@ -136,7 +136,7 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 	$(ART)/bin/python $(INSTALL) --constraint $(ART)/constraints.txt --editable '.[art]' $(PYTEST)
 	@touch $@
 
-build/venv-adapters/.ready: PACKAGES = '.[open-spiel,pettingzoo-classic,textarena,web]'
+build/venv-adapters/.ready: PACKAGES = '.[open-spiel,pettingzoo,textarena,web]'
 # transformers at a version that works with the huggingface_hub of TRL.
 build/venv-openenv/.ready: PACKAGES = '.[openenv,embedded]' transformers==5.3.0 trl==1.16.0 datasets==5.2.0 jmespath psutil
 build/venv-connectors/.ready: PACKAGES = '.[train,ray,mcp,verifiers]' --constraint constraints.txt

@@ -179,7 +179,7 @@ def api_command(
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    require("arena atropos api", ("starlette", "uvicorn"), "serve")
+    require("arena atropos api", ("starlette", "uvicorn"), "web")
     from trainers.atropos.app import serve_trajectories
 
     return serve_trajectories(

@@ -176,7 +176,7 @@ def _values(observation: Any) -> Any:
 
 
 FAMILY = "pettingzoo"
-EXTRA = "pettingzoo-classic"
+EXTRA = "pettingzoo"
 
 
 class PettingZooFamily:

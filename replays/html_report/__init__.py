@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def require_report_packages() -> None:
     """Raise MissingDependency if a package that reports need is not installed."""
-    require("an HTML report", ("jinja2",), "report")
+    require("an HTML report", ("jinja2",), "web")
 
 
 def write_html(report: Report, path: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def require_site_packages() -> None:
     """Raise MissingDependency if a package that the site needs is not installed."""
-    require("a leaderboard", ("jinja2",), "report")
+    require("a leaderboard", ("jinja2",), "web")
 
 
 def write_site(

@@ -118,7 +118,7 @@ def test_wrong_names_of_families(capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "extra"),
     [
         ("open_spiel/kuhn_poker", "open-spiel"),
-        ("pettingzoo/chess_v6", "pettingzoo-classic"),
+        ("pettingzoo/chess_v6", "pettingzoo"),
         ("textarena/KuhnPoker-v0", "textarena"),
     ],
 )

@@ -268,7 +268,7 @@ class ChatAgent:
         # An answer from the cache is not paid for again.
         cost = 0.0 if completion.cached else completion.cost
         spent = (usage.prompt_tokens, usage.completion_tokens, cost)
-        scores = observation.game.text.score_beliefs(completion.text, observation)
+        scores = observation.game.text.read_beliefs(completion.text, observation)
         record = {"reply": completion.text, **dict(zip(SPENT, spent, strict=True)), **scores}
         return {"beliefs": record}
 
@@ -305,7 +305,7 @@ class ChatAgent:
         known = asked if isinstance(asked, dict) else {}
         spent = {name: known[name] for name in SPENT if name in known}
         statement = self._notebook.statement()
-        scores = text.score_beliefs(statement, observation)
+        scores = text.read_beliefs(statement, observation)
         return {"beliefs": {"reply": statement, **spent, **scores}}
 
     def _give_up(

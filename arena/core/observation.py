@@ -362,8 +362,8 @@ class GameText:
         """Return a question to a player about hidden information; the default is None."""
         return None
 
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
-        """Parse an answer to `belief_question` and score it against the exact knowledge."""
+    def read_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        """Return what an answer to `belief_question` states, for the details of the decision."""
         return {}
 
 

@@ -156,6 +156,12 @@ def read_value(text: str) -> JsonValue:
     return value
 
 
+def json_object(answer: str) -> dict[str, JsonValue]:
+    """Return the JSON object from the first brace of a text to its last one; {} without one."""
+    found = read_value(answer[answer.find("{") : answer.rfind("}") + 1])
+    return found if isinstance(found, dict) else {}
+
+
 def first_fault(error: ValidationError, whole: str = "") -> str:
     """Return the first error in one line: the field, or else `whole`, and the message."""
     # Without the input, which may be a key in the wrong place.

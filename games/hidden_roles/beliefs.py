@@ -1,26 +1,18 @@
-"""Stated beliefs of a player of the majority: the question, the answer and its score.
-
-The question is not part of the game, and the answer is no action. It depends on the observation of
-the player alone. Records of answers may come from a file by any author.
-"""
+"""Stated beliefs of a player of the majority: the question, the answer and its score."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from arena import Observation
+from arena import Observation, normalise
+from arena.core.text import json_object
 from games.hidden_roles.game import HiddenRolesGame, RoleDealt
 
 FLOOR = 1e-3
 """Least stated probability in the logarithmic score. Without it a false 0 would cost infinity."""
-LONGEST = 16_384
-"""Characters at the end of an answer that are read."""
-
-_ENTRY = re.compile(r"(?:player |p)?(\d{1,2})\"?\s?:\s?\"?(\d{0,9}\.?\d{1,9})\s?(%?)")
 
 
 def belief_question(game: HiddenRolesGame, observation: Observation) -> str | None:
@@ -37,18 +29,14 @@ def belief_question(game: HiddenRolesGame, observation: Observation) -> str | No
 
 
 def read_beliefs(game: HiddenRolesGame, answer: str) -> dict[str, JsonValue]:
-    """Return the stated probabilities by seat; `{"failure": "unparsable"}` without any.
-
-    Names are "Player 2", "P2" or "2"; probabilities are 0.4 or "40%". The last object counts.
-    """
-    text = answer[-LONGEST:].casefold().rpartition("{")[2]
-    found = {seat: float(n) / (100 if unit else 1) for seat, n, unit in _ENTRY.findall(text)}
-    stated: dict[str, JsonValue] = {
-        seat: value
-        for seat, value in found.items()
-        if int(seat) < game.num_players and 0 <= value <= 1
+    """Return the stated probabilities by seat; `{"failure": "unparsable"}` without any."""
+    names = {normalise(name): str(seat) for seat, name in enumerate(game.seat_names)}
+    stated = {
+        names[normalise(name)]: value
+        for name, value in json_object(answer).items()
+        if normalise(name) in names and isinstance(value, int | float) and 0 <= value <= 1
     }
-    return {"minority": stated} if stated else {"failure": "unparsable"}
+    return {"minority": {**stated}} if stated else {"failure": "unparsable"}
 
 
 def belief_score(

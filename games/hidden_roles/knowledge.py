@@ -254,7 +254,7 @@ class HiddenRolesText(GameText):
     def belief_question(self, observation: Observation) -> str | None:
         return belief_question(self.game, observation)
 
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+    def read_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
         """Return the stated probability of each seat to be of the minority."""
         return read_beliefs(self.game, answer)
 

@@ -326,7 +326,7 @@ def test_beliefs_are_asked_off_the_move_path() -> None:
     asked, backend = game_of(answer, ChatOptions(beliefs=True))
     assert [p.decision.action for p in plain.plies] == [p.decision.action for p in asked.plies]
     stated = [d.details["beliefs"] for d in decisions_of(asked) if "beliefs" in d.details]
-    assert len(stated) >= 3 and all("log_score" in json.dumps(one) for one in stated)
+    assert len(stated) >= 3 and all("envelope" in json.dumps(one) for one in stated)
     assert not any("probabilit" in m.content for r in backend.requests for m in r.messages[:-1])
 
 

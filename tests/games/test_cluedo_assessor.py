@@ -6,7 +6,6 @@ import asyncio
 import math
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -240,64 +239,14 @@ def test_showing_the_only_card_is_no_choice() -> None:
 # Stated beliefs
 
 
-def test_stated_beliefs_are_summed() -> None:
-    beliefs: JsonValue = {
-        "envelope": {"Mrs White": 0.55, "Rope": 0.2},
-        "log_score": {"total": 2.5},
-        "brier": {"total": 0.5},
-        "sure_right": 8,
-        "sure_own": 6,
-        "sure_false": 1,
-        "sure_premature": 1,
-        "sure_missed": 3,
-        "unstated": ["room"],
-    }
-    measurements = only(
-        judged(Suggest(*ENVELOPE), details={"beliefs": beliefs}), "beliefs"
-    ).measurements
-    assert measurements["log_score"] == WeightedSum(2.5) and measurements["brier"] == WeightedSum(
-        0.5
-    )
-    assert measurements["precision"] == WeightedSum(2, 4) and measurements["recall"] == WeightedSum(
-        2, 5
-    )
-    assert measurements["stated/5"] == WeightedSum(0.55) and measurements[
-        "stated/2"
-    ] == WeightedSum(0.2)
-    assert measurements["calibration/5"] == WeightedSum(0.25) == measurements["calibration/2"]
-    assert measurements["stated/0"] == WeightedSum(0.0, 6.0), "three more suspects and weapons"
-    assert measurements["belief_failures"] == WeightedSum(0.0)
-    # Before the first question the exact probabilities are those of cards not seen.
-    assert measurements["belief_error"].total == 2.5
-    assert measurements["belief_error"].weight == pytest.approx(0.0)
-    assert measurements["deduced_precision"] == WeightedSum(2, 4)
-    assert measurements["deduced_recall"] == WeightedSum(2, 5)
-
-
-def test_beliefs_are_compared_with_those_of_cards_seen() -> None:
-    """Seat 0 sees the Revolver; to state only that takes no deduction."""
-    first = Suggest("Reverend Green", "Revolver", "Library")
-    beliefs: dict[str, JsonValue] = {
-        "log_score": {"total": 0.0},
-        "sure": {"Revolver": 1},
-        "sure_right": 7,
-        "sure_own": 6,
-        "sure_false": 0,
-        "sure_premature": 0,
-        "sure_missed": 0,
-    }
-    state = Cluedo(players=3).initial_state()
-    moves = (DealCards(ENVELOPE, HANDS), first, Show("Revolver"), END)
-    played = plies(state, moves, {})
-    asked = replace(played[3].decision, details={"beliefs": beliefs})
-    found = assess(state.game, [*played[:3], replace(played[3], decision=asked)])
+def test_stated_beliefs_are_measured_at_their_decision() -> None:
+    beliefs: JsonValue = {"sure": {"Kitchen": 0}, "envelope": {"Mrs White": 0.8, "Rope": 0.2}}
+    found = judged(Suggest(*ENVELOPE), details={"beliefs": beliefs})
     measurements = only(found, "beliefs").measurements
-    assert measurements["precision"] == WeightedSum(1, 1)
-    assert measurements["recall_shown"] == WeightedSum(1, 1)
-    assert not {"deduced_precision", "deduced_recall"} & {*measurements}
-    # The exact posterior also knows that the choice of the card says something.
-    error = measurements["belief_error"]
-    assert error.total == 0.0 <= error.weight < 0.1
+    assert measurements["stated/8"] == WeightedSum(0.8)
+    assert measurements["calibration/8"] == WeightedSum(0.25) == measurements["calibration/2"]
+    assert measurements["belief_failures"] == WeightedSum(0.0)
+    assert "precision" not in measurements, "own cards need no deduction"
 
 
 def test_no_answer_is_a_failure() -> None:
@@ -314,10 +263,8 @@ def test_no_answer_is_a_failure() -> None:
         {},
         {"envelope": {"Mrs White": "0.5", "Rope": True, "Hall": 1e300}, "unstated": 7},
         {"envelope": {"Mrs White": float("nan"), "Nobody": 0.5}, "unstated": [[1], {}]},
-        {"log_score": 3, "brier": {"total": [1]}},
-        {"log_score": {"total": float("inf")}, "brier": {"total": -1}},
-        {f"sure_{name}": 10**9 for name in ("right", "own", "false", "premature", "missed")},
-        {"sure_right": 1, "sure_own": 2, "sure_false": 0, "sure_premature": 0, "sure_missed": 0},
+        {"sure": 3, "envelope": {"Rope": 1.0}},
+        {"sure": {"Rope": "me", "Hall": 9, "Study": True, "Nobody": 1}, "envelope": []},
     ],
 )
 def test_malformed_beliefs_are_left_out(beliefs: JsonValue) -> None:
@@ -549,7 +496,7 @@ def test_each_certain_place_has_one_kind_of_inference() -> None:
             seen.update(event)
             certain = {card: knowledge.holder(card) for card in game.deck.index}
             provable = {card: at for card, at in certain.items() if at not in (None, 0)}
-            found = belief_measurements({"sure": {**provable}}, knowledge, seen)
+            found = belief_measurements({"sure": {**provable}, "envelope": {}}, knowledge, seen)
             recalls = {name: each for name, each in found.items() if name.startswith("recall_")}
             assert sum(each.weight for each in recalls.values()) == len(provable)
             assert all(each.total == each.weight for each in recalls.values())

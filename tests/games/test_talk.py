@@ -359,7 +359,10 @@ def test_the_effect_on_beliefs_that_a_listener_states() -> None:
     state = game.initial_state()
     for player, action in steps:
         state.apply(player, action)
-    answers = ('{"Player 1": 0.2, "P4": "50%"}', 'I think: {"Player 1": 0.8, "Player 4": 1}')
+    answers = (
+        '{"Player 1": 0.2, "Player 4": 0.5, "Nobody": 1, "Player 2": 7}',
+        'I think: {"Player 1": 0.8, "Player 4": 1}',
+    )
     assert isinstance(game, HiddenRolesGame)
     beliefs = [read_beliefs(game, answer) for answer in answers]
     assert beliefs[1] == {"minority": {"1": 0.8, "4": 1.0}}

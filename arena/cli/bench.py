@@ -4,50 +4,189 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
-import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.bench_run import SuiteRun
 from arena.cli.completion import complete_spec
-from arena.cli.experiment import MeasureFlags
-from arena.cli.flags import Flag, JsonFlag, flag_groups
+from arena.cli.experiment import ExperimentFlags, ExperimentRun, MeasureFlags
+from arena.cli.flags import Flag, GameFlags, JsonFlag, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.cli.play_flags import ExecutorFlags, ModelFlags
-from arena.cli.terminal import consume, echo, print_grids, print_result, progress_bar, unused_path
+from arena.cli.report import ReportFlags
+from arena.cli.terminal import consume, echo, print_grids, print_result, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
-from arena.core.text import percentage, pluralize
-from arena.episodes.files import user_folder, write_whole
+from arena.core.text import pluralize
+from arena.episodes.files import write_whole
+from arena.evaluation.records import RESULTS
 
 if TYPE_CHECKING:
-    from arena.evaluation.benchmark import SubmissionCard
-    from arena.evaluation.benchmark.power import KnownOrder
-    from arena.evaluation.benchmark.submission import Submission
-    from arena.evaluation.formatting import Grid
+    from arena.evaluation.benchmark import Suite, SuiteTask
+    from arena.evaluation.benchmark.submission import SubmissionCard
+    from arena.evaluation.report import Report
 
 app = typer.Typer(help="Run a benchmark suite, verify it, rank players.", no_args_is_help=True)
 
-SuiteFlag = Annotated[
-    Path | None,
-    Flag("--suite", help="Suite file (.json) that is not bundled. Default: the bundled one."),
-]
+ALL_GAMES = 10**9
+"""Every game of a suite is scored by the exact posterior."""
 
 
-@app.command("list", cls=ArenaCommand, short_help="List the suites and their hashes.")
+@dataclass(frozen=True, slots=True)
+class TaskLine(ReportFlags):
+    """Output of one task: a line with its verdict."""
+
+    heading: str = ""
+
+    def output(self, report: Report, location: str) -> None:
+        from arena.evaluation.verdict import sentences
+
+        if not self.as_json:
+            verdict = next(sentences(report)).removeprefix("Primary result: ")
+            echo(f"{self.heading}: {verdict}", indent="  ")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """A suite, its player and the flags of the run."""
+
+    suite: Suite
+    player: str
+    name: str
+    """Name of the player on the card."""
+    text_level: str
+    folder: Path
+    flags: MeasureFlags
+    model_flags: ModelFlags
+    as_json: bool
+
+    def check(self) -> None:
+        """Raise the errors of flags and player before anything is written or played."""
+        from arena.evaluation.benchmark import read_suite
+        from arena.evaluation.benchmark.submission import SUITE_FILE
+
+        if self.model_flags.max_attempts != self.suite.max_attempts:
+            raise UsageError(
+                f"max_attempts={self.model_flags.max_attempts}: {self.suite.label} gives every "
+                f"model {self.suite.max_attempts} attempts per decision"
+            )
+        for task in self.suite.tasks:
+            self._experiment(task, self.model_flags).check()
+        path, resume = self.folder / SUITE_FILE, self.flags.resume
+        if path.exists() and not resume:
+            raise UsageError(
+                f"--out {self.folder}: it has a run; add --resume to continue it, or choose "
+                "another --out"
+            )
+        if resume and not path.exists() and not self.flags.dry_run:
+            raise UsageError(f"--resume: {self.folder} has no run of a suite; start without it")
+        if path.exists() and (found := read_suite(path)) != self.suite:
+            raise UsageError(
+                f"--resume: {self.folder} is a run of another suite or version: {found.label}"
+            )
+
+    def play(self) -> int:
+        """Play the missing games of all tasks; return the exit code."""
+        from arena.evaluation.aggregation import EvaluationAggregator
+        from arena.evaluation.benchmark.submission import SUITE_FILE
+
+        if not self.flags.dry_run:
+            self._write(SUITE_FILE, self.suite.model_dump_json(indent=2) + "\n")
+        left = self.model_flags
+        for number, task in enumerate(self.suite.tasks, start=1):
+            run, heading = (
+                self._experiment(task, left),
+                f"{task.id} ({number} of {len(self.suite.tasks)})",
+            )
+            name, baseline = redacted(task.player_of(self.player)), task.baseline_of(self.player)
+            games = EvaluationAggregator(run.game, name, baseline, task.target, task.against)
+            slots = task.schedule(self.player)
+            if self.flags.dry_run and not self.as_json:
+                echo(heading)
+            line = TaskLine(as_json=self.as_json, heading=heading)
+            if code := run.conduct(lambda *_, found=slots: found, games, line, is_whole=False):
+                return code
+            left = _remaining(left, run)
+        return 0
+
+    def _experiment(self, task: SuiteTask, model_flags: ModelFlags) -> ExperimentRun:
+        """Return the evaluation of a task; its budget is that of the flags."""
+        from arena.evaluation.schedule import SELF
+
+        folder = self.folder / task.id
+        results = folder / RESULTS
+        # A run that was killed while it created the file has left none, or an empty one.
+        begun = self.flags.resume and results.exists() and results.stat().st_size > 0
+        own = {"out": folder, "resume": begun, "scored": ALL_GAMES}
+        experiment_flags = ExperimentFlags.model_validate({**self.flags.model_dump(), **own})
+        player, baseline = task.player_of(self.player), task.baseline_of(self.player)
+        others = [spec for spec in task.against if spec != SELF]
+        specs = [player, *others, *([baseline] if baseline else [])]
+        game_flags = GameFlags.model_validate(
+            {"text_level": self.text_level, "max_turns": task.max_turns}
+        )
+        run = ExperimentRun(
+            "eval",
+            task.make_game(),
+            game_flags,
+            model_flags,
+            experiment_flags,
+            specs,
+            task.seed,
+            {
+                "player": redacted(player),
+                "baseline": baseline,
+                "against": [*task.against],
+                "suite": self.suite.name,
+                "suite_version": self.suite.version,
+                "task": task.id,
+            },
+        )
+        run.resumed_by = f"--resume --out {self.folder}"
+        return run
+
+    def write_card(self) -> SubmissionCard:
+        """Write the card of the finished run, and return it."""
+        from arena.evaluation.benchmark.submission import CARD_FILE, make_card, read_task
+
+        name = redacted(self.player)
+        tasks = [read_task(self.folder, task, name) for task in self.suite.tasks]
+        card = make_card(self.suite, tasks, name, self.name, self.text_level)
+        self._write(CARD_FILE, card.model_dump_json(indent=2) + "\n")
+        return card
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
+        except OSError as error:
+            raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _remaining(flags: ModelFlags, run: ExperimentRun) -> ModelFlags:
+    """Return the flags with what a task has left of the budget of the whole run."""
+    left = dict[str, float]()
+    if run.llm is not None:
+        spent = run.llm.ledger.total()
+        if flags.max_cost is not None:
+            left["max_cost"] = max(0.0, flags.max_cost - spent.cost)
+        if flags.token_limit is not None:
+            used = spent.prompt_tokens + spent.completion_tokens
+            left["token_limit"] = max(0, flags.token_limit - used)
+    return flags.model_copy(update=left)
+
+
+@app.command("list", cls=ArenaCommand, short_help="List the suites.")
 def list_command(as_json: JsonFlag = False) -> int:
-    """List the suites, their tasks and the hashes that fix them."""
+    """List the suites and their tasks."""
     from arena.evaluation.benchmark import bundled_suites
 
     suites = bundled_suites()
     if as_json:
-        documents = [{**each.model_dump(mode="json"), "sha256": each.sha256} for each in suites]
-        print(json.dumps({"suites": documents}))
+        print(json.dumps({"suites": [each.model_dump(mode="json") for each in suites]}))
         return 0
     for suite in suites:
         echo(f"{suite.name} {suite.version}: {suite.about}", indent="  ")
@@ -55,13 +194,7 @@ def list_command(as_json: JsonFlag = False) -> int:
         deals = sum(task.deals for task in suite.tasks)
         most = "up to " if any(task.target for task in suite.tasks) else ""
         tasks = pluralize(len(suite.tasks), "task")
-        echo(f"  {tasks}, {most}{deals} deals; {', '.join(suite.skills)}; {games}", indent="  ")
-        echo(f"  sha256 {suite.sha256}")
-        later = sorted(version for version in suite.commitments if version > suite.version)
-        for version in later:
-            echo(f"  version {version} is committed: {suite.commitments[version]}")
-            echo(f"  and waits for the {suite.beacons.get(version, 'reveal')}")
-        echo()
+        echo(f"  {tasks}, {most}{deals} deals; {', '.join(suite.skills)}; {games}\n", indent="  ")
     echo("arena bench run mini --player bot:detective --out FOLDER")
     return 0
 
@@ -103,7 +236,6 @@ def run_command(
     if as_json:
         print(card.model_dump_json())
     else:
-        print_grids([_card_grid(card)])
         echo(f"Submission: {folder}; check it with arena bench verify {folder}")
     usage = card.usage
     if usage.fallbacks and usage.fallbacks >= usage.decisions:
@@ -111,148 +243,35 @@ def run_command(
     return 0
 
 
-def _card_grid(card: SubmissionCard) -> Grid:
-    from arena.evaluation.formatting import Grid, amount, percent
-
-    headings = ("task", "deals", "result", "difference to baseline", "ahead of baseline")
-    rows = [
-        (
-            task.task,
-            str(task.deals),
-            amount(task.result, task.scale),
-            amount(task.difference, task.scale, signed=True),
-            percent(task.ahead),
-        )
-        for task in card.tasks
-    ]
-    return Grid(f"{card.name} on {card.suite} {card.suite_version}", headings, rows)
-
-
-@app.command("power", cls=ArenaCommand, short_help="Check that a suite separates known players.")
-@flag_groups
-def power_command(
-    suite: Annotated[str, typer.Argument(help="NAME, NAME@VERSION, or a suite file (.json).")],
-    flags: ExecutorFlags,
-    deals: Annotated[int, Flag(min=10, max=10**5, help="Deals of the pilot.")] = 300,
-    seed: Annotated[int, Flag(min=0, help="Random seed of the pilot's deals.")] = 1,
-    as_json: JsonFlag = False,
-) -> int:
-    """Compute how surely each task shows the bots ahead that are known to be better.
-
-    The exit code is 1 if one of them has a probability below 95 %.
-    """
-    from arena.evaluation.benchmark import find_suite
-    from arena.evaluation.benchmark.power import KnownOrder, known_orders
-
-    chosen, orders = find_suite(suite), list[KnownOrder]()
-    tasks = sum(bool(task.known) for task in chosen.tasks)
-    if not tasks:
-        raise UsageError(f"{chosen.label} names no players whose order is known (`known`)")
-    flags.check_executor()
-
-    async def compute() -> None:
-        async with flags.make_executor(2 * deals) as executor:
-            found = known_orders(chosen, deals, seed, executor)
-            await consume(found, orders.extend, tasks, f"tasks of {chosen.label}")
-
-    asyncio.run(compute())
-    if as_json:
-        fields = {"suite": chosen.name, "version": chosen.version, "pilot": deals, "seed": seed}
-        print(json.dumps(fields | {"orders": [each.model_dump(mode="json") for each in orders]}))
-    else:
-        print_grids([_power_grid(chosen.label, orders)])
-    return 0 if all(each.is_enough for each in orders) else 1
-
-
-def _power_grid(label: str, orders: Sequence[KnownOrder]) -> Grid:
-    from arena.evaluation.formatting import Grid, percent
-
-    headings = ("task", "better", "worse", "better ahead", "deals", "shown", "deals for 95 %")
-    rows = [
-        (
-            each.task,
-            each.better,
-            each.worse,
-            percent(each.ahead),
-            str(each.deals),
-            percentage(each.power),
-            str(each.needed or "no number"),
-        )
-        for each in orders
-    ]
-    return Grid(f"Known orders in {label}", headings, rows)
-
-
-@app.command("verify", cls=ArenaCommand, short_help="Play a submission again and compare.")
+@app.command("verify", cls=ArenaCommand, short_help="Check the games of a submission.")
 @flag_groups
 def verify_command(
     folder: Annotated[Path, typer.Argument(help="A submission: --out of arena bench run.")],
     flags: ExecutorFlags,
-    suite: SuiteFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Play all games of a submission again, and compare everything that is stored."""
-    from arena.evaluation.benchmark import UNPROVEN
-
-    flags.check_executor()
-    submission = _verified(folder, suite, flags)
-    games = sum(len(task.results) for task in submission.tasks)
-    card = submission.card
-    fields = {"suite": card.suite, "suite_version": card.suite_version, "player": card.player}
-    proof = {"games": games, "verified": True, "unproven": UNPROVEN}
-    verified = (
-        f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}. The "
-        "rules, the bots, the prompts, the reading of replies and the scoring give every "
-        "stored move and number again."
-    )
-    print_result(as_json, {**fields, **proof}, f"{verified}\n{UNPROVEN}")
-    return 0
-
-
-def _read(folder: Path, suite: Path | None) -> Submission:
-    """Return the submission in a folder, whose records fit together. Plays nothing."""
-    from arena.evaluation.benchmark import read_suite
-    from arena.evaluation.benchmark.submission import read_submission
-    from arena.evaluation.benchmark.verification import check_records
-
-    submission = read_submission(folder, read_suite(suite) if suite else None)
-    check_records(submission)
-    return submission
-
-
-def _verified(
-    folder: Path, suite: Path | None, flags: ExecutorFlags, again: bool = True
-) -> Submission:
-    """Return the submission in a folder. Raises ArenaError for the first fault.
-
-    Its games are not played again if they were before, with the same files and the same code.
-    """
-    from arena.evaluation.benchmark.verification import fingerprint
-
-    submission = _read(folder, suite)
-    mark = user_folder() / "verified" / fingerprint(submission)
-    if mark.exists() and not again:
-        echo(f"{submission.card.name}: verified before", file=sys.stderr)
-        return submission
-    faults = asyncio.run(_faults(submission, flags))
-    if faults:
-        more = f" (and {len(faults) - 1} more games have faults)" if len(faults) > 1 else ""
-        raise ArenaError(f"{folder}: {faults[0]}{more}")
-    with suppress(OSError):  # The result counts also where nothing can be kept.
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
-    return submission
-
-
-async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
+    """Apply the actions of all games of a submission again, and compute all scores again."""
+    from arena.evaluation.benchmark.submission import UNPROVEN, read_submission
     from arena.evaluation.benchmark.verification import check_games
 
-    games = sum(len(task.results) for task in submission.tasks)
-    faults: list[str | None] = []
-    async with flags.make_executor(games) as executor:
-        checks = check_games(submission, executor)
-        await consume(checks, faults.append, games, f"games of {submission.card.name}")
-    return [fault for fault in faults if fault]
+    flags.check_executor()
+    submission, checked = read_submission(folder), list[str | None]()
+    card, games = submission.card, sum(len(task.results) for task in submission.tasks)
+
+    async def check() -> None:
+        async with flags.make_executor(games) as executor:
+            checks = check_games(submission, executor)
+            await consume(checks, checked.append, games, f"games of {card.name}")
+
+    asyncio.run(check())
+    if faults := [fault for fault in checked if fault]:
+        more = f" (and {len(faults) - 1} more games have faults)" if len(faults) > 1 else ""
+        raise ArenaError(f"{folder}: {faults[0]}{more}")
+    fields = {"suite": card.suite, "suite_version": card.suite_version, "player": card.player}
+    proof = {"games": games, "verified": True, "unproven": UNPROVEN}
+    verified = f"Verified: {card.name} on {submission.suite.label}, {pluralize(games, 'game')}."
+    print_result(as_json, {**fields, **proof}, f"{verified} {UNPROVEN}")
+    return 0
 
 
 @app.command("compare", cls=ArenaCommand, short_help="Compare how two submissions talk.")
@@ -260,15 +279,13 @@ async def _faults(submission: Submission, flags: ExecutorFlags) -> list[str]:
 def compare_command(
     first: Annotated[Path, typer.Argument(help="A submission.")],
     second: Annotated[Path, typer.Argument(help="Another submission to the same suite.")],
-    suite: SuiteFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Compare the measures of talk of two submissions, paired by deal."""
-    from arena.evaluation.benchmark import PROFILE
-    from arena.evaluation.benchmark.submission import measure_changes
+    from arena.evaluation.benchmark.submission import PROFILE, measure_changes, read_submission
     from arena.evaluation.formatting import Grid, number
 
-    submissions = [_read(folder, suite) for folder in (first, second)]
+    submissions = [read_submission(folder) for folder in (first, second)]
     changes = list(measure_changes(*submissions))
     if not changes:
         raise UsageError(f"{submissions[0].suite.label} has no games with talk")
@@ -280,83 +297,31 @@ def compare_command(
         return 0
     cells = [(task, PROFILE[name], number(each, 3, signed=True)) for task, name, each in changes]
     title = " to ".join(each.card.name for each in submissions)
-    print_grids(
-        [Grid(f"Change from {title}, paired by deal", ["task", "measure", "change"], cells)]
-    )
-    return 0
-
-
-@app.command("reveal", cls=ArenaCommand, short_help="Write the next version of a suite.")
-@flag_groups
-def reveal_command(
-    suite: Annotated[str, typer.Argument(help="NAME of a suite, or its newest file (.json).")],
-    secret: Annotated[str, typer.Argument(help="Secret of the next version, 64 hex digits.")],
-    beacon: Annotated[str, typer.Argument(help="Value of its beacon, 64 hex digits.")],
-    next_beacon: Annotated[
-        str, Flag(help="Public random value of the future, for the version after it.")
-    ],
-    out: Annotated[Path, Flag(help="Folder of both files.")] = Path(),
-) -> int:
-    """Write the next version of a suite, and a new secret for the version after it.
-
-    Reveal: arena bench reveal mini SECRET VALUE --next-beacon "hash of Bitcoin block 1060000"
-    """
-    from arena.evaluation.benchmark import find_suite, reveal
-
-    new_secret = secrets.token_hex(32)
-    revealed = reveal(find_suite(suite), secret, beacon, new_secret, next_beacon)
-    path = out / f"{revealed.name}-{revealed.version}.json"
-    kept = out / f"{revealed.name}-{revealed.version + 1}.secret"
-    for each in (path, kept):
-        if each.exists():
-            raise UsageError(f"{each} exists; choose another --out")
-    try:
-        kept.touch(mode=0o600)
-        kept.write_text(f"{new_secret}\n", "utf-8")
-        write_whole(path, revealed.model_dump_json(indent=2) + "\n")
-    except OSError as error:
-        raise ArenaError(f"cannot write into {out}: {error.strerror}") from error
-    echo(f"{path}: {revealed.label}; publish it. Keep {kept} outside of every repository.")
+    headings = ("task", "measure", "change")
+    print_grids([Grid(f"Change from {title}, paired by deal", headings, cells)])
     return 0
 
 
 @app.command("site", cls=ArenaCommand, short_help="Write a leaderboard that opens from disk.")
-@flag_groups
 def site_command(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="FOLDER... OUT", help="Submissions, then the site's folder."),
+        typer.Argument(metavar="FOLDER... OUT", help="Submissions, then the folder of the page."),
     ],
-    flags: ExecutorFlags,
-    suite: SuiteFlag = None,
-    verify: Annotated[
-        bool, Flag("--verify/--no-verify", help="Play games again that were not verified before.")
-    ] = True,
     as_json: JsonFlag = False,
 ) -> int:
-    """Write a leaderboard of submissions: a static site that opens from disk."""
-    from replays.leaderboard import require_site_packages, write_site
+    """Write a leaderboard of submissions: one page that opens from disk, and its numbers as CSV."""
+    from arena.evaluation.benchmark.submission import read_submission
+    from arena.plugins.catalog import require
+
+    require("a leaderboard", ("jinja2",), "web")
+    from replays.leaderboard import make_standings, standings_json, write_page
 
     if len(paths) < 2:
-        raise UsageError("name at least one submission, then the folder of the site")
+        raise UsageError("name at least one submission, then the folder of the page")
     *folders, out = paths
-    require_site_packages()
-    flags.check_executor()
-    if any(folder.resolve() == out.resolve() for folder in folders):
-        raise UsageError(f"{out} is a submission; name another folder for the site, at the end")
-    submissions = [
-        _verified(folder, suite, flags, again=False) if verify else _read(folder, suite)
-        for folder in folders
-    ]
-    # Of each entry its page, two games and the reports; then the first page and the method.
-    pages = 2 + sum(3 + len(each.tasks) for each in submissions)
-    with progress_bar(transient=True) as progress:
-        bar = progress.add_task("ratings", total=pages)
-        numbers = write_site(
-            submissions,
-            out,
-            folders if verify else (),
-            lambda name: progress.update(bar, advance=1, description=name),
-        )
-    print_result(as_json, numbers, f"Leaderboard: {out / 'index.html'}; open it in any browser")
+    standings = make_standings([read_submission(folder) for folder in folders])
+    write_page(standings, out)
+    text = f"Leaderboard: {out / 'index.html'}; open it in any browser"
+    print_result(as_json, standings_json(standings), text)
     return 0

@@ -1,39 +1,145 @@
-"""Submissions: a folder with the results of one player in all tasks of a suite."""
+"""Submissions: a folder with the results of one player in all tasks of a suite, and its card.
+
+The card of a submission holds who played what, how and with which results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
+from arena.core.outcome import ReturnScale
 from arena.core.version import __version__
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.benchmark import (
-    CARD_FILE,
-    DECEPTION,
-    PROFILE,
-    SUITE_FILE,
-    CardUsage,
-    SubmissionCard,
+    FrozenModel,
+    Identifier,
+    Line,
     Suite,
     SuiteTask,
-    TaskResult,
-    published,
+    bundled_suites,
     read_model,
     read_suite,
 )
 from arena.evaluation.paired import compare, leading_games
-from arena.evaluation.records import ANSWERED, DECISIONS, LEGAL_RATE, RESULTS, GameResult, Interval
+from arena.evaluation.records import (
+    ANSWERED,
+    DECISIONS,
+    LEGAL_RATE,
+    RESULTS,
+    GameResult,
+    Interval,
+)
 from arena.evaluation.report import Report
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Results
 from arena.evaluation.store.schema import Experiment
 from arena.evaluation.summary import Sample
+
+SUITE_FILE = "suite.json"
+"""Name of the copy of the suite in a submission."""
+CARD_FILE = "card.json"
+UNPROVEN = (
+    "Not proven: who gave the decisions and replies, the tokens, cost and times that a provider "
+    "states, and that this was the only run."
+)
+"""What no check of a folder can show."""
+DECEPTION = "deception"
+"""Skill of the tasks whose card has a profile of talk."""
+PROFILE = {
+    "lies": "lies",
+    "bluffs": "bluffs",
+    "honest": "honest claims",
+    "literal_bits": "effect on literal listeners (bits)",
+    "level1_bits": "effect on cautious listeners (bits)",
+    "detection": "votes that hit the minority",
+    "suspicion_score": "score of stated suspicions (bits)",
+    "intentions_kept": "announced moves that were made",
+    "promises_kept": "promises kept",
+    "contradictions": "contradictions",
+    "unread": "unread speech",
+}
+"""Measures of a profile of talk, with their names in tables."""
+TOLERANCE = 1e-4
+"""Difference of measures and intervals that another machine's rounding causes."""
+
+
+class TaskResult(FrozenModel):
+    """The result of one task."""
+
+    task: Identifier
+    skill: Line
+    game: Line
+    games: int = Field(ge=0)
+    """Games of the player, and of the baseline on the same deals."""
+    deals: int = Field(ge=0)
+    scale: ReturnScale
+    result: Interval
+    """Mean return of the player."""
+    difference: Interval
+    """From the baseline on the same deals; empty for the baseline itself."""
+    any_time: bool
+    """Whether the run stopped by its results, so that the difference is a confidence sequence."""
+    measures: dict[Line, Interval] = Field(default_factory=dict)
+    """Measures of the player: the scores beside the return and, in tasks of the skill `deception`,
+    the measures of talk (`PROFILE`)."""
+    ahead: Interval
+    """Share of the deals on which the player is ahead of the baseline; equal scores count half."""
+
+
+class CardUsage(FrozenModel):
+    """Decisions of the player, tokens, cost and replies of its models, over all of its games."""
+
+    games: int = Field(ge=0)
+    decisions: int = Field(0, ge=0)
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+    cost: float | None = Field(None, ge=0)
+    """US dollars; None if no price is known."""
+    replies: int = Field(ge=0)
+    legal: int = Field(ge=0)
+    fallbacks: int = Field(ge=0)
+    """Moves that were played for the player."""
+    fallback_games: int = Field(ge=0)
+    """Games in which a move of any player was a fallback."""
+    answered: tuple[Line, ...] = ()
+    """Engines that gave the replies: the names of models, with provider and fingerprint where the
+    replies have them."""
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+class SubmissionCard(FrozenModel):
+    """The card of one submission."""
+
+    format: Literal[1] = 1
+    suite: Identifier
+    suite_version: int = Field(ge=1)
+    name: Line
+    """Name in tables; the SPEC unless the submitter chose another."""
+    player: Line
+    """SPEC without user and password of a URL."""
+    text_level: Line
+    chat: dict[str, JsonValue] | None
+    """How models were asked; None if only bots played."""
+    arena: Line
+    created: datetime
+    tasks: tuple[TaskResult, ...]
+    usage: CardUsage
+
+    @property
+    def uses_models(self) -> bool:
+        return self.chat is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +156,6 @@ class PlayedDeal:
     def rank(self) -> tuple[float, ...]:
         """The player's scores, higher for better, in order of importance."""
         return self.task.rank(self.player)
-
-    @property
-    def returns(self) -> float:
-        """The player's return."""
-        return self.player.tested.returns
-
-    @property
-    def gain(self) -> float:
-        """The player's return minus the baseline's; 0 for the baseline itself."""
-        return self.returns - self.baseline.tested.returns if self.baseline else 0.0
 
     @property
     def ahead(self) -> float:
@@ -96,8 +192,8 @@ class PlayedTask:
 
     def summary(self) -> TaskResult:
         """Return the result for the card."""
-        report, comparison = self.report, self.report.comparison
-        player = report.players[0]
+        report, player = self.report, self.report.players[0]
+        names = [*self.task.scores, *(PROFILE if self.task.skill == DECEPTION else ())]
         return TaskResult(
             task=self.task.id,
             skill=self.task.skill,
@@ -108,15 +204,9 @@ class PlayedTask:
             result=report.result(player),
             difference=report.difference,
             any_time=report.sequential is not None,
-            games_needed=comparison.games_needed if comparison else None,
-            measures=self._profile(player.measures),
+            measures={name: player.measures[name] for name in names if name in player.measures},
             ahead=ahead_of_baseline([self]),
         )
-
-    def _profile(self, measures: Mapping[str, Interval]) -> dict[str, Interval]:
-        """Return the measures that the card of this task has."""
-        names = [*self.task.scores, *(PROFILE if self.task.skill == DECEPTION else ())]
-        return {name: measures[name] for name in names if name in measures}
 
 
 def ahead_of_baseline(tasks: Sequence[PlayedTask]) -> Interval:
@@ -141,56 +231,47 @@ class Submission:
     tasks: Sequence[PlayedTask]
 
 
-def read_submission(folder: Path, suite: Suite | None = None) -> Submission:
-    """Read a submission and check that it belongs to the suite and is complete.
+def read_submission(folder: Path) -> Submission:
+    """Read a submission and check that it is complete, and its card follows from its results.
 
-    Nothing is played again; `verify_submission` does that. The default is the bundled suite of its
-    name and version. Raises ArenaError with the fault, in one line.
+    Raises ArenaError with the fault, in one line.
     """
     if not folder.is_dir():
         raise ArenaError(f"{folder}: there is no such folder; name one of arena bench run --out")
-    own = read_suite(folder / SUITE_FILE)
-    official = suite or published(own)
-    if official is None:
-        raise ArenaError(
-            f"{folder}: its suite {own.label} is not one of this version of arena; name the "
-            "suite's file with --suite"
-        )
-    if own.sha256 != official.sha256:
-        raise ArenaError(
-            f"{folder}: its suite {own.label} ({own.sha256[:12]}…) is not the published "
-            f"{official.label} ({official.sha256[:12]}…)"
-        )
+    suite = read_suite(folder / SUITE_FILE)
+    if any(each.label == suite.label and each != suite for each in bundled_suites()):
+        raise ArenaError(f"{folder}: its suite is not the {suite.label} of this version of arena")
     if not (folder / CARD_FILE).exists():
         raise ArenaError(
             f"{folder} has no {CARD_FILE}: the run is not finished; continue it with arena bench "
-            f"run {own.name} --resume --out {folder}"
+            f"run {suite.name} --resume --out {folder}"
         )
     card = read_model(folder / CARD_FILE, SubmissionCard, "model card")
-    if (card.suite, card.suite_version, card.suite_sha256) != (
-        official.name,
-        official.version,
-        official.sha256,
-    ):
+    if (card.suite, card.suite_version) != (suite.name, suite.version):
         raise ArenaError(f"{folder / CARD_FILE}: it is for another suite than {SUITE_FILE}")
-    tasks = [read_task(folder, official, task, card.player) for task in official.tasks]
-    return Submission(folder, official, card, tasks)
+    tasks = [read_task(folder, task, card.player) for task in suite.tasks]
+    right = make_card(suite, tasks, card.player, card.name, card.text_level)
+    for name in ("chat", "tasks", "usage"):
+        found, expected = (each.model_dump(mode="json")[name] for each in (card, right))
+        if not is_close(found, expected):
+            raise ArenaError(
+                f"{folder / CARD_FILE}: {name} differs from the results; arena bench run --resume "
+                "writes the card again"
+            )
+    return Submission(folder, suite, card, tasks)
 
 
-def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> PlayedTask:
+def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
     """Read the results of a task. Raises ArenaError unless all of its games were played."""
     path, game = folder / task.id / RESULTS, task.make_game()
-    baseline = task.baseline_of(player)
-    tested = task.player_of(player)
+    tested, baseline = task.player_of(player), task.baseline_of(player)
     aggregator = EvaluationAggregator(game, tested, baseline, task.target, task.against)
     with Results.read(path) as results:
         experiment, found = results.experiment, results.schedule()
-        if found != suite.schedule(task, player):
+        if found != task.schedule(player):
             raise ArenaError(
-                f"{path}: its games are not those of task {task.id} of {suite.label} with "
-                f"player {player}"
+                f"{path}: its games are not those of task {task.id} with player {player}"
             )
-        results.check_tables()
         counted = []
         for result in leading_games(results, game):
             aggregator.add(result)
@@ -209,10 +290,10 @@ def read_task(folder: Path, suite: Suite, task: SuiteTask, player: str) -> Playe
 def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str, str, Interval]]:
     """Yield task, measure and change from the first to the second submission, paired by deal.
 
-    Of the measures of talk. Runs that stopped at different deals are compared on those that both
-    have. Raises UsageError if they are of different suites.
+    Only measures of talk are compared. Runs that stopped at different deals are compared on those
+    that both have. Raises UsageError if they are of different suites.
     """
-    if first.suite.sha256 != second.suite.sha256:
+    if first.suite != second.suite:
         raise UsageError(f"{second.folder} is of {second.suite.label}, not {first.suite.label}")
     for pair in zip(first.tasks, second.tasks, strict=True):
         before, after = (Sample(each.folder.name) for each in pair)
@@ -229,26 +310,25 @@ def make_card(
     suite: Suite, tasks: Sequence[PlayedTask], player: str, name: str, text_level: str
 ) -> SubmissionCard:
     """Return the card of the played tasks."""
+    models = tasks[0].experiment.settings.get("models")
+    # The system message depends on the game.
+    chat = (
+        {name: value for name, value in models.items() if name != "system"}
+        if isinstance(models, dict)
+        else None
+    )
     return SubmissionCard(
         suite=suite.name,
         suite_version=suite.version,
-        suite_sha256=suite.sha256,
         name=name,
         player=player,
         text_level=text_level,
-        chat=chat_options(tasks[0].experiment.settings.get("models")),
+        chat=chat,
         arena=__version__,
         created=datetime.now(UTC).replace(microsecond=0),
         tasks=tuple(task.summary() for task in tasks),
         usage=usage_of(tasks),
     )
-
-
-def chat_options(models: JsonValue) -> dict[str, JsonValue] | None:
-    """Return how models were asked, without the system message, which depends on the game."""
-    if not isinstance(models, dict):
-        return None
-    return {name: value for name, value in models.items() if name != "system"}
 
 
 def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
@@ -274,3 +354,14 @@ def usage_of(tasks: Sequence[PlayedTask]) -> CardUsage:
         fallback_games=sum(not game.no_fallback for game in games),
         answered=tuple(sorted(name.removeprefix(ANSWERED) for name in names)),
     )
+
+
+def is_close(one: JsonValue, other: JsonValue) -> bool:
+    """Return whether two JSON values differ by no more than the rounding of another machine."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_close(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_close, one, other))
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return one == other

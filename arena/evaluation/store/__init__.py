@@ -23,7 +23,6 @@ from pydantic import JsonValue
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.core.text import printable
 from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.store.database import (
     RunProgress,
@@ -155,14 +154,6 @@ class Results:
         """Make the game of the experiment. Raises UsageError if it is not installed."""
         experiment = self.experiment
         return make_game(experiment.game, **experiment.options)
-
-    def check_tables(self) -> None:
-        """Raise ArenaError unless the file has the tables of this format and nothing else."""
-        select = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        with translated_errors(self.path, "read"):
-            found = dict(self._database.execute(select).fetchall())
-        for name in sorted(found.items() ^ TABLES.items()):
-            raise ArenaError(f"{self.path}: {printable(name[0])} is not a table of this format")
 
     def set_settings(self, settings: Mapping[str, JsonValue]) -> None:
         """Replace the settings."""

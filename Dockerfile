@@ -1,4 +1,4 @@
-# arena for CPUs: play, evaluate, train, serve. docs/guides/install.md shows how to run it.
+# arena for CPUs: play, evaluate, train, serve. docs/index.md shows how to run it.
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /source
 COPY . .

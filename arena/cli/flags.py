@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from arena.core.game import Game
 
 Flag = partial(typer.Option, show_envvar=False)
-"""An option whose help omits its environment variable; docs/guides/settings.md gives the rule."""
+"""An option whose help omits its environment variable; docs/index.md gives the rule."""
 
 GameName = Annotated[
     str,

@@ -35,8 +35,7 @@ PLAYERS = (3, 4, 6)
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 SHOWN_SPEEDS = (
-    *("`leduc_poker`, positions", "`hanabi`, arrays and masks", "`hanabi`, texts"),
-    *("event and exact posterior, Cluedo, 3 players, median", "LLMService, litellm, 256 players"),
+    *("`hanabi`, arrays and masks", "event and exact posterior, Cluedo, 3 players, median"),
     *("sampling of `clue-tiny`, requests of 64 games", "training of `clue-tiny` on 16 games"),
 )
 """Rows of `make bench` that the documentation shows."""

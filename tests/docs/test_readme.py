@@ -11,7 +11,7 @@ from code_blocks import ROOT, blocks
 
 README = ROOT / "README.md"
 LINKS = sorted(set(re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))))
-LONGEST = 600
+LONGEST = 650
 """Words; everything else belongs on the site."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from arena import WIN_RATE, Action, Observation
-from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, MoveToSquare, PlaySuspect, Show
+from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
 
@@ -34,7 +34,7 @@ class Cluedo(CluedoSetting):
     Arrays = "games.cluedo.text.notebook:CluedoArrays"
     View = "games.cluedo.views.view:CluedoView"
     default_bots = ("detective", "novice")
-    level_bots = ("novice", "detective", "reader")
+    level_bots = ("novice", "detective", "oracle")
 
     summary = "deduce the three cards in the envelope from what others cannot or will not show"
     default_max_turns: ClassVar[int | None] = 300
@@ -45,11 +45,10 @@ class Cluedo(CluedoSetting):
         return CluedoState(self)
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return the fallback actions: any card, room, square or suspect; else go on or end."""
+        """Return the fallback actions: any card or room; else go on or end."""
         legal = observation.legal_actions
         proceed = [action for action in (ROLL, END_TURN) if action in legal]
-        kinds = (Show, Move, MoveToSquare, PlaySuspect)
-        return next(filter(None, map(legal.of, kinds)), proceed)
+        return legal.of(Show) or legal.of(Move) or proceed
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is an accusation; a false one loses the game."""

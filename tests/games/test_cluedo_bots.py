@@ -17,7 +17,7 @@ from arena.core.seeds import stream
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.bots.logic import CluedoBot, Detective, Novice
-from games.cluedo.bots.oracle import Oracle, QuestionReader
+from games.cluedo.bots.oracle import Oracle
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.rules.events import (
@@ -151,27 +151,6 @@ def test_the_ladder(variant: str, better: str, worse: str, games: int, margin: i
             specs[seat] = f"bot:{bot}"
             ahead += sign * contest(game, specs, seed).outcome.returns[seat]
     assert ahead >= margin
-
-
-def test_the_reader_excludes_what_its_rivals_name_unless_it_is_certain() -> None:
-    named = ("Mrs White", "Rope", "Kitchen")
-    state = after(EndTurn(), Suggest(*named))
-    reader = QuestionReader(Seat(state.game, 0, stream(0, "bot")))
-    reader.read_events(state.observe(0))
-    index, others = state.game.deck.index, [c for c in named if c not in HANDS[0]]
-    assert others
-    for card in others:
-        assert (
-            reader.knowledge.marginals()[index[card], 1]
-            == 0
-            < reader.facts.marginals()[index[card], 1]
-        )
-    # What is certain stays.
-    assumed = reader.facts.assuming([(0, HANDS[0][0])])
-    assert assumed is not None and assumed.holder(HANDS[0][0]) == 0
-    # Without a consistent deal the facts remain: the envelope holds one weapon only.
-    weapons = [card for card in state.game.deck.weapons if card not in HANDS[0]]
-    assert reader.facts.assuming([(seat, card) for seat in (1, 2) for card in weapons]) is None
 
 
 @pytest.mark.parametrize("bot", ["novice", "detective"])

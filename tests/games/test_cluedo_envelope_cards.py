@@ -27,14 +27,10 @@ def any_games(draw: st.DrawFn) -> Cluedo:
     common: dict[str, JsonValue] = {
         "players": players,
         "leftover_cards": draw(st.sampled_from(["dealt", "open"])),
-        "refuters": draw(st.sampled_from(["in_turn", "all"])),
     }
     if draw(st.booleans()):
-        movement = draw(st.sampled_from(["toward", "squares"]))
-        for name in ("choose_suspects", "summoned_may_suggest"):
-            common[name] = draw(st.booleans())
-        first = draw(st.sampled_from(["scarlett", "random"]))
-        return Cluedo(variant="classic", movement=movement, first_player=first, **common)
+        summoned = draw(st.booleans())
+        return Cluedo(variant="classic", summoned_may_suggest=summoned, **common)
     for name in ("suspects", "weapons"):
         common[name] = draw(st.integers(2, 5))
     # Each seat needs a card at least.

@@ -19,7 +19,8 @@ from arena.core.action import CHANCE, normalise
 from arena.episodes.match import Match, play
 from arena.testing import check_game
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.answers import JointAnswers
+from games.cluedo.inference.answer_weights import PositionWeights
+from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import (
     CONSONANTS,
@@ -32,8 +33,6 @@ from games.cluedo.rules.cards import (
     Triple,
     invented_names,
 )
-from games.cluedo.rules.events import CardShown, DealCards, Refuted, Show, Suggest, Unable
-from games.cluedo.views.scene import CluedoScene
 
 PRINTED = {normalise(w) for names in (*SUSPECTS.values(), *WEAPONS.values(), ROOMS) for w in names}
 
@@ -69,7 +68,7 @@ def test_equal_options_make_equal_games() -> None:
 
 
 def test_options_are_read_back() -> None:
-    for game in (Cluedo(), Cluedo(theme="generated", names_seed=3, refuters="all")):
+    for game in (Cluedo(), Cluedo(theme="generated", names_seed=3)):
         assert Cluedo(**game.options.model_dump(mode="json")) == game
 
 
@@ -83,7 +82,6 @@ def test_options_are_read_back() -> None:
         ({"theme": "generated", "variant": "classic"}, "classic board needs all 6 suspects"),
         ({"variant": "classic", "names_seed": 1}, "names_seed needs variant 'cards'"),
         ({"theme": "generated", "names_seed": -1}, "greater than or equal to 0"),
-        ({"refuters": "none"}, "'in_turn' or 'all'"),
     ],
 )
 def test_bad_options(options: dict[str, object], words: str) -> None:
@@ -91,41 +89,8 @@ def test_bad_options(options: dict[str, object], words: str) -> None:
         Cluedo(**options)  # type: ignore[arg-type]
 
 
-def test_all_who_can_refute_show_a_card_each() -> None:
-    state = Cluedo(players=4, suspects=3, weapons=3, rooms=4, refuters="all").initial_state()
-    scarlett, mustard, white = state.game.deck.suspects
-    rope, (hall, *rest) = state.game.deck.weapons[2], state.game.deck.rooms
-    dagger, stick = state.game.deck.weapons[1], state.game.deck.weapons[0]
-    sort = state.game.deck.sort
-    hands = (sort([stick, rest[0]]), sort([scarlett, hall]), sort([dagger, rest[1]]), (mustard,))
-    envelope = Triple(white, rope, rest[2])
-    state.apply(CHANCE, DealCards(envelope, hands))
-    state.apply(0, Suggest(scarlett, dagger, hall))
-    assert state.log.events[-3:] == [Unable((3,)), Refuted(1, 0), Refuted(2, 0)]
-    # Seat 1 has a choice of two cards; seat 2 follows, whatever it is.
-    assert state.to_act == (1,) and len(state.legal_actions(1)) == 2
-    state.apply(1, Show(hall))
-    assert state.to_act == (2,) and list(state.legal_actions(2)) == [Show(dagger)]
-    state.apply(2, Show(dagger))
-    assert state.to_act == (0,)
-    shown = [event for event in state.log.events if isinstance(event, CardShown)]
-    assert shown == [CardShown(1, 0, hall), CardShown(2, 0, dagger)]
-    assert not any(isinstance(event, CardShown) for event in state.log.witnessed[3])
-    row = state.observe(0).arrays()["suggestions"][0].tolist()
-    index = state.game.deck.index
-    assert row[3:] == [0, 0, 1, 1, 0, 0, index[hall] + 1, index[dagger] + 1, 0]
-    scene = CluedoScene(state.game, 0)
-    for event in state.log.witnessed[0]:
-        scene.update(event)
-    suggestion = scene.to_json()["suggestion"]
-    assert suggestion and suggestion["refutations"] == [
-        {"player": 1, "card": hall},
-        {"player": 2, "card": dagger},
-    ]
-
-
 def test_conformance() -> None:
-    game = Cluedo(theme="generated", suspects=3, weapons=4, rooms=3, players=3, refuters="all")
+    game = Cluedo(theme="generated", suspects=3, weapons=4, rooms=3, players=3)
     check_game(game, seeds=range(1))
 
 
@@ -144,7 +109,7 @@ def test_a_large_deck_is_played_to_its_end_with_exact_knowledge() -> None:
 
 def test_what_a_card_gives_away_equals_brute_force() -> None:
     """The bits before and after each card that a refuter may show, all others unknown."""
-    game = Cluedo(players=3, suspects=3, weapons=3, rooms=3, refuters="all")
+    game = Cluedo(players=3, suspects=3, weapons=3, rooms=3)
     compared = 0
     for seed in range(12):
         state = random_game(game, random.Random(seed), moves=seed)
@@ -163,7 +128,7 @@ def test_what_a_card_gives_away_equals_brute_force() -> None:
             for card in held:
                 spread[card][envelope] += weight / len(held)
                 spread[None][envelope] += weight / len(held)
-        found = JointAnswers(knowledge, triple)
+        found = AnswerDistribution(PositionWeights(knowledge), triple)
         if sum(spread[None].values()):
             entropies = found.refutation(refuter)
             assert entropies.before_card == pytest.approx(bits(spread.pop(None)), abs=1e-9)

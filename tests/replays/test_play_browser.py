@@ -113,7 +113,7 @@ def move(page: Page, button: Locator) -> None:
 # Levels in words, then the other bots.
 SEATS = {
     "cluedo": [
-        *["easy (Novice)", "fair (Detective)", "strong (Reader)"],
+        *["easy (Novice)", "fair (Detective)", "strong (Oracle)"],
         *["bot:random", "bot:oracle"],
     ],
     "hanabi": ["easy and fair (Piers)", "strong (Conventions)", "bot:hats", "bot:random"],
@@ -213,7 +213,7 @@ def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None
         page.get_by_role("button", name="Miss Scarlett, Envelope, no").wait_for()
         expect(page.get_by_label("Private notes")).to_have_value("Mustard looks nervous")
         page.get_by_role("button", name="What would a strong player do?").click()
-        page.get_by_text("Reader would play").wait_for()
+        page.get_by_text("Oracle would play").wait_for()
         _check(opened)
 
 

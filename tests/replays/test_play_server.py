@@ -253,7 +253,7 @@ def test_advice_is_given_and_recorded(server: PlayProcess) -> None:
     assert len(person.table["sheet"]["things"]) == 21
     assert "turn 7" in person.send(advise=True, turn=7)["error"]
     hint = person.send(advise=True, turn=0)["hint"]
-    assert hint["player"] == "Reader" and hint["action"] in person.actions
+    assert hint["player"] == "Oracle" and hint["action"] in person.actions
     held = person.parts["turn"]["number"]
     checked = person.send(check=[[0, 0, "yes"], [0, 0, "no"]])["checked"]
     assert len(checked["wrong"]) == 1 and checked["missing"] in (5, 6)

@@ -37,7 +37,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Games with a board beside those of other tests, recorded before the browser starts."""
     folder = tmp_path_factory.mktemp("board")
     record(folder, "four", SEED, "cluedo", variant="classic", players=4)
-    record(folder, "chosen", 11, "cluedo", variant="classic", players=3, choose_suspects=True)
     with serving_games(folder) as games:
         yield games
 
@@ -262,16 +261,6 @@ def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> 
                 page.locator(".chart-panel .legend .mark path").nth(seat),
             ):
                 assert colour(mark, "fill") == pawn
-        open_game(opened, served.at("chosen.jsonl", at=10))
-        page.locator(".cluedo-board").wait_for()
-        opened.wait_until_quiet()
-        pawns = [
-            colour(page.locator(".cluedo-name svg path").nth(seat), "fill") for seat in range(3)
-        ]
-        marks = [
-            colour(page.locator(f"{view(seat)} + .who .mark path"), "fill") for seat in range(3)
-        ]
-        assert marks == pawns and len(set(pawns)) == 3
 
 
 def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> None:

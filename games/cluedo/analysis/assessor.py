@@ -34,7 +34,7 @@ from games.cluedo.analysis.position_analysis import (
     leaked_bits,
     refutation_facts,
 )
-from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
+from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
@@ -49,7 +49,7 @@ class PendingQuestion:
     """A question that has not been answered yet."""
 
     ply: Ply
-    answers: AnswerDistribution | JointAnswers
+    answers: AnswerDistribution
     facts: SuggestionFacts | None
     """None if only the refutation is assessed."""
 
@@ -241,10 +241,8 @@ class CluedoAssessor(SeatAssessor):
     def _pending_question(self, ply: Ply, suggestion: Suggest) -> PendingQuestion | None:
         """Return the values of a question; None if no wanted assessment needs them."""
         assessed = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
-        shown = self._state.refutations_of(suggestion.triple)
-        if not assessed and not any(
-            self._wants(refutation_kind(cards), seat) for seat, cards in shown
-        ):
+        shown = self._state.refutation_of(suggestion.triple)
+        if not assessed and not (shown and self._wants(refutation_kind(shown[1]), shown[0])):
             return None
         analysis = self._position_analysis(ply.player)
         answers = analysis.answers(suggestion.triple)

@@ -28,7 +28,7 @@ from games.cluedo.analysis.position_analysis import (
     leaked_bits,
     refutation_facts,
 )
-from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
+from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
@@ -231,7 +231,7 @@ def refutation_kind(choices: Sequence[str]) -> str:
 
 
 def judge_refutation(
-    ply: Ply, action: Show, answers: AnswerDistribution | JointAnswers, choices: Sequence[str]
+    ply: Ply, action: Show, answers: AnswerDistribution, choices: Sequence[str]
 ) -> Assessment:
     """Assess the information that the shown card gives to the suggester."""
     leaks = leaked_bits(answers, ply.player, choices)

@@ -4,6 +4,4 @@
 - `Novice`: excludes only the cards that it has seen.
 - `Detective`: knows everything that logically follows; asks about unknown cards.
 - `Oracle`: exact probabilities; asks for the most information, accuses when it pays.
-- `QuestionReader`: an oracle that also reads what its rivals ask, for tables of novices and
-  detectives.
 """

@@ -16,9 +16,7 @@ from games.cluedo.rules.events import (
     ROLL,
     Accuse,
     Move,
-    MoveToSquare,
     Passage,
-    PlaySuspect,
     Roll,
     Show,
     Suggest,
@@ -61,14 +59,11 @@ class CluedoBot(ABC):
 
     def choose(self, legal: ActionSet) -> Action:
         """Choose an action: show, move, accuse, then move on or suggest."""
-        # Cards to show, ends of a move and suspects are decisions of their own, so the first
-        # action tells.
+        # Cards to show and ends of a move are decisions of their own, so the first action tells.
         if isinstance(legal[0], Show):
             return self.show(legal.of(Show))
-        if isinstance(legal[0], Move | MoveToSquare):
-            return self.move([*legal.of(Move), *legal.of(MoveToSquare)])
-        if isinstance(legal[0], PlaySuspect):
-            return self.rng.choice(legal)
+        if isinstance(legal[0], Move):
+            return self.move(legal.of(Move))
         suggestions = legal.of(Suggest)
         accusation = self.accusation(may_suggest=bool(suggestions) or ROLL in legal)
         if accusation:
@@ -104,15 +99,12 @@ class CluedoBot(ABC):
         """The place of the own pawn."""
         return self.notebook.places[self.notebook.pawn]
 
-    def move(self, moves: Sequence[Move | MoveToSquare]) -> Action:
+    def move(self, moves: Sequence[Move]) -> Action:
         """Choose the end with the highest value, discounted by the steps that are left."""
         return max(self._shuffled(moves), key=self.move_value)
 
-    def move_value(self, move: Move | MoveToSquare) -> float:
+    def move_value(self, move: Move) -> float:
         """Return the value of a move by this throw."""
-        if isinstance(move, MoveToSquare):
-            rooms = self.game.deck.rooms
-            return max(self._discounted_value(r, board.steps_to(move.square, r)) for r in rooms)
         walk = board.walk(self.place, move.room, self.notebook.throw, self.notebook.other_squares)
         # The distance on an empty board is only a heuristic: the real way may be blocked.
         steps = 0 if walk.enters else board.steps_to(self.place, move.room)
@@ -254,5 +246,4 @@ def _moves(legal: ActionSet) -> list[Action]:
     # `of` returns cached tuples; unpacking them is much faster than testing each action.
     moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
     moves += [*legal.of(Roll), *legal.of(Passage)]
-    moves += [*legal.of(MoveToSquare), *legal.of(PlaySuspect)]
     return moves or [END_TURN]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from arena import Action, Event, Observation, Seat
+from arena import Action, Event, Seat
 from games.cluedo.bots.logic import CluedoBot
-from games.cluedo.inference.information import QuestionValues, estimated_information
+from games.cluedo.inference.information import (
+    QuestionValues,
+    break_even,
+    estimated_information,
+)
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.inference.rivals import solving_chances, waiting_value
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import Show, Suggest, Suggested
+from games.cluedo.rules.events import Show, Suggest
 
 MAX_ENTROPY = 2.5
 """Entropy of the envelope in bits above which an accusation is not considered, which saves time."""
@@ -21,17 +24,15 @@ class Oracle(CluedoBot):
     """Bot that acts on exact probabilities.
 
     Its question is the best by exact expected information, or nearly the best (see
-    `QuestionValues.best`). It accuses when accusing wins more often than waiting, which it judges
-    by what its rivals can know (see `rivals`).
+    `QuestionValues.best`). It accuses when accusing wins more often than waiting, by the estimate
+    `break_even`.
     """
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
         self.knowledge = CluedoKnowledge(self.game, self.player)
-        self.events = list[Event]()
 
     def observe_event(self, event: Event) -> None:
-        self.events.append(event)
         self.knowledge.update(event)
         self.__dict__.pop("estimates", None)  # Clears the cached property.
 
@@ -62,14 +63,9 @@ class Oracle(CluedoBot):
         # Certain, up to rounding: no threshold is needed.
         if probability > 1 - 1e-9:
             return envelope
-        # Rivals that still take turns; those who are out cannot win.
-        rivals = [r for r in self.game.refuters(self.player) if r not in self.notebook.out]
-        # Asking first costs nothing, and without rivals there is no hurry.
-        if may_suggest or not rivals:
-            return None
-        chances = solving_chances(self.knowledge, self.events, rivals)
-        waiting = waiting_value(self.knowledge.entropy(), chances)
-        return envelope if probability > waiting else None
+        # Seats that still take turns; those that are out cannot win.
+        rivals = self.game.num_players - 1 - len(self.notebook.out)
+        return envelope if probability > break_even(self.knowledge, rivals, may_suggest) else None
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         return QuestionValues(self.knowledge).best(self._shuffled(suggestions)).suggestion
@@ -82,37 +78,3 @@ class Oracle(CluedoBot):
     def estimates(self) -> dict[Triple, float]:
         """Estimated bits of all questions, until the next event."""
         return estimated_information(self.knowledge)
-
-
-FIRST_QUESTIONS = 3
-"""Questions of a rival that `QuestionReader` reads. Later ones may name an own card, in a category
-that the rival has solved."""
-
-
-class QuestionReader(Oracle):
-    """Oracle that also reads the first questions of its rivals: they do not hold what they name.
-
-    True of players that ask about cards which may be in the envelope, as `Novice` and `Detective`
-    do, but not of an oracle. Where no deal is consistent with that, it knows the facts only.
-    """
-
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self.facts = self.knowledge
-        self._named: dict[int, list[Triple]] = {}
-
-    def read_events(self, observation: Observation) -> None:
-        self.knowledge = self.facts  # What the base class updates.
-        super().read_events(observation)
-        absent = [
-            (rival, card)
-            for rival, triples in self._named.items()
-            for triple in triples[:FIRST_QUESTIONS]
-            for card in triple
-        ]
-        self.knowledge = self.facts.assuming(absent) or self.facts
-
-    def observe_event(self, event: Event) -> None:
-        super().observe_event(event)
-        if isinstance(event, Suggested) and event.player != self.player:
-            self._named.setdefault(event.player, []).append(event.triple)

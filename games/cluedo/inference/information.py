@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from games.cluedo.inference.answer_weights import PositionWeights
-from games.cluedo.inference.answers import AnswerDistribution, JointAnswers
+from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.card_classes import Floats, Ints
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Deck, Triple
@@ -50,10 +50,8 @@ class QuestionValues:
             self._bits[kind] = self.answers(triple).information() if uncertain else 0.0
         return self._bits[kind]
 
-    def answers(self, triple: Triple) -> AnswerDistribution | JointAnswers:
+    def answers(self, triple: Triple) -> AnswerDistribution:
         """Return the distribution of the answers to a question."""
-        if self.knowledge.game.options.refuters == "all":
-            return JointAnswers(self.knowledge, triple)
         return AnswerDistribution(self.position, triple)
 
     def best(self, suggestions: Sequence[Suggest]) -> ScoredQuestion:
@@ -171,3 +169,32 @@ def _term(after: Floats, before: Floats) -> Floats:
     possible = (after > 0) & (before > 0)
     result: Floats = after * np.log2(np.where(possible, after / np.maximum(before, 1e-12), 1.0))
     return result
+
+
+# Accusation threshold
+
+
+HAZARD = 0.5
+"""Probability that a rival solves the case in its next turn when the player in turn is down to two
+envelopes (1 bit). The rivals are assumed to know about as much as the player."""
+
+
+def break_even(knowledge: CluedoKnowledge, rivals: int, may_suggest: bool) -> float:
+    """Return the probability of an envelope above which accusing now wins as often as waiting.
+
+    It is 1 while the player may still make a suggestion in this turn, because asking first costs
+    nothing, and 1 if no rival is left. Otherwise it is the probability that none of the `rivals`
+    (the other players still in the game) solves the case before the player's next turn, in which
+    the player is assumed to win:
+
+        (1 - HAZARD * 2 ** (1 - H)) ** rivals,    H = entropy of the envelope in bits.
+
+    This is an estimate. Its form and its constant were fitted to games between bots that reason.
+    Only the cases with value 1 are exact. It depends on nothing but the player's own uncertainty.
+    """
+    if may_suggest or not rivals:
+        return 1.0
+    # A rival with H bits left faces about 2^H envelopes: the threat halves with each bit.
+    threat = HAZARD * 2 ** (1 - knowledge.entropy())
+    # The rivals count as independent, and each of them must fail.
+    return float((1 - threat) ** rivals)

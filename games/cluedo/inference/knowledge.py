@@ -154,23 +154,6 @@ class CluedoKnowledge:
             case _:
                 pass
 
-    def assuming(self, absent: Iterable[tuple[int, str]]) -> CluedoKnowledge | None:
-        """Return this knowledge with (seat, card) pairs excluded; None if that is not possible.
-
-        A card that certainly is with the seat is left out.
-        """
-        assumed = CluedoKnowledge(self.game, self.player, self.refuter)
-        assumed.constraints = self.constraints.copy()
-        assumed._undealt = self._undealt
-        for seat, card in absent:
-            if self.holder(card) != seat:
-                assumed._may_not(seat, self._bit[card])
-        try:
-            assumed.entropy()
-        except ValueError:
-            return None
-        return assumed
-
     # Constraints
 
     def _set(self, cards: tuple[str, ...]) -> int:

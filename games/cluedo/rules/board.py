@@ -131,11 +131,6 @@ def neighbours(squares: int) -> int:
 
 AROUND = {origin: neighbours(1 << origin) & WALKABLE for origin in CORRIDOR}
 """Per corridor square, the set of the corridor squares beside it."""
-BESIDE = {
-    origin: tuple((number, 1 << number) for number in CORRIDOR if around >> number & 1)
-    for origin, around in AROUND.items()
-}
-"""Per corridor square, the corridor squares beside it: the number and the set of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +162,6 @@ def _throw_layers(origin: int | str, steps: int, free: int) -> tuple[list[int], 
         return list(islice(_layers(OUTSIDE[origin] & free, free), steps)), steps - 1
     # From a square, layer 0 is the square itself and costs nothing: `steps + 1` layers.
     return list(islice(_layers(1 << origin, free | 1 << origin), steps + 1)), steps
-
-
-def rooms_in_reach(origin: int | str, steps: int, occupied: int) -> tuple[str, ...]:
-    """Return the other rooms that a throw enters from a square or a room, see `walk`."""
-    free = WALKABLE & ~occupied
-    layers, last = _throw_layers(origin, steps, free)
-    doorsteps = 0
-    for layer in layers[:last]:
-        doorsteps |= layer & free
-    return tuple([room for room in OUTSIDE if room != origin and OUTSIDE[room] & doorsteps])
 
 
 @lru_cache(maxsize=1 << 15)

@@ -9,7 +9,6 @@ from typing import Literal
 
 from arena import Action, Event, InvalidAction
 from arena.core.event import PrivateEvent
-from games.cluedo.rules import board
 from games.cluedo.rules.cards import Deck, Triple
 
 Place = int | str
@@ -93,27 +92,6 @@ class Move(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class MoveToSquare(Action):
-    """End the move on a corridor square, given by its number; the text counts from 1."""
-
-    square: int
-
-    def __str__(self) -> str:
-        row, column = divmod(self.square, board.COLUMNS)
-        return f"move row {row + 1}, column {column + 1}"
-
-
-@dataclass(frozen=True, slots=True)
-class PlaySuspect(Action):
-    """Choose a suspect before the first turn; its pawn is moved in the own turns."""
-
-    suspect: str
-
-    def __str__(self) -> str:
-        return f"play {self.suspect}"
-
-
-@dataclass(frozen=True, slots=True)
 class EndTurn(Action):
     """End the turn."""
 
@@ -149,16 +127,6 @@ class Throw(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Begin(Action):
-    """Chance: the seat that has the first turn."""
-
-    player: int
-
-    def __str__(self) -> str:
-        return f"begin {self.player}"
-
-
-@dataclass(frozen=True, slots=True)
 class Dealt(Event):
     """Public: the number of cards of each seat, and the cards that lie open."""
 
@@ -171,14 +139,6 @@ class HandDealt(PrivateEvent):
     """Private: the cards of one player."""
 
     cards: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SuspectChosen(Event):
-    """A player chooses the suspect whose pawn it moves."""
-
-    player: int
-    suspect: str
 
 
 @dataclass(frozen=True, slots=True)

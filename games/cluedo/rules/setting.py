@@ -24,9 +24,7 @@ from games.cluedo.rules.events import (
     ROLL,
     Accuse,
     Move,
-    MoveToSquare,
     Place,
-    PlaySuspect,
     Show,
     Suggest,
 )
@@ -83,34 +81,6 @@ class CluedoOptions(GameOptions):
         description="Seed of the invented names of theme 'generated'. With another theme, a seed "
         "above 0 shuffles each category before the deck is made of its first cards.",
     )
-    refuters: Literal["in_turn", "all"] = Field(
-        "in_turn",
-        description="'in_turn': the first seat from the suggester's left that can refute shows a "
-        "card (printed rules); 'all': every seat that can refute shows one card.",
-    )
-    movement: Literal["toward", "squares"] = Field(
-        "toward",
-        description="Moves on the board. 'toward': name a room; the pawn enters it, or goes "
-        "towards it as far as the throw allows. 'squares' (printed rules): enter a room within "
-        "reach, or use the whole throw and end on any square that it leads to, which may block a "
-        "door.",
-    )
-    choose_suspects: bool = Field(
-        False,
-        description="On the board, each player chooses a suspect before the first turn, seat 0 "
-        "first; otherwise seat 0 plays Scarlett, seat 1 Mustard, and so on.",
-    )
-    first_player: Literal["scarlett", "random"] = Field(
-        "scarlett",
-        description="'scarlett': the player of Miss Scarlett begins, or of the next suspect in "
-        "card order if no seat plays her; without a board seat 0. 'random': a seat that is drawn.",
-    )
-
-    @model_validator(mode="after")
-    def _check_board(self) -> Self:
-        if self.variant == "cards" and (self.movement != "toward" or self.choose_suspects):
-            raise ValueError("movement and choose_suspects need the board: variant 'classic'")
-        return self
 
     @model_validator(mode="after")
     def _check_deck(self) -> Self:
@@ -199,10 +169,6 @@ class CluedoSetting(Game, ABC):
         if self.has_board:
             yield from (ROLL, PASSAGE)
             yield from (Move(room) for room in self.deck.rooms)
-        if self.options.movement == "squares":
-            yield from (MoveToSquare(square) for square in board.CORRIDOR)
-        if self.options.choose_suspects:
-            yield from (PlaySuspect(suspect) for suspect in self.deck.suspects)
 
     @cached_property
     def _action_sets(self) -> dict[object, ActionSet]:
@@ -230,14 +196,6 @@ class CluedoSetting(Game, ABC):
         return {action.card: action for action in self.actions if isinstance(action, Show)}
 
     @cached_property
-    def moves(self) -> dict[Place, Move | MoveToSquare]:
-        """The action that moves the pawn to each room and each corridor square, if there is one."""
-        # Those of the table: a look-up of another, equal action takes twice as long.
-        rooms = {action.room: action for action in self.actions if isinstance(action, Move)}
-        squares = {a.square: a for a in self.actions if isinstance(a, MoveToSquare)}
-        return rooms | squares
-
-    @cached_property
     def accusations(self) -> tuple[Accuse, ...]:
         """All accusations."""
         return tuple(Accuse(*triple) for triple in self.deck.triples)
@@ -262,13 +220,6 @@ class CluedoSetting(Game, ABC):
         """Return the rooms to move to: all but the one that the pawn is in."""
         return self.action_set(
             ("move", room), lambda: (Move(other) for other in self.deck.rooms if other != room)
-        )
-
-    def suspect_actions(self, taken: tuple[str, ...]) -> ActionSet:
-        """Return the choices among the suspects that no earlier seat has taken."""
-        return self.action_set(
-            ("play", *sorted(taken)),
-            lambda: (PlaySuspect(each) for each in self.deck.suspects if each not in taken),
         )
 
     def turn_start_actions(self, room: str | None, blocked: bool, may_stay: bool) -> ActionSet:

@@ -2,8 +2,7 @@
 
 A turn has up to three steps: move (`classic` only), suggest, accuse. After a suggestion the other
 seats are asked in turn order from the suggester's left. The first seat that holds one of the three
-cards shows one, privately, and chooses which if it holds several; with the option `refuters="all"`
-every such seat shows one, in turn order. The rules alone decide who can
+cards shows one, privately, and chooses which if it holds several. The rules alone decide who can
 refute, so that no mistake of a player can look like "cannot refute". Showing is an action even if
 there is only one card to show. Otherwise the course of the game would tell whether the refuter had
 a choice.
@@ -28,7 +27,6 @@ from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
-    Begin,
     CardShown,
     DealCards,
     Dealt,
@@ -37,16 +35,13 @@ from games.cluedo.rules.events import (
     EnvelopeSeen,
     HandDealt,
     Move,
-    MoveToSquare,
     Passage,
     PawnMovement,
-    PlaySuspect,
     Refuted,
     Roll,
     Show,
     Suggest,
     Suggested,
-    SuspectChosen,
     Throw,
     TurnBegan,
     Unable,
@@ -64,8 +59,6 @@ class TurnPhase(Enum):
     """Step of the game: what happens next."""
 
     DEAL = auto()
-    CHOOSE = auto()
-    FIRST = auto()
     START = auto()
     DICE = auto()
     MOVE = auto()
@@ -78,7 +71,7 @@ class TurnPhase(Enum):
 class CluedoState(BoardState):
     """A position of Cluedo.
 
-    `hands`, `envelope`, `out` and `refuting` are immutable values, so that copies may share them.
+    `hands`, `envelope` and `out` are immutable values, so that copies may share them.
     """
 
     def __init__(self, game: CluedoSetting) -> None:
@@ -92,10 +85,9 @@ class CluedoState(BoardState):
         # None until a right accusation, and for ever if all players accuse falsely.
         self.winner: int | None = None
         self.choices: tuple[str, ...] = ()
+        """The cards that the refuter may show."""
         self.legal = game.no_actions
         """The legal actions of the player who must act; those of a refuter are private."""
-        self.refuting: tuple[tuple[int, tuple[str, ...]], ...] = ()
-        """The seats that still have to show a card, each with the cards that it may show."""
 
     def _legal_actions(self, player: int) -> ActionSet:
         return self.legal
@@ -113,31 +105,8 @@ class CluedoState(BoardState):
         log.append(Dealt(tuple(map(len, deal.hands)), deal.open_cards))
         for player, cards in enumerate(deal.hands):
             log.append(HandDealt(player, cards))
-        self.phase = TurnPhase.CHOOSE
-        self._open()
-
-    def _open(self) -> None:
-        """Go on with the choice of suspects and of the first player, or start the first turn."""
-        if self.game.options.choose_suspects and len(self.suspects) < self.game.num_players:
-            self.to_act = (len(self.suspects),)
-            self.legal = self.game.suspect_actions(self.suspects)
-        elif self.game.options.first_player == "random":
-            self.phase = TurnPhase.FIRST
-            self.to_act = (CHANCE,)
-        elif self.game.has_board:
-            # Miss Scarlett always starts. If no seat plays her, the next suspect in card order.
-            first = min(self.suspects, key=self.game.deck.suspects.index)
-            self._start_turn(self.suspects.index(first))
-        else:
-            self._start_turn(0)
-
-    def _play_suspect(self, choice: PlaySuspect) -> None:
-        self.log.append(SuspectChosen(self.to_act[0], choice.suspect))
-        self.suspects += (choice.suspect,)
-        self._open()
-
-    def _begin(self, begin: Begin) -> None:
-        self._start_turn(begin.player)
+        # Seat 0 plays Miss Scarlett, who always starts.
+        self._start_turn(0)
 
     def _start_turn(self, player: int) -> None:
         self.player = player
@@ -171,8 +140,7 @@ class CluedoState(BoardState):
         self.phase = TurnPhase.MOVE
         self.to_act = (self.player,)
         self.log.append(DiceThrown(self.player, dice.first, dice.second))
-        any_room = self.game.options.movement == "toward"
-        self.legal = self.game.move_actions(self.room) if any_room else self._destinations()
+        self.legal = self.game.move_actions(self.room)
 
     def _move(self, move: Move) -> None:
         walk = board.walk(self.places[self.pawn], move.room, self.throw, self._occupied_squares())
@@ -183,10 +151,6 @@ class CluedoState(BoardState):
             if walk.square is not None:
                 self._place_pawn(self.pawn, walk.square, "walks")
             self._let_accuse()
-
-    def _move_to_square(self, move: MoveToSquare) -> None:
-        self._place_pawn(self.pawn, move.square, "walks")
-        self._let_accuse()
 
     def _let_accuse(self) -> None:
         """Let the player in turn accuse or end the turn."""
@@ -210,46 +174,38 @@ class CluedoState(BoardState):
         )
         if self.game.has_board:
             self._summon(suggestion)
-        self.refuting = self.refutations_of(suggestion.triple)
-        able, asked = [seat for seat, _ in self.refuting], self.game.refuters(self.player)
-        if able and self.game.options.refuters == "in_turn":
+        refutation = self.refutation_of(suggestion.triple)
+        asked = self.game.refuters(self.player)
+        if refutation is not None:
             # The seats after the first refuter are not asked.
-            asked = asked[: asked.index(able[0])]
-        if unable := tuple([seat for seat in asked if seat not in able]):
-            self.log.append(Unable(unable))
-        for refuter, _ in self.refuting:
-            self.log.append(Refuted(refuter, self.player))
-        self._next_refutation()
+            asked = asked[: asked.index(refutation[0])]
+        if asked:
+            self.log.append(Unable(asked))
+        if refutation is None:
+            self._let_accuse()
+            return
+        refuter, self.choices = refutation
+        self.log.append(Refuted(refuter, self.player))
+        self.phase = TurnPhase.REFUTE
+        # Private to the refuter, so never kept on the game, which all players can read.
+        self.legal = self.game.actions.subset([self.game.shows[card] for card in self.choices])
+        self.to_act = (refuter,)
 
-    def refutations_of(self, triple: Triple) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return the seats that have to refute the player in turn, with the cards they may show."""
-        found = []
-        # Seats in turn order from the suggester's left.
+    def refutation_of(self, triple: Triple) -> tuple[int, tuple[str, ...]] | None:
+        """Return the seat that has to refute the player in turn, with the cards it may show.
+
+        None if no seat holds a card of the triple.
+        """
+        # Seats in turn order from the suggester's left; the first with a named card shows one.
         for refuter in self.game.refuters(self.player):
             hand = self.hands[refuter]
             if cards := tuple([card for card in triple if card in hand]):
-                found.append((refuter, cards))
-                # The first with a named card ends the search, so later seats reveal nothing.
-                if self.game.options.refuters == "in_turn":
-                    break
-        return tuple(found)
-
-    def _next_refutation(self) -> None:
-        """Let the next seat show a card; after the last one, the suggester may accuse."""
-        if not self.refuting:
-            self._let_accuse()
-            return
-        (refuter, self.choices), *rest = self.refuting
-        self.refuting = tuple(rest)
-        self.phase = TurnPhase.REFUTE
-        # Private to the refuter, so never kept on the game, which all players can read.
-        shows = [self.game.shows[card] for card in self.choices]
-        self.legal = self.game.actions.subset(shows)
-        self.to_act = (refuter,)
+                return refuter, cards
+        return None
 
     def _show(self, show: Show) -> None:
         self.log.append(CardShown(self.to_act[0], self.player, show.card))
-        self._next_refutation()
+        self._let_accuse()
 
     def _accuse(self, accusation: Accuse) -> None:
         triple = accusation.triple
@@ -273,15 +229,11 @@ class CluedoState(BoardState):
         if self.phase is TurnPhase.DICE:
             # Both dice are kept, not only their sum, because the replay shows them.
             return isinstance(action, Throw) and {action.first, action.second} <= set(range(1, 7))
-        if self.phase is TurnPhase.FIRST:
-            return isinstance(action, Begin) and action.player in range(self.game.num_players)
         deck, hand_sizes = self.game.deck, self.game.hand_sizes
         return isinstance(action, DealCards) and is_complete(action, deck, hand_sizes)
 
     def sample_chance(self, rng: random.Random) -> Action:
-        """Draw the result of two dice, the first player, or the deal."""
-        if self.phase is TurnPhase.FIRST:
-            return Begin(rng.randrange(self.game.num_players))
+        """Draw the result of two dice, or the deal."""
         if self.phase is TurnPhase.DICE:
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
         return sample_deal(rng, self.game.deck, self.game.hand_sizes)
@@ -290,11 +242,6 @@ class CluedoState(BoardState):
         """Parse `str(action)` for the actions that are possible here, those of chance included."""
         if self.phase is TurnPhase.DEAL:
             return parse_deal(text, self.game.deck, self.game.hand_sizes)
-        if self.phase is TurnPhase.FIRST:
-            for seat in range(self.game.num_players):
-                if text == str(Begin(seat)):
-                    return Begin(seat)
-            raise InvalidAction(f"'{text}' names no first player; expected 'begin 0' and the like")
         if self.phase is TurnPhase.DICE:
             dice = re.fullmatch(r"throw ([1-6]) ([1-6])", text)
             if not dice:
@@ -323,10 +270,7 @@ _APPLY: dict[type[Action], Callable[[CluedoState, Any], None]] = {
     EndTurn: CluedoState._end_turn,
     Roll: CluedoState._roll,
     Throw: CluedoState._throw,
-    PlaySuspect: CluedoState._play_suspect,
-    Begin: CluedoState._begin,
     Move: CluedoState._move,
-    MoveToSquare: CluedoState._move_to_square,
     Passage: CluedoState._passage,
     Suggest: CluedoState._suggest,
     Show: CluedoState._show,

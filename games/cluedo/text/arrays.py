@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from games.cluedo.rules.setting import CluedoSetting
 
 
-HISTORY = 32
-"""Length of the array of suggestions."""
+HISTORY, ROW = 32, 6
+"""Shape of the array of suggestions."""
 
 
 def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
@@ -31,21 +31,18 @@ def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
       witnessed, no conclusions. The last column is the envelope.
     - `suggestions` (32, 6), latest first: suspect, weapon, room (each from 1), suggester, refuter
       (seat + 1; 0 for none), card shown to or by the observer (from 1; 0 for unseen). Unused rows
-      are 0. With `refuters="all"` (32, 4 + 2 * seats): after the suggester, for each seat 1 if it
-      showed a card, then for each seat the card that it showed, if it is seen.
+      are 0.
     - `out` (seats,): 1 after a false accusation.
     - `turn` (seats,): 1 for the player in turn.
     - With a board: `pawns` (6, 3), suspects in card order: room (from 1; 0 in a corridor), row and
       column in the corridor. `weapons` (6,): the room that each was moved to (from 1; 0 for none).
-      `dice` (2,): the throw of this turn, 0 before it. `suspects` (seats,), if they are chosen: the
-      suspect of each player (from 1; 0 before its choice).
+      `dice` (2,): the throw of this turn, 0 before it.
     """
     cards, seats = len(game.deck.cards), game.num_players
-    width = 6 if game.options.refuters == "in_turn" else 4 + 2 * seats
     specs = {
         "hand": ArraySpec((cards,), 0, 1),
         "notebook": ArraySpec((cards, seats + 1), -1, 1),
-        "suggestions": ArraySpec((HISTORY, width), 0, cards),
+        "suggestions": ArraySpec((HISTORY, ROW), 0, cards),
         "out": ArraySpec((seats,), 0, 1),
         "turn": ArraySpec((seats,), 0, 1),
     }
@@ -53,8 +50,6 @@ def array_specs(game: CluedoSetting) -> Mapping[str, ArraySpec]:
         specs["pawns"] = ArraySpec((6, 3), 0, max(board.ROWS, board.COLUMNS))
         specs["weapons"] = ArraySpec((6,), 0, len(game.deck.rooms))
         specs["dice"] = ArraySpec((2,), 0, 6)
-    if game.options.choose_suspects:
-        specs["suspects"] = ArraySpec((seats,), 0, len(game.deck.suspects))
     return specs
 
 
@@ -72,7 +67,6 @@ class ArrayLayout:
         has_card: Per column, a row of the notebook that places a card there and nowhere else.
         nowhere: The row of a card that is in no column.
         numbers: The number of each card in its category, from 1.
-        width: Length of a row of the suggestions.
         pawns: The row of a pawn in each place: room, row and column.
 
     Args:
@@ -105,7 +99,6 @@ class ArrayLayout:
             square: bytes((0, *divmod(square, board.COLUMNS))) for square in board.CORRIDOR
         }
         self.pawns |= {room: bytes((self.numbers[room], 0, 0)) for room in deck.rooms}
-        self.width = specs["suggestions"].shape[1]
         self.blanks = [self._blank(specs, size, columns) for columns in self.columns]
 
     def _blank(self, specs: Mapping[str, ArraySpec], size: int, columns: list[int]) -> bytes:

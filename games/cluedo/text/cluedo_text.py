@@ -27,7 +27,6 @@ from games.cluedo.rules.events import (
     PawnMovement,
     Refuted,
     Suggested,
-    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
@@ -36,10 +35,10 @@ from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.text.notebook import Notebook
 from games.cluedo.text.prompts import (
     COMBINED_MOVE,
+    RULE_DETAILS,
     action_prompt,
     describe_place,
     examples,
-    rule_details,
     rules,
     synonyms,
 )
@@ -114,11 +113,6 @@ class CluedoText(GameText):
             "The others are asked in order from your left: the first who has one of the three "
             "cards shows you one, which only you see. Whoever is passed over has none of them."
         )
-        if self.game.options.refuters == "all":
-            answers = (
-                "All others are asked: each who has one of the three cards shows you one, which "
-                "only you see. Whoever shows nothing has none of them."
-            )
         return PlayGuide(
             goal="Find out who did it, with what and where: the three cards in the envelope.",
             turn=f"In your turn, {way}. {answers}",
@@ -137,7 +131,7 @@ class CluedoText(GameText):
         return rules(self.game)
 
     def rule_details(self) -> str:
-        return rule_details(self.game)
+        return RULE_DETAILS
 
     def belief_question(self, observation: Observation) -> str | None:
         return belief_question(self.game, observation)
@@ -155,8 +149,6 @@ class CluedoText(GameText):
                 return f"Cards dealt: {sizes}.{open_text}"
             case HandDealt(player, cards):
                 return f"{names[player]} holds {', '.join(cards)}."
-            case SuspectChosen(player, suspect):
-                return f"{names[player]} plays {suspect}."
             case TurnBegan(player, turn):
                 return f"Turn {turn}: {names[player]}."
             case DiceThrown(player, first, second):

@@ -27,13 +27,12 @@ from games.cluedo.rules.events import (
     Place,
     Refuted,
     Suggested,
-    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
 )
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.text.arrays import HAS_NOT, HISTORY, ArrayLayout, array_specs
+from games.cluedo.text.arrays import HAS_NOT, HISTORY, ROW, ArrayLayout, array_specs
 
 SHEETS = 4
 """Number of cached sheets of conclusions. A text compares the latest sheet with an earlier one."""
@@ -61,8 +60,8 @@ class Notebook(Notes):
         self.shown_to: dict[int, set[str]] = {}
         """Other players -> own cards that were shown to each."""
         self.pawn = ""
-        """The suspect that this player plays; empty without a board, or before its choice."""
-        if game.has_board and not game.options.choose_suspects:
+        """The suspect that this player plays; empty without a board."""
+        if game.has_board:
             self.pawn = game.deck.suspects[player]
         self.places: dict[str, Place] = game.start_places.copy()
         self.out: set[int] = set()
@@ -74,7 +73,6 @@ class Notebook(Notes):
         """The number of each seat, counted from the observer's own."""
         self.block = bytearray(layout.blanks[player])
         """All arrays, see `ArrayLayout`."""
-        self._one_refuter = game.options.refuters == "in_turn"
         self._sheets: dict[int, NDArray[np.bool_]] = {}
         self._logic_read = sys.maxsize  # The knowledge is created for the first sheet.
 
@@ -119,12 +117,6 @@ class Notebook(Notes):
         start = self._layout.rows[card]
         self.block[start : start + len(row)] = row
 
-    def _suspect_chosen(self, event: SuspectChosen) -> None:
-        place = self._at["suspects"] + self._column[event.player]
-        self.block[place] = self._layout.numbers[event.suspect]
-        if event.player == self.player:
-            self.pawn = event.suspect
-
     def _turn_began(self, event: TurnBegan) -> None:
         turn, column = self._at["turn"], self._column
         self.block[turn + column[self.in_turn]] = 0
@@ -155,7 +147,7 @@ class Notebook(Notes):
         self.suggestion = suspect, weapon, room = event.triple
         block, start, numbers = self.block, self._at["suggestions"], self._layout.numbers
         row = bytes((numbers[suspect], numbers[weapon], numbers[room], self._column[event.player]))
-        row = row.ljust(self._layout.width, b"\0")
+        row = row.ljust(ROW, b"\0")
         # The latest comes first, and the oldest leaves at the end.
         end = start + HISTORY * len(row)
         block[start:end] = row + block[start : end - len(row)]
@@ -170,17 +162,10 @@ class Notebook(Notes):
                 self.block[row + column] = HAS_NOT[0]
 
     def _refuted(self, event: Refuted) -> None:
-        start, column = self._at["suggestions"] + 4, self._column[event.player]
-        if self._one_refuter:
-            self.block[start] = column + 1
-        else:
-            self.block[start + column] = 1
+        self.block[self._at["suggestions"] + 4] = self._column[event.player] + 1
 
     def _card_shown(self, event: CardShown) -> None:
-        # One refuter: the last place of the row. Else the second place of that seat.
-        seats = self.game.num_players
-        place = 5 if self._one_refuter else 4 + seats + self._column[event.player]
-        self.block[self._at["suggestions"] + place] = self.game.deck.index[event.card] + 1
+        self.block[self._at["suggestions"] + 5] = self.game.deck.index[event.card] + 1
         if event.suggester == self.player:
             self.shown[event.card] = event.player
             # The place of a card excludes all other places.
@@ -227,7 +212,6 @@ class Notebook(Notes):
 _RECORDERS: dict[type[Event], Callable[[Notebook, Any], None]] = {
     Dealt: Notebook._dealt,
     HandDealt: Notebook._hand_dealt,
-    SuspectChosen: Notebook._suspect_chosen,
     TurnBegan: Notebook._turn_began,
     DiceThrown: Notebook._dice_thrown,
     PawnMoved: Notebook._pawn_moved,

@@ -21,10 +21,8 @@ from games.cluedo.rules.events import (
     Accuse,
     EndTurn,
     Move,
-    MoveToSquare,
     Passage,
     Place,
-    PlaySuspect,
     Refuted,
     Roll,
     Show,
@@ -40,40 +38,22 @@ if TYPE_CHECKING:
 # Rules
 
 
-_SUGGESTION = {
-    "in_turn": "Suggestion: the others are asked in turn order from your left. The first who holds "
+_SUGGESTION = (
+    "Suggestion: the others are asked in turn order from your left. The first who holds "
     "one of the three cards must show you one of them, secretly; everybody sees who showed, not "
-    "what. Whoever is passed over holds none of the three.",
-    "all": "Suggestion: all others are asked. Each who holds one of the three cards must show you "
-    "one of them, secretly; everybody sees who showed, not what. Whoever shows nothing holds none "
-    "of the three.",
-}
+    "what. Whoever is passed over holds none of the three."
+)
 
-_MOVEMENT = {
-    "toward": "throw two dice and move toward a room, or take a secret passage (Study - Kitchen, "
-    "Conservatory - Lounge).",
-    "squares": "throw two dice, or take a secret passage (Study - Kitchen, Conservatory - Lounge). "
-    "After a throw enter a room within reach, or use the whole throw and end on a corridor square: "
-    "not diagonally, through no other pawn, and on no square twice. A pawn on the square outside a "
-    "door blocks it.",
-}
+_MOVEMENT = (
+    "throw two dice and move toward a room, or take a secret passage (Study - Kitchen, "
+    "Conservatory - Lounge)."
+)
 
-
-def rule_details(game: CluedoSetting) -> str:
-    """Return details that are no part of `rules`, whose wording trained checkpoints depend on."""
-    details = (
-        "To refute a suggestion means to show one of its cards; a player who cannot refute it "
-        "holds none of the three. The last player left must still accuse correctly to win."
-    )
-    if game.options.refuters == "all":
-        details += " Each who refutes chooses without seeing the cards that others show."
-    if game.options.movement == "squares":
-        details += (
-            " A throw need not be exact to enter a room. A pawn that can neither enter a room nor "
-            "use the whole throw goes as far as it can. You may not enter the room that you left "
-            "in this turn."
-        )
-    return details
+RULE_DETAILS = (
+    "To refute a suggestion means to show one of its cards; a player who cannot refute it "
+    "holds none of the three. The last player left must still accuse correctly to win."
+)
+"""Details that are no part of `rules`, whose wording trained checkpoints depend on."""
 
 
 def rules(game: CluedoSetting) -> str:
@@ -86,53 +66,27 @@ def rules(game: CluedoSetting) -> str:
         f"Suspects: {', '.join(deck.suspects)}.",
         f"Weapons: {', '.join(deck.weapons)}.",
         f"Rooms: {', '.join(deck.rooms)}.",
-        _SUGGESTION[game.options.refuters],
+        _SUGGESTION,
         "Accusation: ends your turn. If it is right you win. If it is false you make no more "
         "moves and only show cards.",
     ]
     if game.has_board:
         lines.append(
-            f"Board: {_pawns(game)}. On your turn {_MOVEMENT[game.options.movement]} In a room you "
+            f"Board: {_pawns(game)}. On your turn {_MOVEMENT} In a room you "
             "may make one suggestion, which must name that room; the suspect's pawn and the weapon "
             "are brought there."
         )
         if game.options.summoned_may_suggest:
             lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
-        if game.options.movement == "squares":
-            lines += _map()
         order = "roll or take a passage, suggest, then accuse or end your turn"
     else:
         order = "suggest any three cards, then accuse or end your turn"
-    if game.options.first_player == "random":
-        lines.append("The first player is drawn.")
-    elif game.options.choose_suspects:
-        lines.append(
-            f"The player of {deck.suspects[0]} begins; if no player chose that suspect, the player "
-            "of the next suspect in the list."
-        )
     lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
     return "\n".join(lines)
 
 
-def _map() -> Iterator[str]:
-    """Yield the map of the board and its doors; rows and columns count from 1."""
-    letters = ", ".join(f"{letter} {room}" for room, letter in board.LETTERS.items())
-    yield (
-        "Map, row 1 at the top, column 1 at the left (. corridor, 1 to 6 the starts of the "
-        f"suspects in the order above, # no square, {letters}):"
-    )
-    yield from board.MAP
-    doors = "; ".join(
-        f"{room} {' and '.join(f'row {row + 1} column {column + 1}' for row, column in squares)}"
-        for room, squares in board.DOORS.items()
-    )
-    yield f"Squares outside the doors: {doors}."
-
-
 def _pawns(game: CluedoSetting) -> str:
     """Return which player moves which pawn."""
-    if game.options.choose_suspects:
-        return "before the first turn each player chooses a suspect and then moves its pawn"
     pairs = zip(game.seat_names, game.deck.suspects, strict=False)
     return ", ".join(f"{name} plays {suspect}" for name, suspect in pairs)
 
@@ -157,11 +111,8 @@ def action_prompt(
         player, choices = game.seat_names[notes.in_turn], " | ".join(map(str, legal))
         yield f"{player} suggested {notes.suggestion}. Show one of your cards: {choices}."
         return
-    if isinstance(first, PlaySuspect):
-        yield f"Choose your suspect: {' | '.join(map(str, legal))}."
-        return
-    if isinstance(first, Move | MoveToSquare):
-        yield from _move_prompt(game, legal, notes, with_example)
+    if isinstance(first, Move):
+        yield from _move_prompt(legal, notes, with_example)
         return
     forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
     suggestions = legal.of(Suggest)
@@ -180,14 +131,9 @@ def _action_line(forms: str, example: Action, with_example: bool) -> str:
     return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
 
 
-def _move_prompt(
-    game: CluedoSetting, legal: ActionSet, notes: Notebook, with_example: bool
-) -> Iterator[str]:
+def _move_prompt(legal: ActionSet, notes: Notebook, with_example: bool) -> Iterator[str]:
     """Yield the rooms within reach, the steps to each room, and the form of the action."""
     place = notes.places[notes.pawn]
-    if game.options.movement == "squares":
-        yield from _destination_prompt(game, legal, notes, with_example)
-        return
     reachable = [
         move.room
         for move in legal.of(Move)
@@ -200,27 +146,6 @@ def _move_prompt(
         f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
     )
     yield _action_line("move ROOM", legal[0], with_example)
-
-
-def _destination_prompt(
-    game: CluedoSetting, legal: ActionSet, notes: Notebook, with_example: bool
-) -> Iterator[str]:
-    """Yield the rooms and squares where the move may end, and the steps to each room."""
-    place = notes.places[notes.pawn]
-    rooms, by_row = [move.room for move in legal.of(Move)], dict[int, list[str]]()
-    for move in legal.of(MoveToSquare):
-        row, column = divmod(move.square, board.COLUMNS)
-        by_row.setdefault(row + 1, []).append(str(column + 1))
-    squares = "; ".join(f"row {row}, column {', '.join(all_)}" for row, all_ in by_row.items())
-    others = (room for room in game.deck.rooms if room != place)
-    steps = sorted((board.steps_to(place, room), room) for room in others)
-    yield (
-        f"You are in {describe_place(place)}. With {notes.throw} you reach "
-        f"{', '.join(rooms) or 'no room'}; or end on a square: {squares or 'none'}. Steps: "
-        f"{', '.join(f'{room} {count}' for count, room in steps)}."
-    )
-    forms = (["move ROOM"] if rooms else []) + (["move row R, column C"] if by_row else [])
-    yield _action_line(" | ".join(forms), legal[0], with_example)
 
 
 # Synonyms

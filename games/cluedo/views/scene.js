@@ -455,7 +455,7 @@ function pawns(context, scene) {
   const suspects = scene.deck[0];
   return pawnSpots(scene.pawns).map(({ x, y }, suspect) => {
     const named = scene.suggestion?.cards.includes(suspects[suspect]);
-    const marked = named || suspect === suspectOf(scene, scene.player);
+    const marked = named || suspect === scene.player;
     return s("g", { transform: `translate(${x} ${y})` },
       s("title", {}, suspects[suspect]),
       ...(marked ? [s("ellipse", {
@@ -574,17 +574,12 @@ function unseen(context, scene, holder, seen) {
   return [context.h("span", { class: "cluedo-backs" }, backs(context, count), words)];
 }
 
-// The number of the suspect that a seat plays; null before its choice.
-function suspectOf(scene, seat) {
-  return scene.suspects ? scene.suspects[seat] ?? null : seat;
-}
-
 function seatPanel(context, scene, holder) {
   const { h, seats, specs } = context;
   const has = cardsWith(scene, holder, "X");
   const turn = scene.player === holder ? " cluedo-turn" : "";
   const out = scene.out.includes(holder) ? " cluedo-out" : "";
-  const suspect = scene.pawns ? scene.deck[0][suspectOf(scene, holder)] : null;
+  const suspect = scene.pawns ? scene.deck[0][holder] : null;
   return h("li", { class: `cluedo-seat seat-${holder % 7}${turn}${out}` },
     h("div", { class: "cluedo-name" },
       ...(suspect ? [sign(context, scene, suspect, 22)] : []),
@@ -595,15 +590,10 @@ function seatPanel(context, scene, holder) {
   );
 }
 
-function shownCards({ refuter, shown, refutations }) {
-  return refutations ?? (refuter === null ? [] : [{ player: refuter, card: shown }]);
-}
-
 function answers({ h, seats }, suggestion) {
-  const { unable } = suggestion;
+  const { unable, refuter, shown } = suggestion;
   const lines = unable.map((seat) => `${seats[seat]} has none of them.`);
-  lines.push(...shownCards(suggestion).map(
-    ({ player, card }) => `${seats[player]} shows ${card ?? "a card"}.`));
+  if (refuter !== null) lines.push(`${seats[refuter]} shows ${shown ?? "a card"}.`);
   if (unable.length === seats.length - 1) lines.push("No player can refute it.");
   return h("ul", {}, ...lines.map((line) => h("li", {}, line)));
 }
@@ -628,7 +618,7 @@ function call(context, scene) {
   if (!suggestion) return [];
   return [h("div", { class: "cluedo-call" },
     h("strong", {}, `${seats[suggestion.player]} suggests`),
-    three(context, scene, suggestion.cards, shownCards(suggestion).map(({ card }) => card)),
+    three(context, scene, suggestion.cards, [suggestion.shown]),
     answers(context, suggestion))];
 }
 

@@ -15,21 +15,12 @@ from games.cluedo.rules.events import (
     Place,
     Refuted,
     Suggested,
-    SuspectChosen,
     TurnBegan,
     Unable,
     WeaponMoved,
 )
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.views.view import Marks
-
-
-class RefutationJson(TypedDict):
-    """A seat that shows a card to the suggester, or will show one."""
-
-    player: int
-    card: str | None
-    """The card, after it was shown, if the viewer sees it."""
 
 
 class SuggestionJson(TypedDict):
@@ -44,8 +35,6 @@ class SuggestionJson(TypedDict):
     """The seat that shows a card, or will show one next."""
     shown: str | None
     """The card, after it was shown, if the viewer sees it."""
-    refutations: NotRequired[list[RefutationJson]]
-    """Present only if every seat that can refute does; in the order asked."""
 
 
 class AccusationJson(TypedDict):
@@ -76,8 +65,6 @@ class CluedoSceneJson(TypedDict):
     accusation: AccusationJson | None
     dice: NotRequired[list[int] | None]
     """Present only with a board, like the following two."""
-    suspects: NotRequired[list[int | None]]
-    """By seat, the number of its suspect; present if suspects are chosen, None before that."""
     pawns: NotRequired[list[Place]]
     """The place of each suspect's pawn."""
     weapons: NotRequired[dict[str, str]]
@@ -100,7 +87,6 @@ class CluedoScene:
         self.accusation: AccusationJson | None = None
         self.pawns = dict(game.start_places)
         self.weapons: dict[str, str] = {}
-        self.suspects: dict[int, int] = {}
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""
@@ -110,8 +96,6 @@ class CluedoScene:
                 self.sizes = sizes
             case TurnBegan(player, turn):
                 self._start_turn(player, turn)
-            case SuspectChosen(player, suspect):
-                self.suspects[player] = self.game.deck.suspects.index(suspect)
             case DiceThrown(_, first, second):
                 self.dice = (first, second)
                 self.accusation = None
@@ -142,30 +126,15 @@ class CluedoScene:
             self.suggestion = SuggestionJson(
                 player=event.player, cards=[*event.triple], unable=[], refuter=None, shown=None
             )
-            if self.game.options.refuters == "all":
-                self.suggestion["refutations"] = []
             return
         assert self.suggestion is not None
         match event:
             case Unable(players):
                 self.suggestion["unable"] = [*players]
-            case Refuted(player) | CardShown(player) if "refutations" in self.suggestion:
-                self._refute(player, event.card if isinstance(event, CardShown) else None)
             case Refuted(player):
                 self.suggestion["refuter"] = player
             case CardShown(card=card):
                 self.suggestion["shown"] = card
-
-    def _refute(self, player: int, card: str | None) -> None:
-        """Add a seat that shows a card, or its card, to the refutations."""
-        assert self.suggestion is not None
-        # A new list, because `to_json` gives lists away.
-        others = [each for each in self.suggestion["refutations"] if each["player"] != player]
-        added = RefutationJson(player=player, card=card)
-        order = self.game.refuters(self.suggestion["player"])
-        self.suggestion["refutations"] = sorted(
-            [*others, added], key=lambda each: order.index(each["player"])
-        )
 
     def to_json(self) -> CluedoSceneJson:
         """Return the current table."""
@@ -188,6 +157,4 @@ class CluedoScene:
             scene["dice"] = list(self.dice) if self.dice else None
             scene["pawns"] = [self.pawns[suspect] for suspect in game.deck.suspects]
             scene["weapons"] = dict(self.weapons)
-        if game.options.choose_suspects:
-            scene["suspects"] = [self.suspects.get(seat) for seat in range(game.num_players)]
         return scene

@@ -13,7 +13,6 @@ from games.cluedo.rules.events import (
     HandDealt,
     PawnMoved,
     Suggested,
-    SuspectChosen,
     Unable,
 )
 from games.cluedo.rules.setting import CluedoSetting
@@ -111,17 +110,14 @@ class CluedoView:
         self._marks = Marks(game)
         self._places = dict(game.start_places)
         self._own_pawn = ""
-        if seat is not None and game.has_board and not game.options.choose_suspects:
+        if seat is not None and game.has_board:
             self._own_pawn = game.deck.suspects[seat]
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
         self._marks.update(event)
-        match event:
-            case PawnMoved():
-                self._places[event.suspect] = event.place
-            case SuspectChosen() if event.player == self._seat:
-                self._own_pawn = event.suspect
+        if isinstance(event, PawnMoved):
+            self._places[event.suspect] = event.place
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""

@@ -23,21 +23,9 @@ export class ScenePanel {
     const { timeline } = this.page;
     fill(this.status, this.describe(position));
     const scene = timeline.sceneAt(position);
-    this.colorSeats(scene);
     const before = position > 0 ? timeline.sceneAt(position - 1) : null;
     if (scene === null) fill(this.table, this.drawEvents(position));
     else drawScene(this.table, this.module, scene, before, timeline.game, timeline.seat);
-  }
-
-  // A seat has the colour of its pawn. Where pawns are chosen, the scene says which seat has which.
-  colorSeats(scene) {
-    const { style } = this.element.closest(".game");
-    scene?.suspects?.forEach((pawn, seat) => {
-      for (const [name, palette] of [["line", "s"], ["pawn", "p"]]) {
-        if (pawn === null || pawn > 6) style.removeProperty(`--${name}-${seat}`);
-        else style.setProperty(`--${name}-${seat}`, `var(--${palette}${pawn})`);
-      }
-    });
   }
 
   // The events of this turn, for a game without a picture.

@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
 from arena.testing.facets import (
     check_drawing,
@@ -96,6 +96,17 @@ MOST_PLIES = 5_000
 """Plies after which random play counts as endless for a finding."""
 
 ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class GameFinding:
+    """Result of one check of a game."""
+
+    check: str
+    """What was checked, in a few words."""
+    passed: bool
+    detail: str
+    """The figures, and for a fault an example."""
 
 
 def random_findings(game: Game, games: int = 50) -> list[GameFinding]:

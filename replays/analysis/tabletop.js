@@ -96,7 +96,7 @@ function drawSquares(context, { rows, columns, legend, shape }) {
   const { h } = context;
   const side = (name) => h("span", { class: "square-name", "aria-hidden": "true" }, name ?? "");
   const names = [side(""), ...columns.map(side), side("")];
-  const cells = rows.flatMap((each, at) => [
+  const cells = rows.flatMap((each) => [
     side(each.name),
     ...each.tiles.map((piece) => {
       const cell = tile(context, piece);
@@ -104,10 +104,7 @@ function drawSquares(context, { rows, columns, legend, shape }) {
       return cell;
     }),
     side(each.name),
-  ].map((cell) => {
-    if (shape === "hex") cell.style.setProperty("--row", at);
-    return cell;
-  }));
+  ]);
   const style = { "--columns": columns.length, "--rows": rows.length };
   const meaning = list(legend).map(([mark, text]) =>
     h("span", { class: "legend-mark" }, tile(context, mark), ` ${text}`));

@@ -169,21 +169,6 @@ def test_textarena_is_verified_by_another_process(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "finding"),
-    [
-        ("open_spiel/kuhn_poker", 0, "returns equal those of arena's kuhn_poker: 0 of 30"),
-        # Its pot never contains the bets.
-        ("textarena/KuhnPoker-v0", 1, "✗ returns equal those of arena's kuhn_poker: 12 of 30"),
-    ],
-)
-def test_the_doctor_compares_with_our_game(
-    name: str, code: int, finding: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["doctor", name]) == code
-    assert finding in capsys.readouterr().out
-
-
 def test_open_spiel_a_class_of_games_is_made_once() -> None:
     assert game_class("open_spiel/go") is game_class("open_spiel/go")
     assert make_game("open_spiel/go", board_size=5) == make_game("open_spiel/go:board_size=5")

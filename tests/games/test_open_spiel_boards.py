@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-import re
 
 import pytest
 from reach import picked, unreached
 
 from arena import CHANCE, make_game
-from arena.core.action import normalise
 from arena.core.view.pieces import Squares
 from arena.core.view.tabletop import draw_tabletop
-from games.adapters.open_spiel import chess
 from games.adapters.open_spiel.board import Notation, draw_board, read_board
 
 BREAKTHROUGH = "3bbb\n2.w.\n1w.w\n abc\n"
@@ -39,7 +36,6 @@ def test_a_board_is_read_from_lines(
     assert board is not None and len(board.rows) == 3
     assert "".join(board.rows[1]) == row and board.row_names == names
     assert "".join(board.columns) == columns and board.others == others
-    assert board.is_slanted == (text == HEX)
 
 
 def test_chess_is_read_from_its_fen() -> None:
@@ -79,13 +75,7 @@ def test_a_click_keeps_the_moves_that_name_the_square(
     assert [move for move in moves if picked(move, tile.picks)] == means
 
 
-def test_texts_of_chess_moves_differ() -> None:
-    numbers = range(64 * chess.PLANES + 2)
-    texts = [text for player in (0, 1) for n in numbers if (text := chess.move_text(player, n))]
-    assert len(set(map(normalise, texts))) == len(texts)
-
-
-POPULAR = ("chess", "checkers", "othello", "breakthrough", "connect_four", "hex", "tic_tac_toe",
+POPULAR = ("checkers", "othello", "breakthrough", "connect_four", "hex", "tic_tac_toe",
            "clobber", "lines_of_action", "mnk")  # fmt: skip
 
 
@@ -105,32 +95,3 @@ def test_every_move_of_a_popular_game_is_a_click_on_its_board(name: str) -> None
         legal = list(state.legal_actions(player))
         assert set(unreached(table.panels, list(map(str, legal)))) <= {"pass"}
         state.apply(player, rng.choice(legal))
-
-
-@pytest.mark.adapters
-def test_texts_of_chess_name_the_squares_of_the_librarys_moves() -> None:
-    pyspiel = pytest.importorskip("pyspiel")
-    game, rng = pyspiel.load_game("chess"), random.Random(5)
-    checked = 0
-    for _ in range(30):
-        state = game.new_initial_state()
-        while not state.is_terminal() and state.move_number() < 150:
-            player, number = state.current_player(), rng.choice(state.legal_actions())
-            own, library = chess.move_text(player, number), state.action_to_string(player, number)
-            assert own is not None and own.startswith(str(state).split()[1])
-            if library.startswith("O-O"):
-                assert own.endswith(" castles")
-            else:
-                target = re.findall("[a-h][1-8]", library)[-1]
-                assert re.findall("[a-h][1-8]", own)[-1] == target
-                # A capture of a pawn names the file from which it comes.
-                assert not re.match("[a-h]x", library) or own.split()[1][0] == library[0]
-            before = read_board(str(state))
-            state.apply_action(number)
-            after = read_board(str(state))
-            assert before is not None and after is not None
-            left = re.findall("[a-h][1-8]", own)[0]
-            row, column = 8 - int(left[1]), "abcdefgh".index(left[0])
-            assert before.rows[row][column] != "." == after.rows[row][column]
-            checked += 1
-    assert checked > 1000

@@ -16,7 +16,6 @@ from arena.cli import run
 from arena.core.errors import MissingDependency, UsageError
 from arena.core.game import Game
 from arena.plugins.families import FamilyGame
-from arena.plugins.game_checks import GameFinding
 from arena.plugins.loader import catalog
 from arena.testing.rules import check_replay
 from games.goofspiel.game import Goofspiel
@@ -152,18 +151,3 @@ def test_a_game_is_checked_by_the_doctor(
     monkeypatch.setattr(Goofspiel, "return_scale", scale)
     assert run(["doctor", "goofspiel:cards=3"]) == 1
     assert "✗ sum of returns: declared 1, 50 of 50 games differ" in capsys.readouterr().out
-
-
-def test_a_check_of_a_plugin_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    kept = catalog().entries_by_kind()
-    catalog().add("check", "kuhn_poker", "test_families:pot_is_wrong")
-    try:
-        assert run(["doctor", "kuhn_poker", "--json"]) == 1
-    finally:
-        catalog().restore(kept)
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert findings[-1] == {"check": "the pot", "passed": False, "detail": "2 chips, not 4"}
-
-
-def pot_is_wrong(game: Game) -> list[GameFinding]:
-    return [GameFinding("the pot", False, "2 chips, not 4")]

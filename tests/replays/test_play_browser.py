@@ -116,7 +116,7 @@ SEATS = {
         *["easy (Novice)", "fair (Detective)", "strong (Oracle)"],
         *["bot:random", "bot:oracle"],
     ],
-    "hanabi": ["easy and fair (Piers)", "strong (Conventions)", "bot:hats", "bot:random"],
+    "hanabi": ["easy and fair (Piers)", "strong (Conventions)", "bot:random"],
 }
 
 

@@ -115,8 +115,8 @@ class Squares:
     columns: tuple[str, ...]
     legend: tuple[tuple[Tile, str], ...] = ()
     """Marks of the board, each with its meaning."""
-    shape: Literal["square", "wide", "hex"] = "square"
-    """Wide squares hold words; each row of hexagons begins half a square further to the right."""
+    shape: Literal["square", "wide"] = "square"
+    """Wide squares hold words."""
 
     def panel(self) -> Panel:
         return Panel(self.title, self.rows, self.columns)

@@ -43,8 +43,6 @@ class GridBoard:
     row_names: tuple[str, ...]
     """Empty if the text has none."""
     columns: tuple[str, ...]
-    is_slanted: bool
-    """Each row begins further to the right: the squares are hexagons."""
     others: tuple[str, ...]
 
 
@@ -87,13 +85,11 @@ def _from_lines(lines: Sequence[str], first: int, end: int) -> GridBoard:
     around = [line for line in (*lines[first - 1 : first], *lines[end : end + 1]) if line.strip()]
     named = [list("".join(line.split())) for line in around]
     columns = next((names for names in named if _names_columns(names)), [])
-    indents = [len(line) - len(line.lstrip()) for line in block]
     others = [line for line in (*lines[:first], *lines[end:]) if line.strip()]
     return GridBoard(
         rows,
         tuple(name for name in sides if name) if all(sides) else (),
         tuple(name.lower() for name in columns) if len(columns) == len(rows[0]) else (),
-        all(b - a == 1 for a, b in pairwise(indents)),
         tuple(line for line in others if not _names_columns(list("".join(line.split())))),
     )
 
@@ -106,7 +102,7 @@ def _from_fen(fen: str, others: Sequence[str]) -> GridBoard:
     # Other fields of a FEN are for programs.
     turn = {"w": "white to move", "b": "black to move"}
     notes = (turn.get(line[:1], line) for line in others if line)
-    return GridBoard(rows, names, columns, False, tuple(notes))
+    return GridBoard(rows, names, columns, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ def draw_board(title: str, board: GridBoard, notation: Notation) -> Squares:
         TileRow(tuple(_tiles(board, row, columns, row_names, notation)), row_names[row])
         for row in range(height)
     )
-    return Squares(title, tuple(rows), columns, shape="hex" if board.is_slanted else "square")
+    return Squares(title, tuple(rows), columns)
 
 
 def _tiles(

@@ -29,7 +29,7 @@ from games.adapters.library_game import (
     one_line_label,
     options_class,
 )
-from games.adapters.open_spiel import chess, library
+from games.adapters.open_spiel import library
 
 MOST_NAMED = 30_000
 """Moves beyond which their texts are not made in advance."""
@@ -38,9 +38,6 @@ NATIVE = frozenset(
     ["bargaining", "bridge", "euchre", "gin_rummy", "hearts", "leduc_poker", "oh_hell"]
 )
 """Games whose states have `resample_from_infostate`."""
-
-CHESS = "chess"
-"""The game whose own texts depend on the position; ours do not."""
 
 SUITS = str.maketrans({"♣": "C", "♦": "D", "♥": "H", "♠": "S"})
 """Signs that the comparison of texts ignores, as letters."""
@@ -192,8 +189,6 @@ class OpenSpielGame(LibraryGame):
         """Return the texts of all moves by seat; None if they do not name one move each."""
         if self.short_name in library.POSITIONAL | library.WRAPPERS or count > MOST_NAMED:
             return None
-        if self.short_name == CHESS and self.options.model_dump()["chess960"]:
-            return None  # Castling has other squares.
         if self.is_sampled:
             return None
         state, rows = self.spiel.new_initial_state(), list[list[str]]()
@@ -210,8 +205,6 @@ class OpenSpielGame(LibraryGame):
         return rows
 
     def _static_text(self, state: Any, player: int, number: int) -> str:
-        if self.short_name == CHESS:
-            return chess.move_text(player, number) or f"move {number}"
         try:
             return self.label(state, player, number)
         except (library.pyspiel().SpielError, LookupError, ValueError):

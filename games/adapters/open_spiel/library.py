@@ -18,9 +18,9 @@ from arena.plugins.catalog import require
 
 POSITIONAL = frozenset(
     [
-        *("amazons", "antichess", "backgammon", "banqi", "chinese_checkers", "crazyhouse"),
-        *("dark_chess", "einstein_wurfelt_nicht", "euchre", "hearts", "kriegspiel", "negotiation"),
-        *("chat_game", "oh_hell", "quoridor", "rbc", "shogi", "social_deduction", "tarok"),
+        *("amazons", "antichess", "backgammon", "banqi", "chat_game", "chess", "chinese_checkers"),
+        *("crazyhouse", "dark_chess", "einstein_wurfelt_nicht", "euchre", "hearts", "kriegspiel"),
+        *("negotiation", "oh_hell", "quoridor", "rbc", "shogi", "social_deduction", "tarok"),
         *("ultimate_tic_tac_toe", "universal_poker", "xiangqi"),
     ]
 )

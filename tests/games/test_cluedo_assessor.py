@@ -25,10 +25,9 @@ from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.beliefs import belief_measurements, inference_of
 from games.cluedo.analysis.judgements import REFUTATIONS
 from games.cluedo.analysis.measures import INFERENCES, MEASURES
-from games.cluedo.analysis.position_analysis import break_even
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.information import QuestionValues
+from games.cluedo.inference.information import QuestionValues, break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, Accused, DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting

@@ -130,7 +130,8 @@ NAMED = 10
 
 def export(call: Call) -> int:
     """Write the replays to one file; an existing one is replaced when the new one is complete."""
-    from trainers.export.exporter import export_replays, exporter_class
+    from trainers.export import exporter_class
+    from trainers.export.exporter import export_replays
 
     data = call.data
     if not call.paths:

@@ -35,7 +35,8 @@ from arena.llm.backend import Completion, Message, Request, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
-from trainers.export.exporter import ExportResult, export_replays, exporter_class
+from trainers.export import exporter_class
+from trainers.export.exporter import ExportResult, export_replays
 from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import Rewards, information_gains
 from trainers.trajectory import Judgement

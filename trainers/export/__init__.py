@@ -5,3 +5,26 @@ exporter.py       from replays to one file, in any format
 chat.py           `chat`: conversations, for supervised fine-tuning
 parquet.py        `parquet`: a row for each reply, with tokens and rewards, for offline RL
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from arena.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from trainers.export.exporter import Exporter
+
+
+def exporter_class(name: str) -> type[Exporter[Any]]:
+    """Return the exporter of a format. Raises UsageError for an unknown one."""
+    match name:
+        case "chat":
+            from trainers.export.chat import ChatExport
+
+            return ChatExport
+        case "parquet":
+            from trainers.export.parquet import ParquetExport  # Imports pyarrow.
+
+            return ParquetExport
+    raise UsageError(f"there is no export '{name}'; choose chat or parquet")

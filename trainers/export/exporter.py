@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol, TypeVar
+from typing import BinaryIO, ClassVar, Protocol, TypeVar
 
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.text import shorten
@@ -46,20 +46,6 @@ class Exporter(Protocol[Row]):
 
     def close(self) -> None:
         """Release what the exporter holds, finished or not. Called in any case."""
-
-
-def exporter_class(name: str) -> type[Exporter[Any]]:
-    """Return the exporter of a format. Raises UsageError for an unknown one."""
-    match name:
-        case "chat":
-            from trainers.export.chat import ChatExport
-
-            return ChatExport
-        case "parquet":
-            from trainers.export.parquet import ParquetExport  # Imports pyarrow.
-
-            return ParquetExport
-    raise UsageError(f"there is no export '{name}'; choose chat or parquet")
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""`arena atropos`: Atropos' trajectory API, its environments and its server.
+"""`arena atropos`: environments and a trainer of Atropos' trajectory API.
 
 Flags have the names of atroposlib where it has one.
 """
@@ -11,14 +11,13 @@ import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import JsonValue, SecretStr
 
 from arena.cli.atropos_train import train_command
-from arena.cli.flags import FieldsOf, Flag, GameFlags, GameName, Given, flag_groups
+from arena.cli.flags import FieldsOf, GameFlags, GameName, Given, flag_groups
 from arena.cli.help import ArenaCommand
 from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting
@@ -119,21 +118,13 @@ class EnvFlags(Config):
     rollout_server_url: str = setting(
         "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
     )
-    """The trajectory API: run-api, or arena atropos api."""
+    """The trajectory API: atroposlib's run-api."""
     total_steps: int = setting(1000, flag="--env.total_steps", ge=-1)
     """Batches. -1: the trainer's number."""
     max_batches_offpolicy: int = setting(3, flag="--env.max_batches_offpolicy", ge=1)
     """Batches that may wait."""
     wandb_name: str = setting("", flag="--env.wandb_name")
     """Name at the API. Default: the game."""
-    inference_weight: float = setting(1.0, flag="--env.inference_weight", ge=0)
-    """Weight among environments."""
-    min_batch_allocation: float | None = setting(
-        None, flag="--env.min_batch_allocation", ge=0, le=1
-    )
-    """Least share of each batch."""
-    include_messages: bool = setting(False, flag="--env.include_messages")
-    """Send the chats as text too."""
     different_scores: bool = setting(
         True, flag="--env.ensure_scores_are_not_same/--env.no-ensure_scores_are_not_same"
     )
@@ -148,43 +139,13 @@ class EnvFlags(Config):
             EnvRegistration(
                 max_token_length=self.max_token_length,
                 desired_name=self.wandb_name or game,
-                weight=self.inference_weight,
+                weight=1.0,
                 group_size=group_size,
-                min_batch_allocation=self.min_batch_allocation,
             ),
             total_steps=self.total_steps,
             max_num_workers=self.max_num_workers,
             max_batches_offpolicy=self.max_batches_offpolicy,
         )
-
-
-@app.command("api", cls=ArenaCommand)
-@flag_groups
-def api_command(
-    host: Annotated[
-        str, Flag(help="Where to listen. Beyond this machine ARENA_API_KEY must be set.")
-    ] = "127.0.0.1",
-    port: Annotated[int, Flag(min=0, max=65535, help="0 takes a free one.")] = 8002,
-    data: Annotated[
-        Path, Flag(help="Folder of the queue. A server that is started again goes on from it.")
-    ] = Path("runs/atropos"),
-    max_groups: Annotated[
-        int, Flag(min=1, help="Groups that may wait for a batch; more get status 503.")
-    ] = 4096,
-    max_body_bytes: Annotated[
-        int, Flag(min=1, help="Largest body in bytes; a larger one gets status 413.")
-    ] = 64_000_000,
-) -> int:
-    """Serve the trajectory API: environments push groups of games, a trainer takes batches.
-
-    With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
-    """
-    require("arena atropos api", ("starlette", "uvicorn"), "web")
-    from trainers.atropos.app import serve_trajectories
-
-    return serve_trajectories(
-        host, port, data, max_groups=max_groups, max_body_bytes=max_body_bytes
-    )
 
 
 @app.command("serve", cls=ArenaCommand)
@@ -198,8 +159,7 @@ def serve_command(
 ) -> int:
     """Play games with a served model, and push groups of them to a trajectory API.
 
-    Each group holds the games of one deal in one seat. With ARENA_API_KEY set, it is sent to the
-    API as a bearer token.
+    Each group holds the games of one deal in one seat.
     """
     from trainers.atropos.client import TrajectoryClient
     from trainers.atropos.environment import TrajectoryEnvironment
@@ -211,7 +171,7 @@ def serve_command(
 
     async def play() -> None:
         player, llm = make_player(config, game_flags, env_flags, openai_flags, settings)
-        client = TrajectoryClient(env_flags.rollout_server_url, settings.secret("ARENA_API_KEY"))
+        client = TrajectoryClient(env_flags.rollout_server_url)
         options = env_flags.options(game, config.rollouts_per_group)
         environment = TrajectoryEnvironment(client, player, options, notify)
         try:
@@ -264,13 +224,7 @@ def make_player(
     llm = LLMService.limited(config, _patient(settings))
     games = config.rollouts_per_group * env_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
-    player = GroupPlayer(
-        config,
-        the_game,
-        llm,
-        with_messages=env_flags.include_messages,
-        keep_equal=not env_flags.different_scores,
-    )
+    player = GroupPlayer(config, the_game, llm, keep_equal=not env_flags.different_scores)
     return player, llm
 
 

@@ -57,7 +57,7 @@ class BatchFlags(Config):
     """The trajectory API, its batches, and what the loss adds for them."""
 
     url: str = setting("http://127.0.0.1:8000", flag="--atropos-url")
-    """The trajectory API: run-api, or arena atropos api."""
+    """The trajectory API: atroposlib's run-api."""
     batch_size: int = setting(2, ge=1)
     """Rows, times --gradient-accumulation-steps: those of a batch."""
     accumulation: int = setting(32, flag="--gradient-accumulation-steps", ge=1)
@@ -99,8 +99,8 @@ def train_command(
 ) -> int:
     """Train a model on batches of a trajectory API, and keep the server's weights up to date.
 
-    The same command resumes an interrupted run. With ARENA_API_KEY set, it is sent to the API and
-    to the server as a bearer token.
+    The same command resumes an interrupted run. With ARENA_API_KEY set, it is sent to the model's
+    server as a bearer token.
     """
     # All this is imported only by a run, not by the help.
     from backends.embedded import find_checkpoint

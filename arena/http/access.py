@@ -124,10 +124,9 @@ class AccessControl:
     only. Then the risk is a web page in a browser on this machine: see `foreign_page`.
     """
 
-    def __init__(self, app: ASGIApp, key: SecretStr | None, *, allows_links: bool = True) -> None:
+    def __init__(self, app: ASGIApp, key: SecretStr | None) -> None:
         self.app = app
         self.key = key
-        self.allows_links = allows_links
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
@@ -140,9 +139,7 @@ class AccessControl:
         await app(scope, receive, send)
 
     def _check(self, request: HTTPConnection) -> None:
-        reason = foreign_page(
-            request.headers, is_public=self.key is not None, allows_links=self.allows_links
-        )
+        reason = foreign_page(request.headers, is_public=self.key is not None)
         if reason is not None:
             raise ApiError(403, reason)
         if self.key is not None and request.url.path not in OPEN_ROUTES:
@@ -164,13 +161,12 @@ class AccessControl:
             raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
 
 
-def foreign_page(headers: Headers, *, is_public: bool, allows_links: bool = True) -> str | None:
+def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
     """Return the reason to refuse a request that the web page of another site sends, or None.
 
     Such a page has a foreign Origin or, after DNS rebinding of its name to 127.0.0.1, a foreign
     Host. For embedded resources a browser sends no Origin, but the site of the page. A public
-    server may be reached by other names than those of this machine; following a link may be
-    allowed.
+    server may be reached by other names than those of this machine; a link may be followed.
     """
     # One at most: h11 refuses a request with two.
     host, origin = headers.get("host", "").lower(), headers.get("origin")
@@ -179,7 +175,7 @@ def foreign_page(headers: Headers, *, is_public: bool, allows_links: bool = True
     if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
         return "requests from other web pages are not allowed"
     site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
-    if site in {"cross-site", "same-site"} and not (allows_links and mode == "navigate"):
+    if site in {"cross-site", "same-site"} and mode != "navigate":
         return "requests from other web pages are not allowed"
     return None
 

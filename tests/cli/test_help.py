@@ -39,7 +39,6 @@ def test_help_is_short_and_the_complete_help_is_one_flag_away(
     "command",
     [
         *("list models", "runs list", "runs show", "runs compare"),
-        "atropos api",
         "openenv package",
         *("bench list", "bench verify", "bench site"),
     ],

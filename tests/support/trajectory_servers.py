@@ -1,4 +1,4 @@
-"""Servers of the trajectory API in processes of their own: arena's, and the stock `run-api`."""
+"""Servers of the trajectory API: the queue of tests, and the stock `run-api`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from command_line import started
+from trajectory_queue import TrajectoryQueue
 
 STOCK = "ARENA_ATROPOS_PYTHON"
 """Variable with the interpreter that has atroposlib 0.4.0; `make test-atropos` sets it."""
@@ -24,25 +24,17 @@ WITH_STOCK = [
     pytest.mark.skipif(STOCK not in os.environ, reason=f"{STOCK} is not set"),
 ]
 """Marks of a test that needs the stock server."""
-SERVERS = ["arena", pytest.param("stock", marks=WITH_STOCK)]
+SERVERS = ["queue", pytest.param("stock", marks=WITH_STOCK)]
 """Parameters of a fixture with either server."""
 PATIENCE = 60.0
 """Seconds until a server answers."""
 
 
 @contextmanager
-def arena_api(folder: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Start `arena atropos api` on `folder`; its URL and process. It gets SIGTERM at the end."""
-    words = ["atropos api --port 0 --data", str(folder), *flags]
-    process = started(" ".join(words), folder.parent)
-    try:
-        assert process.stdout is not None
-        greeting = process.stdout.readline()
-        assert greeting.startswith("Trajectory API on "), greeting or process.communicate()[1]
-        yield greeting.split()[3], process
-    finally:
-        process.terminate()
-        process.communicate(timeout=PATIENCE)
+def queue_api() -> Iterator[str]:
+    """Serve a queue of tests on the loopback interface; its URL."""
+    with serving(TrajectoryQueue().app) as url:
+        yield url
 
 
 @contextmanager

@@ -1,13 +1,12 @@
-"""The client of the trajectory API, against arena's server and the stock one."""
+"""The client of the trajectory API, against the queue of tests and the stock server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,21 +14,19 @@ import pytest
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from command_line import arena  # noqa: E402
 from pydantic import ValidationError  # noqa: E402
+from trajectory_queue import TrajectoryQueue  # noqa: E402
 from trajectory_servers import SERVERS, env_registration, group, registration, stock_api  # noqa: E402
 
+from arena.cli import run as arena  # noqa: E402
 from arena.core.errors import ArenaError  # noqa: E402
-from trainers.atropos.app import make_trajectory_app  # noqa: E402
 from trainers.atropos.client import (  # noqa: E402
     ApiUnreachable,
     BatchLost,
     NoTrainer,
-    TooManyGroups,
     TrajectoryClient,
     UnknownEnv,
 )
-from trainers.atropos.store import TrajectoryStore  # noqa: E402
 from trainers.atropos.wire import EnvRegistration, ScoredData, TrainerRegistration  # noqa: E402
 
 TRAINER = TrainerRegistration.model_validate(registration())
@@ -43,13 +40,9 @@ class Api:
     url: str
     app: Any = None
 
-    @property
-    def is_stock(self) -> bool:
-        return self.app is None
-
     @asynccontextmanager
     async def client(self) -> AsyncIterator[TrajectoryClient]:
-        transport = None if self.is_stock else httpx.ASGITransport(self.app)
+        transport = httpx.ASGITransport(self.app) if self.app else None
         client = TrajectoryClient(self.url, transport=transport)
         try:
             yield client
@@ -65,10 +58,9 @@ class Api:
 
 
 @pytest.fixture(params=SERVERS)
-def api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Api]:
-    if request.param == "arena":
-        with closing(TrajectoryStore(tmp_path / "queue")) as store:
-            yield Api("http://127.0.0.1", make_trajectory_app(store, max_groups=2))
+def api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    if request.param == "queue":
+        yield Api("http://127.0.0.1", TrajectoryQueue().app)
     else:
         with stock_api() as url:
             yield Api(url)
@@ -93,7 +85,7 @@ def test_a_trainer_and_an_environment(api: Api) -> None:
         await begin(client)
         await client.push([scored(1)])
         assert (await client.status()).queue_size == 1
-        assert (await client.env_status(0)).self_queue_size == 1
+        assert (await client.env_status(0)).queue_size == 1
         assert await client.batch() is None
         await client.push([scored(2)])
         batch = await client.batch()
@@ -140,11 +132,7 @@ def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
 
     async def do(client: TrajectoryClient) -> None:
         await begin(client)
-        if not api.is_stock:
-            with pytest.raises(ArenaError, match="422: masks, row 1: 2 entries"):
-                await client.push([ragged])
-            return
-        # The stock server takes both. One is quarantined here, the other costs its batch there.
+        # The server takes both. One is quarantined here, the other costs its batch there.
         await client.push([ragged, scored(3)])
         batch = await client.batch()
         assert batch is not None and batch.groups == [scored(3)]
@@ -161,15 +149,52 @@ def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
     api.run(do)
 
 
-def test_a_full_queue_names_the_wait(tmp_path: Path) -> None:
+def test_groups_before_a_trainer_are_named(api: Api) -> None:
+    async def do(client: TrajectoryClient) -> None:
+        await client._call("POST", "/scored_data", json.dumps(group(1)))
+        with pytest.raises(ArenaError, match="accepts a trainer and forgets it"):
+            await client.register(TRAINER)
+
+    api.run(do)
+
+
+def test_a_reset_is_told_apart(api: Api) -> None:
     async def do(client: TrajectoryClient) -> None:
         await begin(client)
-        with pytest.raises(TooManyGroups, match="the queue holds 0 of 2 groups") as full:
-            await client.push([scored(number) for number in range(3)])
-        assert full.value.retry_after == 5
+        await client._call("GET", "/reset_data")
+        with pytest.raises(UnknownEnv):
+            await client.env_status(0)
+        await begin(client)
 
-    with closing(TrajectoryStore(tmp_path / "queue")) as store:
-        Api("http://127.0.0.1", make_trajectory_app(store, max_groups=2)).run(do)
+    api.run(do)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"masks": [[-100, -100, 2], [-100, 3]]}, "masks, row 1: 2 entries, but tokens has 3"),
+        ({"scores": [1.0]}, "scores: 1 rows, but tokens has 2"),
+        ({"masks": [[-100, -100, 2], [-100, 0, 3]]}, "masks, row 1, position 1: 0 is neither"),
+        ({"masks": [[-100, -100, 2], [-100] * 3]}, "masks, row 1: no token after position 0"),
+        (
+            {"inference_logprobs": [[1.0, 1.0, -0.5], [0.0, 1.0, -1.0]]},
+            "inference_logprobs, row 1, position 0: 0.0 of a masked token",
+        ),
+        (
+            {"inference_logprobs": [[1.0, 1.0, -0.5], [1.0, 1.0, 1.0]]},
+            "inference_logprobs, row 1, position 2: 1.0 of a trained token",
+        ),
+        ({"advantages": [[0.0] * 3, [0.0] * 2]}, "advantages, row 1: 2 entries"),
+        ({"overrides": [{}]}, "overrides: 1 rows"),
+        ({"tokens": [], "masks": [], "scores": []}, "tokens: the group has no rows"),
+        ({"scores": [float("nan"), 1.0]}, "finite number"),
+        ({"group_overrides": {"value": float("nan")}}, "group_overrides"),
+        ({"tokens": [[1.5, 1, 2], [1, 1, 3]]}, "valid integer"),
+    ],
+)
+def test_groups_that_the_server_would_accept(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        scored(1, **changes)
 
 
 def test_no_server() -> None:
@@ -180,6 +205,6 @@ def test_no_server() -> None:
     Api("http://127.0.0.1:9").run(do)
 
 
-def test_a_server_that_reports_no_tokens_is_refused(tmp_path: Path) -> None:
-    refused = arena("atropos serve kuhn_poker --openai.server_type sglang", cwd=tmp_path)
-    assert refused.returncode == 2 and "choose vllm or openai" in refused.stderr
+def test_a_server_that_reports_no_tokens_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert arena(["atropos", "serve", "kuhn_poker", "--openai.server_type", "sglang"]) == 2
+    assert "choose vllm or openai" in capsys.readouterr().err

@@ -22,7 +22,7 @@ if find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
 from command_line import started
-from trajectory_servers import STOCK, arena_api, stock_api
+from trajectory_servers import STOCK, queue_api, stock_api
 
 from trainers.runs.records import RunFiles, read_records
 from trainers.weight_sync.server_process import free_port
@@ -88,6 +88,6 @@ def test_with_run_api_and_arena_serve(mode: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not VLLM, reason="ARENA_VLLM_PYTHON is not set")
 @pytest.mark.parametrize("mode", ["shared_vllm", "lora_only", "lora_restart", "none"])
 def test_with_vllm(mode: str, tmp_path: Path) -> None:
-    with arena_api(tmp_path / "queue") as (api, _):
+    with queue_api() as api:
         bridge = f"--server vllm --vllm-python {VLLM} --weight-bridge-mode {mode}"
         check_training(api, bridge, tmp_path)

@@ -1,4 +1,4 @@
-"""arena's games as an environment of the trajectory API, with a served model and both servers."""
+"""arena's games as an environment of the trajectory API, with a served model and a queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,7 @@ if find_spec("torch") is None:
 import httpx
 import torch
 from tiny_model import build_tiny_model
+from trajectory_queue import TrajectoryQueue
 from trajectory_servers import SERVERS, registration, serving, stock_api
 from transformers import Qwen3ForCausalLM
 
@@ -34,11 +35,9 @@ from backends.embedded.sampler import Sampler
 from backends.openai_http import HTTPBackend
 from backends.scripted import ScriptedBackend
 from backends.server.app import make_app
-from trainers.atropos.app import make_trajectory_app
 from trainers.atropos.client import TrajectoryClient
 from trainers.atropos.environment import EnvironmentOptions, TrajectoryEnvironment
 from trainers.atropos.group_player import EQUAL, GroupPlayer
-from trainers.atropos.store import TrajectoryStore
 from trainers.atropos.training.trainer import rollout_counts
 from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
@@ -88,19 +87,18 @@ class Api:
     """The trajectory API, in this process or at a URL."""
 
     url: str
-    store: TrajectoryStore | None = None
-    app: Any = None
+    queue: TrajectoryQueue | None = None
 
     @property
-    def own(self) -> TrajectoryStore:
-        assert self.store is not None, "arena's server only"
-        return self.store
+    def own(self) -> TrajectoryQueue:
+        assert self.queue is not None, "the queue of tests only"
+        return self.queue
 
     @asynccontextmanager
     async def client(self, **changes: Any) -> AsyncIterator[TrajectoryClient]:
         """A client whose trainer has registered and asked for its first batch."""
-        transport = httpx.ASGITransport(self.app) if self.app else None
-        client = TrajectoryClient(self.url, transport=transport)
+        transport = httpx.ASGITransport(self.queue.app) if self.queue else None
+        client = TrajectoryClient(self.url, transport)
         try:
             await client.register(wanted(**changes))
             assert await client.batch() is None
@@ -110,9 +108,8 @@ class Api:
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Api]:
-    with closing(TrajectoryStore(tmp_path / "queue")) as store:
-        yield Api("http://127.0.0.1", store, make_trajectory_app(store))
+def api() -> Api:
+    return Api("http://127.0.0.1", TrajectoryQueue())
 
 
 # Rows
@@ -258,7 +255,7 @@ def wanted(**changes: Any) -> TrainerRegistration:
 
 @pytest.fixture(params=SERVERS)
 def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    if request.param == "arena":
+    if request.param == "queue":
         yield request.getfixturevalue("api")
     else:
         with stock_api() as url:
@@ -342,7 +339,7 @@ def test_the_end_of_training_ends_the_environment(api: Api) -> None:
             await asyncio.wait_for(running, 60)
 
     asyncio.run(play())
-    assert [env.connected for env in api.own.envs] == [False]
+    assert api.own.connected == [False]
 
 
 class Leaver(Typist):
@@ -416,8 +413,8 @@ def test_a_server_that_is_away_for_a_while(api: Api) -> None:
     said: list[str] = []
 
     async def play() -> None:
-        transport = Interrupted(api.app)
-        own = TrajectoryClient(api.url, transport=transport)
+        transport = Interrupted(api.own.app)
+        own = TrajectoryClient(api.url, transport)
         async with api.client() as client:
             environment = TrajectoryEnvironment(
                 own, player(Typist(), keep_equal=True), OPTIONS, said.append
@@ -449,7 +446,7 @@ def test_a_signal_disconnects(api: Api) -> None:
 
             async def kill() -> None:
                 await until(lambda: len(api.own.waiting) == 2)
-                assert [env.connected for env in api.own.envs] == [True]
+                assert api.own.connected == [True]
                 os.kill(os.getpid(), signal.SIGTERM)
 
             killing = asyncio.create_task(kill())
@@ -462,7 +459,7 @@ def test_a_signal_disconnects(api: Api) -> None:
         run_until_signal(play())
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert [env.connected for env in api.own.envs] == [False]
+    assert api.own.connected == [False]
 
 
 def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
@@ -471,14 +468,5 @@ def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
             environment = TrajectoryEnvironment(client, player(Typist()), OPTIONS, lambda _: None)
             await environment.run()
 
-    with pytest.raises(ArenaError, match="group_size 2 does not divide the trainer's batch_size 3"):
+    with pytest.raises(ArenaError, match="group_size 2 does not divide the trainer's batch size 3"):
         asyncio.run(play())
-
-
-def test_groups_hold_the_chats_if_they_are_asked_for() -> None:
-    playing = player(Typist(), keep_equal=True)
-    playing._with_messages = True
-    played = asyncio.run(playing.play(0, None, 10**6))
-    (chats,) = [group.messages for group in played.groups]
-    assert chats is not None and len(chats) == 2
-    assert {message["role"] for chat in chats for message in chat} >= {"user", "assistant"}

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,16 +27,15 @@ from small_runs import Notes  # noqa: E402
 from test_adapter_server import ModelServer  # noqa: E402
 from test_atropos_environment import OPTIONS, player, together  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
-from trajectory_servers import SERVERS, STOCK, serving, stock_api  # noqa: E402
+from trajectory_queue import TrajectoryQueue  # noqa: E402
+from trajectory_servers import SERVERS, STOCK, queue_api, serving, stock_api  # noqa: E402
 
 from arena.core.errors import ArenaError, StopPlaying, UsageError  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
 from backends.openai_http import HTTPBackend  # noqa: E402
-from trainers.atropos.app import make_trajectory_app  # noqa: E402
 from trainers.atropos.client import TrajectoryClient  # noqa: E402
 from trainers.atropos.environment import TrajectoryEnvironment  # noqa: E402
 from trainers.atropos.group_player import NewestModel  # noqa: E402
-from trainers.atropos.store import TrajectoryStore  # noqa: E402
 from trainers.atropos.training.options import TrajectoryOptions, settled_options  # noqa: E402
 from trainers.atropos.training.trainer import batches_loop  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
@@ -69,23 +68,26 @@ class Api:
     """The trajectory API, in this process or at a URL."""
 
     url: str
-    app: Any = None
-    store: TrajectoryStore | None = None
+    queue: TrajectoryQueue | None = None
+
+    @property
+    def own(self) -> TrajectoryQueue:
+        assert self.queue is not None, "the queue of tests only"
+        return self.queue
 
     def client(self) -> TrajectoryClient:
-        transport = httpx.ASGITransport(self.app) if self.app else None
+        transport = httpx.ASGITransport(self.queue.app) if self.queue else None
         return TrajectoryClient(self.url, transport=transport)
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Api]:
-    with closing(TrajectoryStore(tmp_path / "queue")) as store:
-        yield Api("http://127.0.0.1", make_trajectory_app(store), store)
+def api() -> Api:
+    return Api("http://127.0.0.1", TrajectoryQueue())
 
 
 @pytest.fixture(params=SERVERS)
 def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    if request.param == "arena":
+    if request.param == "queue":
         yield request.getfixturevalue("api")
     else:
         with stock_api() as url:
@@ -268,27 +270,23 @@ def test_old_and_equal_groups_are_left_out_and_the_age_is_recorded(run: Run) -> 
     assert second.update["swap_moved"] == 0
 
 
-def test_one_batch_for_each_step_the_oldest_first(run: Run) -> None:
-    # The stock trainer emptied the queue at once and trained on the newest batch first.
+def test_one_batch_for_each_step(run: Run) -> None:
+    # The stock trainer empties the queue at once.
     groups = sampled_groups(run.server.url, 6)
     run.complete(pushes(groups))
     assert [record.reward.n for record in run.records()] == [2, 2]
-    assert run.api.store is not None and len(run.api.store.waiting) == 2
-    assert run.api.store.run is not None and run.api.store.run.step == 2
+    assert len(run.api.own.waiting) == 2 and run.api.own.step == 2
 
 
 def test_a_resumed_run_continues_with_the_optimizer_and_at_the_server(run: Run) -> None:
     groups = sampled_groups(run.server.url, 4)
     run.complete(pushes(groups), steps=1)
-    registration = run.api.store.run if run.api.store else None
     run.server.restart()
     run.complete(steps=2)
     assert run.adapters() == ["run@2"]
     assert [record.step for record in run.records()] == [1, 2]
-    again = run.api.store.run if run.api.store else None
-    assert registration is not None and again is not None
-    assert again.registration.wandb_group == registration.registration.wandb_group
-    assert again.registration.starting_step == 1 and again.step == 2
+    # The server keeps the first registration, whose id the resumed run has kept, too.
+    assert run.api.own.registrations == 2 and run.api.own.step == 2
     moments = run.folder / "checkpoints/0002/optimizer.state"
     from safetensors.torch import load_file
 
@@ -315,7 +313,7 @@ def test_a_second_run_at_the_same_api_is_refused(
     first.complete(pushes(groups), steps=1)
     # Same name and sizes: the groups in the queue are another run's all the same.
     second = Run(any_api, server, model, tmp_path / "other")
-    with pytest.raises(ArenaError, match="still holds .*; (reset it|GET /reset_data)"):
+    with pytest.raises(ArenaError, match="still holds .*; reset it"):
         second.complete(steps=1)
     assert second.records() == []
 
@@ -464,13 +462,13 @@ def test_the_command_trains_and_refuses_in_one_line(
         ("--set", "async_steps=1"): (2, "--set async_steps=1: without effect, since environments"),
         ("--set", "learning_rate_end=0.1"): (2, "--set learning_rate_end=0.1: without effect"),
         ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
-        ("--model-name", "unknown"): (2, "neither a folder with a config.json nor a model"),
+        ("--model-name", "unknown"): (2, "nor a folder with a config.json"),
     }
     for more, (code, text) in refusals.items():
         assert arena([*command, *more]) == code
         error = capsys.readouterr().err.splitlines()[-1]
         assert error.startswith("arena: ") and text in error
-    with serving(Lazily(tmp_path / "served")) as url:
+    with queue_api() as url:
         groups = sampled_groups(run.server.url, 2)
         client = httpx.Client(base_url=url, trust_env=False, timeout=60)
 
@@ -489,16 +487,3 @@ def test_the_command_trains_and_refuses_in_one_line(
     assert Path(result["checkpoint"]).joinpath("adapter", "adapter_model.safetensors").exists()
     assert arena(["runs", "show", "run", "--log-dir", str(tmp_path)]) == 0
     assert "atropos" in capsys.readouterr().out
-
-
-class Lazily:
-    """The trajectory API whose store belongs to the thread that serves it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._app: Any = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if self._app is None:
-            self._app = make_trajectory_app(TrajectoryStore(self._folder))
-        await self._app(scope, receive, send)

@@ -302,7 +302,7 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     import httpx
     from sampled_groups import sampled_groups
     from test_adapter_server import ModelServer
-    from trajectory_servers import arena_api
+    from trajectory_servers import queue_api
 
     server = ModelServer(zygote._base, tmp_path)
     request.addfinalizer(server.stop)
@@ -316,10 +316,7 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
         few[name] = TrainConfig.model_fields[name].default
     folders = tmp_path / "undisturbed", tmp_path / "killed"
     for folder in folders:
-        with (
-            arena_api(tmp_path / f"{folder.name}-queue") as (url, _),
-            httpx.Client(timeout=60) as client,
-        ):
+        with queue_api() as url, httpx.Client(timeout=60) as client:
             batches = {"url": url, "batch_size": 4, "max_token_len": 768, "run_id": "x-1"}
             # Killed after its registration: only then may groups come.
             first = zygote.run(folder, WAITING, batches=batches, **few)

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import httpx
-from pydantic import JsonValue, SecretStr, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from arena.core.errors import ArenaError
 from arena.core.text import first_fault, shorten
-from backends.provider_errors import parse_retry_after
 from trainers.atropos.wire import (
     EnvReference,
     EnvRegistration,
-    EnvStatus,
     QueueStatus,
     RegisteredEnv,
     ScoredData,
@@ -31,9 +29,6 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds. A batch of long rows takes a while to arrive."""
 MAX_REASON = 500
 """Characters of an answer that an error quotes."""
-RETRY_AFTER = 5.0
-"""Seconds, if a full server does not say how long to wait."""
-
 FIRST_WAIT = 0.25
 """Seconds before a call is repeated at a server that does not answer."""
 
@@ -55,14 +50,6 @@ class NoTrainer(ArenaError):
 
 class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
-
-
-class TooManyGroups(ArenaError):
-    """The server holds as many groups as it may; `retry_after` is in seconds."""
-
-    def __init__(self, message: str, retry_after: float) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 async def patiently(
@@ -101,22 +88,14 @@ class ReceivedBatch:
 
 
 class TrajectoryClient:
-    """Client of one server, which may ask for `key` as a bearer token.
+    """Client of one server.
 
     `transport` replaces the network, for example by an application in this process.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: SecretStr | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
+    def __init__(self, url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.url = url.rstrip("/")
-        headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        self._client = httpx.AsyncClient(
-            headers=headers, timeout=TIMEOUT, transport=transport, trust_env=False
-        )
+        self._client = httpx.AsyncClient(timeout=TIMEOUT, transport=transport, trust_env=False)
         self._failed_before = False
 
     async def close(self) -> None:
@@ -173,18 +152,18 @@ class TrajectoryClient:
         tokens = _fields(await self._call("GET", "/latest_example")).get("tokens")
         return len(tokens) if isinstance(tokens, list) else 0
 
-    async def env_status(self, env_id: int) -> EnvStatus:
+    async def env_status(self, env_id: int) -> QueueStatus:
         """Return the queue in units of an environment's groups. Raises UnknownEnv."""
         # The API reads the body of this GET; the same as a query gets status 422.
         body = EnvReference(env_id=env_id).model_dump_json()
         response = await self._send("GET", "/status-env", body)
         # The stock server fails with 500 for an id that it does not know.
-        if response.status_code in {404, 500}:
+        if response.status_code == 500:
             raise UnknownEnv(f"{self.url} does not know environment {env_id}: {_reason(response)}")
-        return self._read(EnvStatus, self._checked(response), "/status-env")
+        return self._read(QueueStatus, self._checked(response), "/status-env")
 
     async def push(self, groups: Sequence[ScoredData]) -> None:
-        """Push groups. Raises TooManyGroups, or ArenaError with the server's reason."""
+        """Push groups. Raises ArenaError with the server's reason."""
         bodies = [group.model_dump_json() for group in groups]
         # One group in one request is also the call that every server has.
         if len(bodies) == 1:
@@ -251,15 +230,10 @@ class TrajectoryClient:
             return response
 
     def _checked(self, response: httpx.Response) -> bytes:
-        """Return the body of a success. Raises TooManyGroups or ArenaError."""
+        """Return the body of a success. Raises ArenaError."""
         if response.status_code == 200:
             return response.content
-        message = f"{response.url} answered {response.status_code}: {_reason(response)}"
-        # Both say that the same groups may be accepted later.
-        if response.status_code in {429, 503}:
-            wait = parse_retry_after(response.headers.get("retry-after"))
-            raise TooManyGroups(message, RETRY_AFTER if wait is None else wait)
-        raise ArenaError(message)
+        raise ArenaError(f"{response.url} answered {response.status_code}: {_reason(response)}")
 
     def _read(self, kind: type[AnyAnswer], raw: bytes, path: str) -> AnyAnswer:
         try:

@@ -15,9 +15,9 @@ from functools import partial
 from typing import TypeVar
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.atropos.client import TooManyGroups, TrajectoryClient, UnknownEnv, patiently
+from trainers.atropos.client import TrajectoryClient, UnknownEnv, patiently
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
-from trainers.atropos.wire import EnvRegistration, EnvStatus, ScoredData
+from trainers.atropos.wire import EnvRegistration, QueueStatus, ScoredData
 
 RESET = "of a run that was reset"
 """Reason to drop a group."""
@@ -141,7 +141,7 @@ class TrajectoryEnvironment:
                     async with asyncio.timeout(5):
                         await self._client.disconnect_env(self._env_id)
 
-    def _may_start(self, status: EnvStatus) -> bool:
+    def _may_start(self, status: QueueStatus) -> bool:
         """Return whether the groups of one more item are wanted."""
         # queue + own * (running + 1) <= limit: every item in play counts as if it were pushed
         # already, so the queue never exceeds the limit when all of them finish.
@@ -185,7 +185,7 @@ class TrajectoryEnvironment:
             f"{info.batch_size} rows of fewer than {self._max_tokens} tokens"
         )
 
-    async def _status(self) -> EnvStatus:
+    async def _status(self) -> QueueStatus:
         """Return the state of the queue; registers again if the server was reset."""
         while True:
             try:
@@ -202,7 +202,7 @@ class TrajectoryEnvironment:
             self._notify(f"step {self._step}: {self.counts}")
         return status
 
-    async def _own_status(self) -> EnvStatus:
+    async def _own_status(self) -> QueueStatus:
         assert self._env_id is not None, "registered before"
         return await self._client.env_status(self._env_id)
 
@@ -239,9 +239,6 @@ class TrajectoryEnvironment:
                 await self._patiently(lambda: self._client.push(own))
                 self.counts.pushed += len(own)
                 return
-            # The games are kept; only the next ones wait, because this item counts as running.
-            except TooManyGroups as full:
-                await asyncio.sleep(full.retry_after)
             except ArenaError:
                 if not await self._was_reset():
                     raise

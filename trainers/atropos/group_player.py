@@ -39,7 +39,6 @@ def scored_groups(
     group: TrajectoryGroup,
     facts: dict[str, JsonValue],
     temperature: float,
-    with_messages: bool,
     with_advantages: bool = False,
 ) -> list[ScoredData]:
     """Return the groups of rows of a trajectory group, most often one.
@@ -51,7 +50,6 @@ def scored_groups(
         group: Complete trajectories of one deal and seat, with rewards.
         facts: What the trainer may want to know, sent as `group_overrides["arena"]`.
         temperature: Of sampling; the log-probabilities are those of this temperature.
-        with_messages: Send the chats as text too.
         with_advantages: Send the advantages of the turns by token.
 
     Raises StopPlaying if the server does not report the ids of its tokens.
@@ -60,7 +58,6 @@ def scored_groups(
     by_trajectory = [trajectory_rows(trajectory) for trajectory in group.trajectories]
     if not all(by_trajectory):
         return []
-    chats = [messages_of(trajectory) for trajectory in group.trajectories]
     return [
         ScoredData(
             tokens=[row.ids for row in rows],
@@ -68,7 +65,6 @@ def scored_groups(
             advantages=[_by_token(row) for row in rows] if with_advantages else None,
             scores=[float(trajectory.reward) for trajectory in group.trajectories],
             inference_logprobs=[_logprobs(row) for row in rows],
-            messages=chats if with_messages else None,
             generation_params={"temperature": temperature},
             overrides=[
                 {"set_advantage_to_zero": True} if number >= len(own) else {}
@@ -90,15 +86,6 @@ def trajectory_rows(trajectory: Trajectory) -> list[TokenSequence]:
         )
     answers = (AnswerTokens(one.prompt_ids, one.tokens, one.advantage) for one in trajectory.turns)
     return list(split_answers(answers, TokenSequence(0, 0)))
-
-
-def messages_of(trajectory: Trajectory) -> list[dict[str, JsonValue]]:
-    """Return the first chat of a trajectory, with the answers as sampled."""
-    messages: list[dict[str, JsonValue]] = []
-    for turn in (trajectory.chats() or [[]])[0]:
-        messages += [{"role": one.role, "content": one.content} for one in turn.messages]
-        messages.append({"role": "assistant", "content": turn.text})
-    return messages
 
 
 def _masks(row: TokenSequence) -> list[int]:
@@ -150,10 +137,9 @@ USED_SETTINGS = settings_in(MODELS) | {
 class GroupPlayer:
     """Plays items with the model NEWEST of a service.
 
-    `rollouts_per_group` in the config is the size of a group. `with_messages` sends the chats as
-    text too. `keep_equal` keeps groups whose scores are all equal; a trainer learns nothing from
-    them. Raises UsageError if the config names unknown players or rewards, or has settings without
-    effect.
+    `rollouts_per_group` in the config is the size of a group. `keep_equal` keeps groups whose
+    scores are all equal; a trainer learns nothing from them. Raises UsageError if the config names
+    unknown players or rewards, or has settings without effect.
     """
 
     def __init__(
@@ -162,7 +148,6 @@ class GroupPlayer:
         game: Game,
         llm: LLMService,
         *,
-        with_messages: bool = False,
         keep_equal: bool = False,
     ) -> None:
         reason = "without effect on the games of arena atropos serve; leave it out"
@@ -181,7 +166,6 @@ class GroupPlayer:
         self._mix, self._rewards, self._credit = parsed.mix, parsed.rewards, parsed.credit
         self._game = game
         self._llm = llm
-        self._with_messages = with_messages
         self._keep_equal = keep_equal
         # Each item has its own Rollouts, so that its games do not wait for those of other items.
         # The trainer updates the weights while games are played: one game may meet two versions.
@@ -233,13 +217,8 @@ class GroupPlayer:
         differs = any(turn.advantage for turn in group.turns)
         if not (differs if by_turn else len(scores) > 1) and not self._keep_equal:
             return [], EQUAL
-        rows = scored_groups(
-            group,
-            self._facts(group, version),
-            self.config.temperature,
-            self._with_messages,
-            by_turn,
-        )
+        facts = self._facts(group, version)
+        rows = scored_groups(group, facts, self.config.temperature, by_turn)
         if not rows:
             return [], EMPTY
         is_too_long = any(len(row) >= max_tokens for part in rows for row in part.tokens)

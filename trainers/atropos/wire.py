@@ -10,7 +10,6 @@ Conventions of a row, which all known trainers read in the same way:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -24,7 +23,6 @@ NOT_SAMPLED = 1.0
 TokenId = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
 Size = Annotated[int, Field(ge=1)]
-Message = dict[str, JsonValue]
 
 
 class WireModel(BaseModel):
@@ -55,8 +53,6 @@ class EnvRegistration(WireModel):
     weight: float
     group_size: Size
     """Rows of each group that the environment pushes."""
-    min_batch_allocation: float | None = Field(default=None, ge=0, le=1)
-    """Share of each batch that belongs to this environment at least."""
 
 
 class EnvReference(WireModel):
@@ -70,9 +66,7 @@ class RegisteredEnv(WireModel):
 
     env_id: int
     wandb_name: str
-    checkpoint_dir: str
     starting_step: int
-    checkpoint_interval: int
     num_steps: int
 
 
@@ -84,24 +78,15 @@ class ServerInfo(WireModel):
 
 
 class QueueStatus(WireModel):
-    """Answer to GET /status."""
+    """Answer to GET /status, and to GET /status-env in units of the environment's groups."""
 
     current_step: int
     queue_size: int
     """Groups."""
 
 
-class EnvStatus(QueueStatus):
-    """Answer to GET /status-env; sizes are in units of this environment's groups."""
-
-    unallocated_fraction: float
-    self_queue_size: int
-    max_group_size: int
-    env_weight: float
-
-
 class ScoredData(WireModel):
-    """A group of G rows (sequences of tokens) with one score each.
+    """A group of G rows (sequences of tokens) with one score each; other fields are dropped.
 
     Raises ValueError if a row breaks one of the conventions of this module; the message names the
     field and the row.
@@ -112,18 +97,13 @@ class ScoredData(WireModel):
     scores: list[float]
     advantages: list[list[float]] | None = None
     """By token; None: the trainer computes one for each row from the scores."""
-    ref_logprobs: list[list[float]] | None = None
-    messages: list[list[Message]] | None = None
     generation_params: dict[str, JsonValue] | None = None
     inference_logprobs: list[list[float]] | None = None
     """Natural logarithms, of the distribution that tokens were sampled from."""
     overrides: list[dict[str, JsonValue]] | None = None
     """One for each row."""
     group_overrides: dict[str, JsonValue] | None = None
-    images: JsonValue = None
     env_id: int | None = None
-    distill_token_ids: list[list[list[TokenId]]] | None = None
-    distill_logprobs: list[list[list[float]]] | None = None
 
     @property
     def size(self) -> int:
@@ -134,29 +114,16 @@ class ScoredData(WireModel):
     def _check(self) -> ScoredData:
         if not self.tokens:
             raise ValueError("tokens: the group has no rows")
-        by_row = (
-            "masks", "scores", "advantages", "ref_logprobs", "messages", "inference_logprobs",
-            "overrides", "distill_token_ids", "distill_logprobs",
-        )  # fmt: skip
-        for name in by_row:
+        for name in ("masks", "scores", "advantages", "inference_logprobs", "overrides"):
             # Absent fields are None and pass.
             _check_length(name, getattr(self, name), self.size, "rows, but tokens has")
         for row in range(self.size):
             self._check_row(row)
-        self._check_distillation()
-        _check_messages(self.messages or ())
-        for name in ("messages", "generation_params", "overrides", "group_overrides", "images"):
-            try:
-                # Values of any shape may hold NaN, which a later reader could not parse.
-                json.dumps(getattr(self, name), allow_nan=False)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
         return self
 
     def _check_row(self, row: int) -> None:
         tokens, masks = self.tokens[row], self.masks[row]
-        by_token = "masks", "advantages", "ref_logprobs", "inference_logprobs"
-        for name in (*by_token, "distill_token_ids", "distill_logprobs"):
+        for name in ("masks", "advantages", "inference_logprobs"):
             if (rows := getattr(self, name)) is not None:
                 where = f"{name}, row {row}"
                 _check_length(where, rows[row], len(tokens), "entries, but tokens has")
@@ -172,15 +139,6 @@ class ScoredData(WireModel):
             raise ValueError(f"masks, row {row}: no token after position 0 is trained")
         if self.inference_logprobs is not None:
             _check_logprobs(self.inference_logprobs[row], masks, row)
-
-    def _check_distillation(self) -> None:
-        ids, logprobs = self.distill_token_ids, self.distill_logprobs
-        if (ids is None) != (logprobs is None):
-            raise ValueError("distill_token_ids and distill_logprobs belong together: send both")
-        for row, (row_ids, row_logprobs) in enumerate(zip(ids or (), logprobs or (), strict=True)):
-            for place, (some, others) in enumerate(zip(row_ids, row_logprobs, strict=True)):
-                where = f"distill_logprobs, row {row}, position {place}"
-                _check_length(where, others, len(some), "entries, but distill_token_ids has")
 
 
 def _check_length(where: str, values: Sequence[Any] | None, length: int, than: str) -> None:
@@ -199,30 +157,3 @@ def _check_logprobs(logprobs: Sequence[float], masks: Sequence[int], row: int) -
             else "of a trained token is above 0"
         )
         raise ValueError(f"inference_logprobs, row {row}, position {place}: {logprob} {fault}")
-
-
-def _check_messages(messages: Sequence[Sequence[Message]]) -> None:
-    for row, chat in enumerate(messages):
-        for place, message in enumerate(chat):
-            if not {"role", "content"} <= message.keys():
-                raise ValueError(f"messages, row {row}, message {place}: needs role and content")
-
-
-def check_group(group: ScoredData, group_size: int | None, max_token_len: int) -> None:
-    """Check a group against what was registered. Raises ValueError with field and row.
-
-    An environment registered `group_size` rows (None: unknown), the trainer a longest row of
-    `max_token_len` tokens.
-    """
-    if group_size is not None and group.size != group_size:
-        raise ValueError(
-            f"tokens: {group.size} rows, but the environment registered group_size {group_size}; "
-            "push complete groups only"
-        )
-    # Trainers allocate by this length; a longer row ends some of them.
-    for row, tokens in enumerate(group.tokens):
-        if len(tokens) > max_token_len:
-            raise ValueError(
-                f"tokens, row {row}: {len(tokens)} tokens, but the trainer registered "
-                f"max_token_len {max_token_len}"
-            )

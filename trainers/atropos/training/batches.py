@@ -167,7 +167,7 @@ class BatchSource:
             return
         size = await self.patiently(self._client.waiting_group_size)
         wanted = self._registration.batch_size
-        # arena's own server refuses such an environment; the stock one waits for ever.
+        # The server accepts such an environment and waits for ever.
         if size and wanted % size:
             raise UsageError(
                 f"{self._client.url} holds groups of {size} rows, which does not divide the batch "

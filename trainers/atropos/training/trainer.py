@@ -51,7 +51,7 @@ async def train_from_batches(
     check_settings(config)
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()
-    client = TrajectoryClient(options.url, settings.secret("ARENA_API_KEY"))
+    client = TrajectoryClient(options.url)
     return await batches_loop(config, options, host, client, folder, view).complete()
 
 

@@ -1,13 +1,11 @@
 """The budget of a run, over all of its backends: dollars, and tokens.
 
-A budget buys whole games. What a game needs is learnt from the finished ones with the same models
-in as many seats. Amounts are pairs: US dollars, and tokens.
+A budget buys whole games. What a game needs is learnt from the finished ones.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -18,18 +16,9 @@ from arena.llm.backend import Completion, Price, Request
 from arena.llm.limits import Signal
 from arena.llm.tokens import estimate_prompt, longest_replies
 
-Amounts = tuple[float, float]
-"""US dollars, and tokens."""
-Kind = tuple[str, int]
-"""A model and the number of its seats in a game."""
-
 CAUTION = 3
 """The longest of n games so far is taken as `1 + CAUTION / n` times as long: a few games say little
 about the next ones."""
-AMPLE = 5
-"""A budget for so many times the expected need is ample."""
-ROUNDING = 1e-9
-"""Relative tolerance: sums of prices are not exact in their last digit."""
 OUTPUT_TO_INPUT = (1.0, 10.0)
 """Least and highest ratio of the price of a reply's token to that of a prompt's."""
 
@@ -83,50 +72,21 @@ class CallCosts:
 
 
 @dataclass(eq=False, slots=True)
-class RunningGame:
-    """A game in progress, and what its calls have used."""
+class Spending:
+    """US dollars and tokens, of a game in progress or in all."""
 
-    kinds: tuple[Kind, ...]
-    used: defaultdict[str, Amounts] = field(default_factory=lambda: defaultdict(lambda: (0.0, 0.0)))
-    """By SPEC."""
-
-    def add(self, spec: str, cost: float, tokens: int) -> None:
-        used = self.used[spec]
-        self.used[spec] = (used[0] + cost, used[1] + tokens)
+    cost: float = 0.0
+    tokens: float = 0
 
 
-CURRENT_GAME: ContextVar[RunningGame | None] = ContextVar("current_game", default=None)
+CURRENT_GAME: ContextVar[Spending | None] = ContextVar("current_game", default=None)
 """The game that calls are counted to; tasks that a game starts inherit it."""
-
-
-@dataclass(slots=True)
-class FinishedGames:
-    """The finished games of one kind."""
-
-    number: int = 0
-    most: Amounts = (0.0, 0.0)
-    """The most that one of them has used."""
-
-    def add(self, used: Amounts) -> None:
-        self.number += 1
-        self.most = (max(self.most[0], used[0]), max(self.most[1], used[1]))
-
-    def rest(self, used: Amounts) -> Amounts:
-        """Return what a game that has used so much may still need; 0 if none is finished."""
-        if not self.number:
-            return 0.0, 0.0
-        longest = [amount * (1 + CAUTION / self.number) for amount in self.most]
-        # Longer than expected: as much again, the usual guess about what has no known scale.
-        dollars, tokens = (
-            most - so_far if most > so_far else so_far
-            for most, so_far in zip(longest, used, strict=True)
-        )
-        return dollars, tokens
 
 
 def fits(total: float, limit: float | None) -> bool:
     """Return whether a total is within a limit; None means that there is none."""
-    return limit is None or total <= limit * (1 + ROUNDING)
+    # Sums of prices are not exact in their last digit.
+    return limit is None or total <= limit * (1 + 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +100,7 @@ class Reservation:
     """The prompt and the longest replies."""
     cost: float | None
     """None: unknown, and this call finds it out."""
-    game: RunningGame | None
+    game: Spending | None
     """The game that the call belongs to."""
 
 
@@ -154,29 +114,24 @@ class Budget:
     flight need less than is set aside waits for them. The first calls of a SPEC without a stated
     price go one at a time until one has been answered.
 
-    *Games.* A game is started if what is left covers it beside the rest of the running games, and
-    the first one of its kind runs alone. If money becomes scarce all the same, calls of the younger
-    games wait, so that the oldest one is finished.
+    *Games.* A game is started if what is left covers it beside the rest of the running games. At
+    most as many run side by side as are finished, and one at first. If money becomes scarce all the
+    same, calls of the younger games wait, so that the oldest one is finished.
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
         for flag, limit in (("--max-cost", max_cost), ("token_limit", token_limit)):
             if limit is not None and not limit >= 0:
                 raise UsageError(f"{flag} {limit}: a budget is 0 or more")
-        self.max_cost = max_cost
-        self.token_limit = token_limit
-        self.spent_cost = 0.0
-        self.spent_tokens = 0
+        self.max_cost, self.token_limit = max_cost, token_limit
+        self.spent, self._held = Spending(), Spending()
         self._costs: dict[str, CallCosts] = {}
-        self._running: list[RunningGame] = []
+        self._running: list[Spending] = []
         """In the order of their starts."""
-        self._finished: defaultdict[Kind, FinishedGames] = defaultdict(FinishedGames)
+        self._finished, self._longest = 0, Spending()
         self._refusal = ""  # Reason for which a call was refused.
-        self._held_cost = 0.0
-        self._held_tokens = 0
-        self._changed = Signal()
+        self._changed, self._game_ended = Signal(), Signal()
         self._admission = asyncio.Lock()
-        self._game_ended = Signal()
 
     def set_price(self, spec: str, price: Price | None) -> None:
         """State the price of a SPEC."""
@@ -192,21 +147,23 @@ class Budget:
         if not models:
             yield
             return
-        game = RunningGame(tuple(sorted(Counter(models).items())))
+        game = Spending()
         # One at a time, in the order of arrival; the others wait for the lock.
         async with self._admission:
             # After a refused call no game starts: there is too little left for the one it cut off.
             while self._refusal or not self._admits(game):
                 if not self._running:
-                    raise BudgetSpent(self._refusal or self._no_further_game(game))
+                    text = self._spent_text("one more game", self._rest(game))
+                    raise BudgetSpent(self._refusal or text)
                 await self._game_ended.wait()
             self._running.append(game)
         token = CURRENT_GAME.set(game)
         try:
             yield
             # Only a finished game shows what others may need.
-            for kind in game.kinds:
-                self._finished[kind].add(game.used[kind[0]])
+            self._finished += 1
+            self._longest.cost = max(self._longest.cost, game.cost)
+            self._longest.tokens = max(self._longest.tokens, game.tokens)
         finally:
             CURRENT_GAME.reset(token)
             self._running.remove(game)
@@ -220,33 +177,32 @@ class Budget:
                 break
             await self._game_ended.wait()
 
-    def _admits(self, game: RunningGame) -> bool:
-        """Return whether one more game may start beside the running ones.
+    def _admits(self, game: Spending) -> bool:
+        few = len(self._running) < max(self._finished, 1)
+        return few and self._covers([*self._running, game])
 
-        Unless the budget is ample, of a kind with n finished games at most n run side by side, and
-        one if n = 0: a few games say little about the next ones.
-        """
-        games = [*self._running, game]
-        for kind in game.kinds:
-            running, known = (
-                sum(kind in g.kinds for g in self._running),
-                self._finished[kind].number,
-            )
-            if running >= max(known, 1) and not (known and self._covers(games, AMPLE)):
-                return False
-        return self._covers(games)
+    def _covers(self, games: Sequence[Spending]) -> bool:
+        rests = [self._rest(game) for game in games]
+        return self._fits(sum(rest.cost for rest in rests), sum(rest.tokens for rest in rests))
 
-    def _covers(self, games: Sequence[RunningGame], times: int = 1) -> bool:
-        """Return whether what is left covers the rest of these games so many times."""
-        cost, tokens = self._need(games)
-        return fits(self.spent_cost + times * cost, self.max_cost) and fits(
-            self.spent_tokens + times * tokens, self.token_limit
+    def _rest(self, game: Spending) -> Spending:
+        """Return what a game may still need; 0 if none is finished."""
+        if not self._finished:
+            return Spending()
+        factor = 1 + CAUTION / self._finished
+        cost, tokens = factor * self._longest.cost, factor * self._longest.tokens
+        # Longer than expected: as much again, the usual guess about what has no known scale.
+        return Spending(
+            cost - game.cost if cost > game.cost else game.cost,
+            tokens - game.tokens if tokens > game.tokens else game.tokens,
         )
 
-    def _need(self, games: Sequence[RunningGame]) -> Amounts:
-        """Return what these games may still need."""
-        rests = [self._finished[kind].rest(g.used[kind[0]]) for g in games for kind in g.kinds]
-        return sum(cost for cost, _ in rests), sum(tokens for _, tokens in rests)
+    def _fits(self, cost: float, tokens: float) -> bool:
+        """Return whether more dollars and tokens are within the limits."""
+        spent = self.spent
+        return fits(spent.cost + cost, self.max_cost) and fits(
+            spent.tokens + tokens, self.token_limit
+        )
 
     async def reserve(self, spec: str, request: Request) -> Reservation:
         """Set aside what a call may need; `settle` must follow. Raises BudgetSpent."""
@@ -259,20 +215,18 @@ class Budget:
         """Replace what was set aside by what was used; `None` for a call without an answer."""
         costs = self._costs[reservation.spec]
         # The estimate is released even if the call failed; only real use is spent.
-        self._held_tokens -= reservation.tokens
-        self._held_cost -= reservation.cost or 0.0
+        self._held.tokens -= reservation.tokens
+        self._held.cost -= reservation.cost or 0.0
         # This call was to find out the price; without an answer the next one may try.
         if reservation.cost is None:
             costs.is_pending = False
         if completion:
             reply, cost = completion.usage.completion_tokens, completion.cost or 0.0
-            tokens = completion.usage.prompt_tokens + reply
-            self.spent_tokens += tokens
-            self.spent_cost += cost
+            for spending in filter(None, (self.spent, reservation.game)):
+                spending.tokens += completion.usage.prompt_tokens + reply
+                spending.cost += cost
             # By the estimate of the prompt: the next call has no better measure.
             costs.learn(reservation.prompt_tokens, reply, cost)
-            if reservation.game:
-                reservation.game.add(reservation.spec, cost, tokens)
         self._changed.send()
 
     def _reserved(self, spec: str, request: Request) -> Reservation | None:
@@ -283,48 +237,35 @@ class Budget:
         is_known = costs.is_known or self.max_cost is None
         expected = costs.expected(prompt, reply) if is_known else None
         # Without the sums that are held: a call that cannot fit even alone is refused, others wait.
-        self._raise_if_spent(spec, prompt + reply, expected)
+        # One of unknown price is allowed as long as any part of the budget is left.
+        nothing_left = expected is None and self.spent.cost >= (self.max_cost or 0.0)
+        if nothing_left or not self._fits(expected or 0.0, prompt + reply):
+            need = Spending(expected or 0.0, prompt + reply)
+            self._refusal = self._spent_text(f"the next call of {spec}", need, expected is None)
+            raise BudgetSpent(self._refusal)
         # The price is being found out by another call.
         if expected is None and costs.is_pending:
             return None
-        if not fits(self.spent_tokens + self._held_tokens + prompt + reply, self.token_limit):
-            return None
-        if not fits(self.spent_cost + self._held_cost + (expected or 0.0), self.max_cost):
+        held = self._held
+        if not self._fits(held.cost + (expected or 0.0), held.tokens + prompt + reply):
             return None
         # No `await` lies between the checks and these lines, so two calls cannot take the same
         # rest.
-        held = costs.highest(prompt, reply) if is_known else None
-        costs.is_pending = held is None
-        self._held_tokens += prompt + reply
-        self._held_cost += held or 0.0
-        return Reservation(spec, prompt, prompt + reply, held, CURRENT_GAME.get())
+        highest = costs.highest(prompt, reply) if is_known else None
+        costs.is_pending = highest is None
+        held.tokens += prompt + reply
+        held.cost += highest or 0.0
+        return Reservation(spec, prompt, prompt + reply, highest, CURRENT_GAME.get())
 
-    def _raise_if_spent(self, spec: str, tokens: int, cost: float | None) -> None:
-        # A call of unknown price is allowed as long as any part of the budget is left.
-        nothing_left = cost is None and self.spent_cost >= (self.max_cost or 0.0)
-        if not fits(self.spent_tokens + tokens, self.token_limit):
-            spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,}"
-            limit = f"token_limit={self.token_limit}"
-        elif nothing_left or not fits(self.spent_cost + (cost or 0.0), self.max_cost):
-            spent, limit = f"${self.spent_cost:.6f}", f"--max-cost {self.max_cost:g}"
-            needed = "an unknown sum" if cost is None else f"${cost:.6f}"
+    def _spent_text(self, what: str, need: Spending, is_unknown: bool = False) -> str:
+        """Return which limit does not leave what is needed."""
+        if fits(self.spent.tokens + need.tokens, self.token_limit):
+            spent, limit = f"${self.spent.cost:.6f}", f"--max-cost {self.max_cost:g}"
+            needed = "an unknown sum" if is_unknown else f"${need.cost:.6f}"
         else:
-            return
-        self._refusal = (
-            f"the budget is spent: {spent} so far, and the next call of {spec} may need {needed}, "
-            f"more than {limit} leaves; finished games are kept"
-        )
-        raise BudgetSpent(self._refusal)
-
-    def _no_further_game(self, game: RunningGame) -> str:
-        cost, tokens = self._need([game])
-        if not fits(self.spent_tokens + tokens, self.token_limit):
-            spent, needed = f"{self.spent_tokens:,} tokens", f"{tokens:,.0f}"
+            spent, needed = f"{self.spent.tokens:,.0f} tokens", f"{need.tokens:,.0f}"
             limit = f"token_limit={self.token_limit}"
-        else:
-            spent, needed = f"${self.spent_cost:.6f}", f"${cost:.6f}"
-            limit = f"--max-cost {self.max_cost:g}"
         return (
-            f"the budget is spent: {spent} so far, and one more game may need {needed}, more than "
-            f"{limit} leaves; finished games are kept"
+            f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "
+            "leaves; finished games are kept"
         )

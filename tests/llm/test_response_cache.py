@@ -50,7 +50,7 @@ def test_the_same_request_is_answered_from_the_cache(tmp_path: Path) -> None:
         assert len(play.backend.requests) == (2, 0)[run]
         budget = play.llm._budget
         assert budget is not None
-        assert budget.spent_tokens == play.tally.prompt_tokens + play.tally.completion_tokens
+        assert budget.spent.tokens == play.tally.prompt_tokens + play.tally.completion_tokens
         check_sums(play.tally)
 
 

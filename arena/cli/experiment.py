@@ -305,7 +305,6 @@ class ExperimentRun:
                 finished = results.finished()
         missing = [slot for slot in schedule(seed, done) if slot.number not in finished]
         print_estimate(
-            self._match,
             Counter(slot.specs for slot in missing),
             (replace(self._match, specs=slot.specs, seed=slot.seed) for slot in missing),
             self.llm,

@@ -114,7 +114,7 @@ class ModelFlags(RunLimits):
             )
         has_own_limit = self.max_tokens is not None
         return ChatOptions(
-            self.chat or default_chat(specs, llm)[0],
+            self.chat or default_chat(specs, llm),
             self.answers,
             self.guided,
             self.max_attempts,
@@ -179,32 +179,27 @@ SHORT_PREFIX = 2048
 """Tokens. Chats of a game are hardly longer than prefixes that a cache takes from here on."""
 
 
-def default_chat(specs: Iterable[str], llm: LLMService | None) -> tuple[ChatMode, str]:
-    """Return the form of the chat that should cost least, and the reason.
+def default_chat(specs: Iterable[str], llm: LLMService | None) -> ChatMode:
+    """Return the form of the chat that should cost least.
 
     Local servers keep a growing chat in memory, and models that were trained here know only such a
-    chat. A hosted model is billed for all of it, so that its cache has to be cheap.
+    chat. A hosted model is billed for all of it, so that its cache has to be cheap; no cache of
+    prompts lasts from one batch to the next.
     """
     from backends import BACKENDS
 
     hosted = {n for n, (target, _) in BACKENDS.items() if target.startswith("litellm:")}
     models = [spec for spec in dict.fromkeys(specs) if has_models([spec])]
-    local = [spec for spec in models if Spec.parse(spec).prefix not in hosted - {"ollama"}]
-    if local or not models:
-        return "append", "local models keep the chat in memory"
+    if any(Spec.parse(spec).prefix not in hosted - {"ollama"} for spec in models):
+        return "append"
     for spec in models:
         traits = llm.traits(spec) if llm else BackendTraits()
         price, cache = traits.price, traits.prompt_cache
-        if traits.by_batch:
-            return "fresh", "no cache of prompts lasts from one batch to the next"
-        if price is None or cache is None or not price.input:
-            return "fresh", f"no price of cached prompts is known for {redacted(spec)}"
-        share = cache.read / price.input
-        if share > CHEAP_CACHE:
-            return "fresh", f"{redacted(spec)} bills cached prompts at {share:.0%}"
-        if cache.shortest > SHORT_PREFIX:
-            return "fresh", f"{redacted(spec)} caches prompts from {cache.shortest:,} tokens on"
-    return "append", f"cached prompts are billed at {CHEAP_CACHE:.0%} of their price or less"
+        if traits.by_batch or price is None or cache is None or not price.input:
+            return "fresh"
+        if cache.read / price.input > CHEAP_CACHE or cache.shortest > SHORT_PREFIX:
+            return "fresh"
+    return "append"
 
 
 def has_models(specs: Iterable[str]) -> bool:

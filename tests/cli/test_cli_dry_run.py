@@ -38,7 +38,6 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Misbehav
     """A server without usage, so that the ledger counts characters, at OpenAI's address."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "made-up")
-    monkeypatch.setenv("COLUMNS", "80")
     with Misbehaving(answer, usage=False) as running:
         monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
         yield running
@@ -53,36 +52,30 @@ def estimate(command: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]
     return found
 
 
+def text_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert run(f"{command} --dry-run".split()) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_dry_run_asks_nothing_and_writes_nothing(
     command: str, server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = estimate(f"{command} --set cache=cache.sqlite", capsys)
-    assert run(f"{command} --set cache=cache.sqlite --dry-run".split()) == 0
-    text = capsys.readouterr().out
+    text = text_of(f"{command} --set cache=cache.sqlite --max-cost 0.001", capsys)
     assert not server.asked and not list(tmp_path.iterdir())
     (model,) = found["models"]
-    chat = model["chats"][found["chat"]]
-    assert (model["spec"], model["games"], found["chat"]) == (MODEL, 20, "fresh")
-    assert 5 < model["calls"] < 40 and found["stand_in"] == "bot:detective"
+    assert (model["spec"], model["games"]) == (MODEL, 20) and 5 < model["calls"] < 40
     # The cost by hand: litellm's prices of a prompt's, a cached and a reply's token.
     by_hand = 20 * (
-        1.5e-7 * (chat["prompt_tokens"] - chat["cached_tokens"])
-        + 7.5e-8 * chat["cached_tokens"]
+        1.5e-7 * (model["prompt_tokens"] - model["cached_tokens"])
+        + 7.5e-8 * model["cached_tokens"]
         + 6e-7 * model["reply_tokens"]
     )
-    assert chat["cost"] == pytest.approx(by_hand) == pytest.approx(found["cost"]["fresh"])
-    assert chat["cost"] < model["chats"]["append"]["cost"]
-    # The table has the same numbers, in 80 columns.
-    row = next(line for line in text.splitlines() if line.startswith(f" {MODEL}"))
-    shown = row.replace(",", "").split()[1:]
-    assert shown[:3] == ["20", f"{model['calls']:.1f}", f"{chat['prompt_tokens']:.0f}"]
-    assert shown[-2:] == [dollars(chat["cost"]), dollars(model["chats"]["append"]["cost"])]
-    assert max(map(len, text.splitlines())) <= 80
-    assert "8 games of bot:detective (" in text and "--chat fresh is cheaper" in text
-    assert f"--chat fresh is the default here: {MODEL} bills cached prompts at 50%." in " ".join(
-        text.split()
-    )
+    assert model["cost"] == pytest.approx(by_hand) == pytest.approx(found["cost"])
+    assert f"Total: 20 games; cost: {dollars(found['cost'])}." in text
+    assert "--max-cost 0.001 is exceeded." in text
 
 
 @pytest.mark.parametrize("chat", ["append", "fresh"])
@@ -110,69 +103,36 @@ def test_the_estimate_agrees_with_the_ledger_of_the_same_match(
     (path,) = (tmp_path / "games").glob("*.ledger.json")
     total = json.loads(path.read_text())["total"]
     (model,) = found["models"]
-    games = model["games"]
     pairs = (
-        (total["calls"], games * model["calls"]),
-        (total["prompt_tokens"], games * model["chats"][chat]["prompt_tokens"]),
-        (total["completion_tokens"], games * model["reply_tokens"]),
+        (total["calls"], 6 * model["calls"]),
+        (total["prompt_tokens"], 6 * model["prompt_tokens"]),
+        (total["completion_tokens"], 6 * model["reply_tokens"]),
     )
     for real, estimated in pairs:
         assert 1 / factor <= real / estimated <= factor, pairs
-    assert found["calls"] == pytest.approx(games * model["calls"])
-    prompts = model["chats"][chat]["prompt_tokens"]
-    assert found["tokens"] == pytest.approx(games * (prompts + model["reply_tokens"]))
-
-
-def test_budgets_are_compared_with_the_estimate(
-    server: Misbehaving, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = COMMANDS[0]
-    found = estimate(f"{command} --max-cost 0.001 --set token_limit=100000000", capsys)
-    assert [(b["flag"], b["exceeded"]) for b in found["budgets"]] == [
-        ("--max-cost", True),
-        ("token_limit", False),
-    ]
-    assert run(f"{command} --max-cost 0.001 --set token_limit=100000000 --dry-run".split()) == 0
-    text = capsys.readouterr().out
-    assert "--max-cost 0.001 is exceeded." in text
-    assert "token_limit 100,000,000 covers the estimate." in text
-    assert not server.asked
 
 
 def test_an_unknown_price_is_called_unknown_until_the_flags_state_one(
     server: Misbehaving, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = f"{server.openai_url}#tiny"
-    command = f"play {CARDS} --seat 0={spec} --games 20"
-    found = estimate(command, capsys)
-    assert found["cost"] == {"append": None, "fresh": None}
-    assert run(f"{command} --max-cost 2 --dry-run".split()) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert f"The price of {spec} is unknown: --set price_in=… --set price_out=…" in text
-    assert "--max-cost 2 cannot be compared" in text
-    priced = estimate(f"{command} --set price_in=1 --set price_out=2", capsys)
-    (model,) = priced["models"]
-    chat = model["chats"][priced["chat"]]
-    by_hand = 20 * (chat["prompt_tokens"] + 2 * model["reply_tokens"]) / 1e6
-    assert chat["cost"] == pytest.approx(by_hand) and chat["cached_tokens"] == 0
+    command = f"play {CARDS} --seat 0={server.openai_url}#tiny --games 20"
+    assert estimate(command, capsys)["cost"] is None
+    assert "cost: unknown. --set price_in=… --set price_out=…" in text_of(command, capsys)
+    (model,) = estimate(f"{command} --set price_in=1 --set price_out=2", capsys)["models"]
+    by_hand = 20 * (model["prompt_tokens"] + 2 * model["reply_tokens"]) / 1e6
+    assert model["cost"] == pytest.approx(by_hand) and model["cached_tokens"] == 0
     # A model of a provider is refused, as it would be without --dry-run.
     assert run(f"play {CARDS} --seat 0=openai:unheard --max-cost 2 --dry-run".split()) == 2
     assert "its price is unknown" in capsys.readouterr().err
     assert not server.asked
 
 
-def test_a_dry_run_needs_no_key_and_names_the_one_that_the_run_needs(
+def test_a_dry_run_needs_no_key(
     server: Misbehaving, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with_key = estimate(COMMANDS[0], capsys)
     monkeypatch.delenv("OPENAI_API_KEY")
-    without = estimate(COMMANDS[0], capsys)
-    (line,) = without.pop("lacking")
-    assert "openai needs a key: set OPENAI_API_KEY" in line
-    assert with_key.pop("lacking") == [] and with_key == without
-    assert run(f"{COMMANDS[0]} --dry-run".split()) == 0
-    assert "set OPENAI_API_KEY" in capsys.readouterr().out
-    # The run itself is refused.
+    assert estimate(COMMANDS[0], capsys) == with_key
     assert run(COMMANDS[0].split()) == 2 and not server.asked
 
 
@@ -183,10 +143,7 @@ def test_a_model_in_two_seats_and_a_model_that_thinks(
     one = estimate(f"{game} --seat 0={MODEL}", capsys)["models"][0]
     (two,) = estimate(f"{game} --seat 0={MODEL} --seat 1={MODEL}", capsys)["models"]
     assert two["calls"] == pytest.approx(2 * one["calls"]) and two["games"] == 10
-    ratio = two["chats"]["fresh"]["cost"] / one["chats"]["fresh"]["cost"]
-    assert ratio == pytest.approx(2, rel=0.05)
-    beliefs = estimate(f"{game} --seat 0={MODEL} --set beliefs=true", capsys)["models"][0]
-    assert beliefs["calls"] == one["calls"]  # Goofspiel asks for none.
+    assert two["cost"] / one["cost"] == pytest.approx(2, rel=0.05)
     command = "play cluedo -o variant=cards --players 3 --games 10 --seed 1"
     plain = estimate(f"{command} --seat 0={MODEL}", capsys)["models"][0]
     asked = estimate(f"{command} --seat 0={MODEL} --set beliefs=true", capsys)["models"][0]
@@ -194,7 +151,6 @@ def test_a_model_in_two_seats_and_a_model_that_thinks(
     assert 1.5 * plain["calls"] < asked["calls"] <= 2 * plain["calls"]
     for flags, thinking in (("", 1500), ("--reasoning-effort high", 4000)):
         (o3,) = estimate(f"{game} --seat 0=openai:o3-mini {flags}", capsys)["models"]
-        assert o3["thinking_per_call"] == thinking
         assert o3["reply_tokens"] == pytest.approx(one["reply_tokens"] + thinking * one["calls"])
     assert not server.asked
 
@@ -219,29 +175,18 @@ def test_a_resumed_run_counts_the_missing_games(
 
 
 def test_without_models_a_run_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(f"play {CARDS} --dry-run".split()) == 0
-    assert "No model would be asked: the run costs nothing." in capsys.readouterr().out
+    assert "No model would be asked: the run costs nothing." in text_of(f"play {CARDS}", capsys)
 
 
-@pytest.mark.parametrize(
-    ("cost", "text"),
-    [
-        (None, "unknown"),
-        (0.0, "$0.00"),
-        (0.0123456, "$0.0123"),
-        (0.5, "$0.500"),
-        (2.345, "$2.35"),
-        (1234.5, "$1,234.50"),
-    ],
-)
-def test_a_sum_has_three_digits(cost: float | None, text: str) -> None:
-    assert dollars(cost) == text
+def test_a_sum_has_three_digits() -> None:
+    costs = (None, 0.0, 0.0123456, 0.5, 2.345, 1234.5)
+    shown = ["unknown", "$0.00", "$0.0123", "$0.500", "$2.35", "$1,234.50"]
+    assert [dollars(cost) for cost in costs] == shown
 
 
 def test_with_until_ci_the_estimate_is_a_maximum(
     server: Misbehaving, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = f"eval goofspiel --player {MODEL} --until-ci 0.05"
-    assert run(f"{command} --dry-run".split()) == 0
-    assert "Total: at most 10,000 games, 50,000 calls" in capsys.readouterr().out
+    assert "Total: at most 10,000 games" in text_of(command, capsys)
     assert not server.asked

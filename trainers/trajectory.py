@@ -40,16 +40,6 @@ Judgements: TypeAlias = tuple[Judgement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionPosition:
-    """DecisionPosition before a decision, as credit compares it."""
-
-    state: str
-    """Hash of everything that the seat has observed, its information state."""
-    features: tuple[float, ...] = ()
-    """Inputs of the critic; empty if there is none."""
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
     """One answer of the learner whose tokens are known, and the chat before it.
 
@@ -76,12 +66,8 @@ class Turn:
     """Of each of its tokens; 0 until credit is assigned."""
     is_legal: bool = True
     """It named a legal action, which was played."""
-    expert: str = ""
-    """The answer that the expert would have given; empty: it was not asked."""
     judgements: Judgements = ()
     """Of its action, if the game values it."""
-    position: DecisionPosition | None = None
-    """Before the decision, if credit needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +107,11 @@ class Trajectory:
         pairs = zip(self.turns, advantages, strict=True)
         return replace(self, turns=tuple(replace(turn, advantage=a) for turn, a in pairs))
 
-    def with_judgements(
-        self,
-        judgements: Mapping[int, Judgements],
-        positions: Mapping[int, DecisionPosition] | None = None,
-    ) -> Trajectory:
-        """Return a copy whose turns have the positions of their plies, legal ones judgements."""
+    def with_judgements(self, judgements: Mapping[int, Judgements]) -> Trajectory:
+        """Return a copy whose legal turns have the judgements of their plies."""
         turns = (
-            replace(
-                turn,
-                judgements=judgements.get(turn.ply, ()) if turn.is_legal else (),
-                position=(positions or {}).get(turn.ply),
-            )
-            if turn.ply is not None
+            replace(turn, judgements=judgements.get(turn.ply, ()))
+            if turn.ply is not None and turn.is_legal
             else turn
             for turn in self.turns
         )

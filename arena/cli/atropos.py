@@ -221,7 +221,7 @@ def make_player(
     from trainers.atropos.group_player import GroupPlayer
 
     the_game = game_flags.make(config.game)
-    llm = LLMService.limited(config, _patient(settings))
+    llm = LLMService.limited(config.limits, _patient(settings))
     games = config.rollouts_per_group * env_flags.max_num_workers * the_game.num_players
     openai_flags.add_to(llm, games)
     player = GroupPlayer(config, the_game, llm, keep_equal=not env_flags.different_scores)

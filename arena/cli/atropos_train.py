@@ -31,8 +31,7 @@ FLAGS = {
     "lora_rank": "--lora-r/--lora-rank",
     "log_dir": "--save-path/--log-dir",
     "gradient_checkpointing": "--gradient-checkpointing",
-    **dict.fromkeys(("server", "vllm_port", "vllm_python", "vllm_args", "warmup_steps"), ""),
-    **dict.fromkeys(("clip_eps", "max_grad_norm", "weight_decay", "lora_alpha"), ""),
+    **dict.fromkeys(("server", "vllm_port", "vllm_python", "vllm_args", "clip_eps"), ""),
     **dict.fromkeys(("tokens_per_batch", "device", "threads", "seed", "experiment_name"), ""),
 }
 """Settings of `arena train` that are flags here too, with the names of atropos-grpo."""

@@ -120,13 +120,18 @@ MODELS = "Models"
 """Heading of the help."""
 
 
-class RunLimits(Config):
-    """Settings of commands that play games: the budget of their models, and the last resort."""
+class BudgetLimits(Config):
+    """Settings of the budget of a command's models."""
 
     max_cost: float | None = setting(None, MODELS, changeable=True, ge=0)
     """Spending limit in US dollars; a game starts only if the rest should cover it."""
     token_limit: int | None = setting(None, MODELS, flag=False, changeable=True, ge=1)
     """Limit of all tokens of the run, prompts and replies together."""
+
+
+class RunLimits(BudgetLimits):
+    """Settings of commands that play games: the budget of their models, and the last resort."""
+
     price_in: float | None = setting(None, MODELS, flag=False, changeable=True, ge=0)
     """USD per million prompt tokens, for models whose price is unknown."""
     price_out: float | None = setting(None, MODELS, flag=False, changeable=True, ge=0)

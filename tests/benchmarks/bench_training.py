@@ -47,7 +47,7 @@ from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.config.config import TrainConfig
-from trainers.credit.estimators import credit_games
+from trainers.credit import credit_games
 from trainers.loop.grpo import train
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rollouts.opponents import NEWEST
@@ -426,7 +426,7 @@ def bound_of(games: Sequence[TokenSequence]) -> Bound:
     learner = Learner(FOLDER)
     shape, state = learner.architecture, learner.state()
     layer = {n: t for n, t in state.items() if n.startswith("model.layers.0") and t.dim() == 2}
-    batches = minibatches(games, 1, TrainConfig().tokens_per_batch, 0.0, "0")[0]
+    batches = minibatches(games, 1, TrainConfig().tokens_per_batch, "0")[0]
     count = max(len(batch.packed.tokens) for batch in batches)
     flops = seconds = 0.0
     torch.set_num_threads(THREADS)

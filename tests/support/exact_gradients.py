@@ -28,8 +28,7 @@ from trainers.algorithms.loss import (
     normalise,
     policy_loss,
 )
-from trainers.credit.estimators import group_advantages
-from trainers.loop.exact import MirrorDescent
+from trainers.credit import group_advantages
 
 Deal = tuple[Action, ...]
 """The results of chance, in their order."""
@@ -165,14 +164,6 @@ def judged_by_the_game(tree: GameTree) -> Judged:
     return Judged(values, compared)
 
 
-def judged_by_the_equilibrium(tree: GameTree) -> Judged:
-    """Return the probabilities of the moves in an approximate equilibrium, as Leduc poker does."""
-    table, policy = MirrorDescent(tree), tree.uniform()
-    for step in range(300):
-        policy = table.step(policy, eta=0.2, tau=0.01 ** (step / 299))
-    return Judged(policy, np.zeros(len(tree.sets), int))
-
-
 @dataclass(frozen=True)
 class Objective:
     """What is trained: the options of credit and loss."""
@@ -180,12 +171,9 @@ class Objective:
     scale: bool = False
     """Divide advantages by the standard deviation of the group."""
     options: LossOptions = field(default_factory=LossOptions)
-    balance: float = 0.0
     entropy: float = 0.0
     judged: Judged | None = None
     """Values of decisions, beside the game's advantage."""
-    judged_steps: int = 0
-    """Iterations over which the judged values fall to 0, linearly; 0: never."""
     game_weight: float = 1.0
 
 
@@ -211,7 +199,7 @@ def fixed_point(
     logits = torch.tensor(np.log(tree.uniform() if start is None else start))
     uniform = torch.tensor(np.log(tree.uniform()))[pairs]
     numbers = torch.arange(len(pairs))
-    for iteration in range(iterations):
+    for _ in range(iterations):
         logits.requires_grad_()
         logs = torch.log(
             torch.zeros(len(tree.situations), dtype=torch.float64).index_add(0, sets, logits.exp())
@@ -224,12 +212,10 @@ def fixed_point(
         weight = reached[in_game]
         advantage = objective.game_weight * torch.tensor(advantages)[in_game]
         if objective.judged is not None:
-            last = objective.judged_steps
-            factor = max(0.0, 1 - iteration / last) if last else 1.0
             shares = objective.judged.shares(pairs.numpy(), weight.numpy())
-            advantage = advantage + factor * torch.tensor(shares)
+            advantage = advantage + torch.tensor(shares)
         targets = TokenTargets(new.detach(), advantage, weight, numbers, new.detach(), numbers)
-        targets = normalise(targets, objective.balance, False, objective.entropy)
+        targets = normalise(targets, False, objective.entropy)
         reference = ReferenceLogprobs(uniform) if objective.options.kl_penalty_coef else None
         # `normalise` has divided the weights by their mean.
         loss = policy_loss(new, targets, objective.options, reference).loss * weight.mean()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from arena.llm.backend import Message
 from backends.embedded.tokenizer import ChatTokenizer
-from trainers.credit.estimators import credit_games
+from trainers.credit import credit_games
 from trainers.trajectory import SampledToken, Trajectory, TrajectoryGroup, Turn
 
 WORDS = (

@@ -35,7 +35,7 @@ from backends.server.app import make_app  # noqa: E402
 from trainers.algorithms.checkpoint_files import merge_checkpoint  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.hosts.host import HostRequest, StepSettings  # noqa: E402
+from trainers.hosts.host import HostRequest  # noqa: E402
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn  # noqa: E402
 from trainers.weight_sync.adapter_server import start_hint  # noqa: E402
 
@@ -169,12 +169,8 @@ def turn_of(answer: Completion) -> Turn:
     return turn(answer.text, ids, values, messages=asked, prompt=answer.prompt_token_ids)
 
 
-def step_settings(host: EmbeddedHost) -> StepSettings:
-    return StepSettings(host.train_settings().learning_rate, 0)
-
-
 async def train(host: EmbeddedHost) -> dict[str, float]:
-    return await host.train(await play(host), step_settings(host))
+    return await host.train(await play(host), 0)
 
 
 def adapters(url: str) -> set[str]:
@@ -300,7 +296,7 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(
             return transfer(*given)
 
         monkeypatch.setattr(trainer, "_transfer", start_and_transfer)
-        metrics = await host.train(groups, step_settings(host))
+        metrics = await host.train(groups, 0)
         await starting[0]
         assert metrics["seconds_swapping"] > 0.5
         assert adapters(server.url) == {"away@2"}

@@ -34,7 +34,7 @@ from backends.server.app import make_app
 from trainers.config.config import TrainConfig
 from trainers.hosts.art.classes import TrainResult
 from trainers.hosts.art.local import LocalHost
-from trainers.hosts.host import HostRequest, StepSettings
+from trainers.hosts.host import HostRequest
 from trainers.runs.records import RunFiles
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
@@ -133,9 +133,6 @@ def groups() -> list[TrajectoryGroup]:
     return [TrajectoryGroup(tuple(Trajectory((answer,)).with_reward(r) for r in (0.0, 1.0)))]
 
 
-SETTINGS = StepSettings(1e-3, 0)
-
-
 def opened(host: LocalHost, work: Callable[[], Awaitable[None]], step: int = 0) -> None:
     async def run() -> None:
         await host.open(step)
@@ -152,7 +149,7 @@ def test_a_step_ends_with_the_proof_of_its_weights(host: LocalHostWithoutART) ->
         newest = host.policy()
         assert (await newest.complete(ASK)).policy_version == 0
         for step in (1, 2):
-            metrics = await host.train(groups(), SETTINGS)
+            metrics = await host.train(groups(), 0)
             assert await host.model.get_step() == step and metrics["loss"] == 0.5
             assert RunFiles(host._request.folder).checkpoint(step)
             # The same weights on both sides, and others than before.
@@ -175,7 +172,7 @@ def test_stale_weights_stop_the_run(host: LocalHostWithoutART) -> None:
     async def work() -> None:
         host.inner.stale = True
         with pytest.raises(StopPlaying, match="other weights than those of step 1") as stopped:
-            await host.train(groups(), SETTINGS)
+            await host.train(groups(), 0)
         message = str(stopped.value)
         assert "and are those of step 0" in message and "\n" not in message
         assert "give the same command again" in message
@@ -188,7 +185,7 @@ def test_a_server_that_dies_after_training_stops_the_run(host: LocalHostWithoutA
         host.inner.after_training = host.inner.sampler._finalizer
         # Not as an error that is retried: the step is done, and would be done twice.
         with pytest.raises(StopPlaying, match="give the same command again"):
-            await host.train(groups(), SETTINGS)
+            await host.train(groups(), 0)
 
     opened(host, work)
 

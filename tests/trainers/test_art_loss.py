@@ -93,9 +93,7 @@ class ArtRow:
         return loss_fn(inputs, spread(new), known, None, dict(config)).policy_loss  # type: ignore[arg-type]
 
 
-def art_row(
-    tokenizer: Any, groups: Sequence[TrajectoryGroup], scale: bool, balance: float
-) -> ArtRow:
+def art_row(tokenizer: Any, groups: Sequence[TrajectoryGroup], scale: bool) -> ArtRow:
     from art.preprocessing.pack import packed_tensors_from_tokenized_results
     from art.preprocessing.tokenize import tokenize_trajectory_groups
 
@@ -109,14 +107,11 @@ def art_row(
         )
     )
     assume(results)
-    tensors = packed_tensors_from_tokenized_results(
-        results, 8192, pad_token_id=0, advantage_balance=balance
-    )
+    tensors = packed_tensors_from_tokenized_results(results, 8192, pad_token_id=0)
     assert len(tensors["tokens"]) == 1, "all must fit one row, whose mean ART takes"
     return ArtRow(tensors, results)
 
 
-LEVELS = ("token", "sequence", "average", "geometric_average")
 optional = st.none() | st.floats(0.05, 3.0)
 
 
@@ -127,7 +122,6 @@ def loss_options(draw: st.DrawFn) -> LossOptions:
         epsilon=draw(st.none() | st.floats(0.05, 1.0)),
         epsilon_high=draw(optional),
         kl_penalty_coef=draw(st.sampled_from([0.0, 0.1, 2.0])),
-        importance_sampling_level=draw(st.sampled_from(LEVELS)),
     )
 
 
@@ -146,7 +140,6 @@ def art_config(options: LossOptions) -> dict[str, object]:
     sizes=st.lists(st.integers(2, 4), min_size=1, max_size=3),
     options=loss_options(),
     scale=st.booleans(),
-    balance=st.sampled_from([0.0, 0.3, -0.4]),
 )
 def test_tokens_weights_loss_and_gradient_are_arts(
     chat: ChatTokenizer,
@@ -155,11 +148,10 @@ def test_tokens_weights_loss_and_gradient_are_arts(
     sizes: list[int],
     options: LossOptions,
     scale: bool,
-    balance: float,
 ) -> None:
     talk = Talk(chat, random.Random(seed))
     arts = [to_art(talk.group(size)) for size in sizes]
-    theirs = art_row(arts_tokenizer, arts, scale, balance)
+    theirs = art_row(arts_tokenizer, arts, scale)
     sequences = token_sequences(
         credited([from_art(group) for group in arts], scale), chat.encode, equal_games=True
     )
@@ -169,7 +161,7 @@ def test_tokens_weights_loss_and_gradient_are_arts(
         assert sequence.ids == result.token_ids[: sampled[-1] + 1]
         assert sequence.weight == pytest.approx(result.weight)
         assert sequence.advantages == pytest.approx([result.advantage] * len(sampled))
-    [[batch]] = minibatches(sequences, 1, EVERYTHING, balance, "0", rescale=True)
+    [[batch]] = minibatches(sequences, 1, EVERYTHING, "0", rescale=True)
     # Our groups are shuffled; log-probabilities are all different, so they say which is which.
     ours, art = batch.targets.sampled_logprobs.argsort(), theirs.trained("logprobs").argsort()
     close = torch.testing.assert_close

@@ -19,7 +19,7 @@ from small_runs import Notes, learn, rows_of, small, small_base, weights
 from arena.core.errors import ArenaError
 from arena.episodes.replay import read_replay
 from trainers.config.config import TrainConfig
-from trainers.hosts.host import StepSettings, TrainingHost
+from trainers.hosts.host import TrainingHost
 from trainers.loop.grpo import OwnGames, grpo_loop
 from trainers.loop.metrics import RolloutCounts, staleness_metrics
 from trainers.loop.setup import make_host
@@ -43,14 +43,14 @@ class Updates:
         self,
         host: TrainingHost,
         groups: Sequence[TrajectoryGroup],
-        settings: StepSettings,
+        reference: int,
     ) -> dict[str, float]:
         # The games of later steps are being played.
         await asyncio.sleep(0.01)
         self.done += 1
         if self.done == 2:
             raise ArenaError("the power fails")
-        return await update_weights(host, groups, settings)
+        return await update_weights(host, groups, reference)
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +113,14 @@ def test_games_are_played_while_the_weights_are_updated(
     assert isinstance(games, OwnGames)
 
     async def update_after_the_next_games(
-        host: TrainingHost, groups: Sequence[TrajectoryGroup], settings: StepSettings
+        host: TrainingHost, groups: Sequence[TrajectoryGroup], reference: int
     ) -> dict[str, float]:
         # Without games ahead this would wait for ever.
         following = games.ahead._tasks.get(run.log.state.step + 2)
         if run.log.state.step + 2 <= config.steps:
             assert following is not None
             await asyncio.wait_for(asyncio.shield(following), 60)
-        return await update_weights(host, groups, settings)
+        return await update_weights(host, groups, reference)
 
     monkeypatch.setattr("trainers.loop.grpo.update_weights", update_after_the_next_games)
     state = asyncio.run(run.complete())

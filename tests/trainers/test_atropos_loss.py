@@ -55,7 +55,7 @@ def row(advantages: list[float], index: int = 0) -> TokenSequence:
 
 def loss(new: Any, rows: list[TokenSequence], kl_coef: float = 0.0) -> Any:
     """The loss of a batch as the learner computes it, for log p_new of all trained tokens."""
-    [[batch]] = minibatches(rows, 1, 10**6, 0.0, "0")
+    [[batch]] = minibatches(rows, 1, 10**6, "0")
     options = LossOptions(loss_fn="ppo", epsilon=0.2, sampler_kl_coef=kl_coef)
     return policy_loss(new, batch.targets, options).loss / len(batch.targets)
 
@@ -111,7 +111,7 @@ def test_advantages_by_token_are_honoured() -> None:
     batch = learned([scored(masks=masks, inference_logprobs=logprobs, advantages=given)])
     (only,) = batch.sequences
     assert only.advantages == [0.25, -0.5] and only.sampled_logprobs == [-0.1, -0.2]
-    [[micro]] = minibatches([only], 1, 10**6, 0.0, "0")
+    [[micro]] = minibatches([only], 1, 10**6, "0")
     assert micro.targets.advantages.tolist() == [0.25, -0.5]
     # They make a group of one row useful.
     alone = scored(rows=1, advantages=[[0.0, 0.0, 2.0]])
@@ -181,9 +181,9 @@ def learner(tmp_path_factory: pytest.TempPathFactory) -> Learner:
 
 def test_log_probabilities_are_those_of_the_temperature(learner: Learner) -> None:
     rows = [row([1.0] * 3), row([-1.0] * 2, 1)]
-    [[plain]] = minibatches(rows, 1, 10**6, 0.0, "0")
+    [[plain]] = minibatches(rows, 1, 10**6, "0")
     rows[0].temperature = 0.5
-    [[mixed]] = minibatches(rows, 1, 10**6, 0.0, "0")
+    [[mixed]] = minibatches(rows, 1, 10**6, "0")
     assert plain.packed.temperatures is None and mixed.packed.temperatures is not None
     untied = learner.architecture.model_copy(update={"tied": False})
     weights = learner.state()
@@ -204,7 +204,7 @@ def test_log_probabilities_are_those_of_the_temperature(learner: Learner) -> Non
 
 def test_the_distance_of_tokens_from_the_weights(learner: Learner) -> None:
     rows = [row([1.0] * 3), row([1.0] * 2, 1)]
-    [[batch]] = minibatches([rows[0]], 1, 10**6, 0.0, "0")
+    [[batch]] = minibatches([rows[0]], 1, 10**6, "0")
     exact = score_tokens(learner.state(), learner.architecture, batch.packed).logprobs
     rows[0].sampled_logprobs = exact.tolist()
     options = UpdateOptions(threads=1, tokens_per_batch=256)

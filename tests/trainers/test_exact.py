@@ -1,31 +1,30 @@
-"""Exact mode: values of the whole tree in place of games."""
+"""The optimum of a network on the exact values of a small game: no games are sampled."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from answer_trees import AnswerTrees, ScoredAnswer
+from exact_gradients import drawn_policy, lost
+from exact_policies import information_sets
 from policy_table import tabulate
-from scripted_table import quick
-from small_runs import Notes, small_base
+from small_runs import small_base
 
-from arena.agents.chat import ChatOptions
-from arena.core.errors import ArenaError, UsageError
-from arena.evaluation.exact.exploitability import exploitability
+from arena.agents.chat import Chat, ChatOptions, opening
+from arena.evaluation.exact.exploitability import policy_array
 from arena.evaluation.exact.game_tree import game_tree
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import read_state_dict
-from trainers.algorithms.answer_trees import AnswerTrees, ScoredAnswer
-from trainers.config.config import TrainConfig
-from trainers.loop.exact import MirrorDescent
-from trainers.loop.grpo import train
-from trainers.runs.records import RunFiles, StepRecord, read_records
+from backends.embedded.sampler import Sampler
+from trainers.algorithms.learner import Learner, UpdateOptions
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -33,84 +32,46 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_base(tmp_path_factory.mktemp("base") / "model")
 
 
-def learn(base: Path, folder: Path, **changes: Any) -> list[StepRecord]:
-    few: dict[str, Any] = {
-        "game": "kuhn_poker", "trainer_host": "embedded", "base_model": str(base), "threads": 1,
-        "exact": True, "entropy_coef": 0.5, "exact_step": 1.0, "minibatches": 8,
-        "learning_rate": 3e-3, "steps": 25, "keep_pool": 2, "stop_legal_rate": 0.0,
-    }  # fmt: skip
-    config = TrainConfig(**few | changes)
-    asyncio.run(train(config, folder=folder, view=Notes(), settings=quick()))
-    return read_records(RunFiles(folder).metrics)
+def test_updates_lead_a_network_to_a_best_response(base: Path, tmp_path: Path) -> None:
+    """The optimizer follows exact values of each action; the checkpoint plays as it was scored."""
+    game, seat = make_game("kuhn_poker"), 0
+    tree, options = game_tree(game), ChatOptions()
+    sampler, learner = Sampler(base), Learner(base)
+    answers = []
+    for situation in information_sets(game).values():
+        chat = Chat(opening(game, options, "notes", None), options.chat, "notes")
+        for move in situation.before:
+            chat.ask(move.observation)
+            chat.add_reply(str(move.action))
+        chat.ask(situation.observation)
+        prompt = sampler.encode(chat.messages)
+        texts = [str(action) for action in situation.observation.legal_actions]
+        tokens = sampler.tokenizer.encode_plain(texts)
+        answers += [ScoredAnswer(prompt, [*ids, *sampler.end_ids[:1]]) for ids in tokens]
+    trees = AnswerTrees(answers, 4096)
+    own = tree.players == seat
 
+    def policy() -> np.ndarray:
+        scores = trees.logprobs(learner.weights(), learner.architecture).double().numpy()
+        return np.where(own, tree.softmax(scores), opponent)
 
-def test_weights_follow_their_target_and_records_agree_with_players(
-    base: Path, tmp_path: Path
-) -> None:
-    records = learn(base, tmp_path / "x")
-    found = [record.update["exploitability"] for record in records]
-    # Random weights begin with replies that are not legal.
-    assert records[-1].update["kl_target"] < 0.5 * records[1].update["kl_target"]
-    assert (records[-1].legal_rate or 0.0) > 2 * (records[1].legal_rate or 0.0)
+    opponent = drawn_policy(tree, 7)
+    before = lost(tree, policy(), seat)
+    for _ in range(60):
+        # Cross-entropy towards e^(Q / 0.1): a best response with a little entropy.
+        target = tree.softmax(tree.action_values(policy()) / 0.1)
+        weights = torch.tensor(np.where(own, target, 0.0), dtype=torch.float32)
+        learner.descend(trees.losses(learner, weights), UpdateOptions(learning_rate=3e-3))
+    assert lost(tree, policy(), seat) < 0.05 < before
+    learner.save(tmp_path / "model", {})
 
-    # The recorded number is that of the checkpoint as a player.
-    async def table() -> float:
+    async def played() -> np.ndarray:
         async with LLMService() as llm:
-            spec = f"embedded:{RunFiles(tmp_path / 'x').checkpoint(25)}"
-            game = make_game("kuhn_poker")
-            return exploitability(game, await tabulate(game, llm, spec, ChatOptions()))
+            table = await tabulate(game, llm, f"embedded:{tmp_path / 'model'}", options)
+        return policy_array(game, [table] * game.num_players)
 
-    assert asyncio.run(table()) == pytest.approx(found[-1], abs=1e-3)
-
-
-def test_a_resumed_run_continues_to_the_bit(base: Path, tmp_path: Path) -> None:
-    settings = {"kl_coef": 0.2, "kl_reference_every": 2, "minibatches": 2}
-    whole = learn(base, tmp_path / "whole", steps=4, **settings)
-    learn(base, tmp_path / "parts", steps=3, **settings)
-    parts = learn(base, tmp_path / "parts", steps=4, **settings)
-    assert [one.update["exploitability"] for one in whole] == [
-        one.update["exploitability"] for one in parts
-    ]
-
-
-def test_a_table_reaches_the_equilibrium() -> None:
-    tree = game_tree(make_game("leduc_poker"))
-    table, policy = MirrorDescent(tree), tree.uniform()
-    for step in range(150):
-        policy = table.step(policy, eta=0.1, tau=0.02 ** (step / 149))
-    # Without the optimistic guess 0.3 chips are left.
-    assert tree.exploitability(policy) < 0.06
-
-
-def test_a_run_without_its_table_does_not_continue(base: Path, tmp_path: Path) -> None:
-    learn(base, tmp_path / "x", steps=1)
-    (tmp_path / "x" / "targets-0001.npy").write_bytes(b"?")
-    with pytest.raises(ArenaError, match=r"targets-0001.npy: the table of targets of step 1 is"):
-        learn(base, tmp_path / "x", steps=2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"game": "cluedo"}, r"exact=true: Cluedo.* has about .* positions, at most 400,000"),
-        ({"opponents": "bot:random"}, "--opponents bot:random: with exact=true"),
-        ({"reward": "win=1"}, "--reward win=1: with exact=true"),
-        (
-            {"credit": "turn", "loss": "ppo", "group_scorer": "nowhere:text", "async_steps": 2},
-            "^--async-steps 2, --credit turn, --set group_scorer=nowhere:text, --loss ppo: with",
-        ),
-        (
-            {"expert": "nonsense", "track": "nothing", "precision": "bf16", "eval_every": 1},
-            "^--set precision=bf16, --set expert=nonsense, --eval-every 1, --track nothing: with",
-        ),
-        ({"prompt": "nonsense"}, "nonsense"),
-    ],
-)
-def test_what_exact_mode_cannot_do(
-    base: Path, tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        learn(base, tmp_path / "x", **changes)
+    found = np.where(own, asyncio.run(played()), opponent)
+    assert found == pytest.approx(policy(), abs=1e-3)
 
 
 def test_a_tree_of_answers_has_the_numbers_of_separate_sequences(base: Path) -> None:

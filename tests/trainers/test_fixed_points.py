@@ -1,12 +1,9 @@
-"""Fixed points of the objective against random opponents in small games, by exact gradients.
-
-`tests/benchmarks/bench_theory.py` has more problems, and Leduc poker.
-"""
+"""Fixed points of the objective against random opponents in small games, by exact gradients."""
 
 from __future__ import annotations
 
 import pytest
-from exact_gradients import Objective, drawn_policy, fixed_point, judged_by_the_game, lost
+from exact_gradients import Judged, Objective, drawn_policy, fixed_point, judged_by_the_game, lost
 
 from arena.evaluation.exact.game_tree import game_tree
 from arena.plugins.loader import make_game
@@ -34,14 +31,13 @@ def test_division_by_the_standard_deviation_moves_the_optimum(seed: int, seat: i
     assert loss_of(Objective(scale=True), seed, seat) > 0.1
 
 
-def test_judged_decisions_move_the_optimum_unless_their_weights_fall() -> None:
+def test_judged_decisions_move_the_optimum() -> None:
     tree = game_tree(make_game("liars_dice", dice=1, faces=2))
-    judged = judged_by_the_game(tree)
     policy = drawn_policy(tree, 1)
 
-    def loss(steps: int) -> float:
-        objective = Objective(judged=judged, judged_steps=steps, game_weight=0.5)
+    def loss(judged: Judged | None) -> float:
+        objective = Objective(judged=judged, game_weight=0.5)
         return lost(tree, fixed_point(tree, policy, 1, objective, 100, 3.0), 1)
 
-    assert loss(0) > 0.05
-    assert loss(25) < 0.01
+    assert loss(judged_by_the_game(tree)) > 0.05
+    assert loss(None) < 0.01

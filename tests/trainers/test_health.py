@@ -9,24 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from trainers.config.config import TrainConfig
+from trainers.runs import health
 from trainers.runs.health import Health, free_space
 
 
 def watch(
+    monkeypatch: pytest.MonkeyPatch,
     folder: Path,
     ages: Callable[[], Sequence[float]] = tuple,
     notify: Callable[[str], None] = print,
     **limits: float,
 ) -> Health:
     """A monitor that warns of nothing but what `limits` make it warn of."""
-    quiet = {"health_memory": 1.0, "health_disk_gb": 0.0}
-    return Health(TrainConfig.model_validate({**quiet, **limits}), notify, ages, folder)
+    quiet = {"MOST_MEMORY": 1.0, "LEAST_DISK": 0.0, "MOST_SECONDS": 60.0}
+    for name, limit in {**quiet, **limits}.items():
+        monkeypatch.setattr(health, name, limit)
+    return Health(notify, ages, folder)
 
 
-def test_stale_games(tmp_path: Path) -> None:
+def test_stale_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ages = [10.0, 20.0]
-    monitor = watch(tmp_path, lambda: ages, health_rollout_age=60)
+    monitor = watch(monkeypatch, tmp_path, lambda: ages)
     assert monitor.check() == []
     ages.extend((61.0, 5400.0))
     wanted = "2 games have been running for over 60 seconds, the oldest 90 minutes"
@@ -40,8 +43,8 @@ def test_stale_games(tmp_path: Path) -> None:
     assert len(monitor.check()) == 1, "what has cleared and comes back is told again"
 
 
-def test_memory_and_disk_of_this_machine(tmp_path: Path) -> None:
-    monitor = watch(tmp_path / "not yet", health_memory=1e-6, health_disk_gb=1e9)
+def test_memory_and_disk_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor = watch(monkeypatch, tmp_path / "not yet", MOST_MEMORY=1e-6, LEAST_DISK=1e18)
     memory, disk = monitor.check()
     assert "% of the memory is in use, " in memory and memory.endswith("B by this process")
     assert disk.startswith("only ") and disk.endswith(f"free on the disk of {tmp_path / 'not yet'}")
@@ -51,9 +54,11 @@ def test_the_disk_of_a_folder_that_does_not_exist() -> None:
     assert free_space(Path("/proc/none/such")) is not None or os.name != "posix"
 
 
-def test_it_runs_beside_a_loop_until_it_is_cancelled(tmp_path: Path) -> None:
+def test_it_runs_beside_a_loop_until_it_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
-    monitor = watch(tmp_path, lambda: [99.0], said.append, health_rollout_age=60, health_every=0.02)
+    monitor = watch(monkeypatch, tmp_path, lambda: [99.0], said.append, EVERY=0.02)
 
     async def beside() -> None:
         task = asyncio.create_task(monitor.run())

@@ -1,10 +1,9 @@
-"""The objective: penalties by answer, in units of the reward; ratios that count once."""
+"""The objective: penalties by answer, in units of the reward."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -67,21 +66,11 @@ def test_the_entropy_bonus_rewards_unlikely_answers() -> None:
     torch.testing.assert_close(adjusted, 0.1 * (known.mean() - known))
 
 
-@pytest.mark.parametrize("loss", ["cispo", "ppo"])
-def test_truncated_importance_counts_a_ratio_once(loss: str) -> None:
-    """The ratios between policy and sampler, 2, 1/2 and e, are factors of at most C."""
-    sampled = OLD - torch.tensor([2.0, 0.5, torch.e]).log()
-    known = targets(sampled_logprobs=sampled)
-    options = LossOptions(loss_fn=loss, truncated_importance_sampling=2.5)  # type: ignore[arg-type]
-    expected = known.advantages * torch.tensor([2.0, 0.5, 2.5])
-    torch.testing.assert_close(pull(options, known), expected)
-
-
 def test_all_tokens_of_a_step_have_the_same_weight() -> None:
     """A long game does not count less by token, nor a minibatch of short games more."""
     short = TokenSequence(0, 0, [1, 2], [1], [-1.0], advantages=[1.0])
     long = TokenSequence(1, 1, [1, 2, 3, 4], [1, 2, 3], [-1.0] * 3, advantages=[-1.0] * 3, index=1)
-    plan = minibatches([short, long], 2, 100, 0.0, "0")
+    plan = minibatches([short, long], 2, 100, "0")
     assert sorted(len(batch.targets) for [batch] in plan) == [1, 3]
     for [batch] in plan:
         assert set(batch.targets.weights.tolist()) == {1.0}

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from preloaded import arena_command
 from pydantic import JsonValue
 from scripted_table import SPEC, table
+from trainers.rollouts.expert import Expert
 
 from arena.agents.chat import ChatOptions
 from arena.agents.notebook import (
@@ -56,7 +57,6 @@ from trainers.pretrain.pretrain import (
     tokenizer_for,
 )
 from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
-from trainers.rollouts.expert import Expert
 from trainers.rollouts.notebook import ExactNotebook
 from trainers.rollouts.trajectories import labelled, trajectory_of
 from trainers.trajectory import Turn

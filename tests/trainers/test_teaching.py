@@ -163,7 +163,7 @@ def test_only_the_tokens_of_replies_are_learned(tmp_path: Path, name: str) -> No
 def imitated(folder: Path, batch: Sequence[Any], tokens: int) -> dict[str, torch.Tensor]:
     """Return the gradients after one step."""
     learner = Learner(folder)
-    imitate(learner, batch, UpdateOptions(tokens_per_batch=tokens, threads=1, max_grad_norm=1e9))
+    imitate(learner, batch, UpdateOptions(tokens_per_batch=tokens, threads=1))
     gradients = {name: tensor.grad for name, tensor in learner.weights().items()}
     return {name: gradient for name, gradient in gradients.items() if gradient is not None}
 

@@ -73,7 +73,7 @@ def test_log_probabilities_and_all_gradients_are_transformers(
     talk = Talk(chat, random.Random(1))
     sequences = token_sequences(credited([talk.group(3), talk.group(2)]), chat.encode)
     assert shared_prefix_length(sequences[:3]) > 5, "the group must share something"
-    [[batch]] = minibatches(sequences, 1, EVERYTHING, 0.0, "0")
+    [[batch]] = minibatches(sequences, 1, EVERYTHING, "0")
     assert len(batch.packed.tokens) < sum(len(sequence.ids) - 1 for sequence in sequences)
     learner = Learner(folder)
     scores = score_tokens(learner.weights(), learner.architecture, batch.packed)
@@ -105,9 +105,7 @@ def split_history(chat: ChatTokenizer) -> Trajectory:
 
 LOSSES = {
     "cispo": LossOptions(),
-    "ppo by sequences, anchored": LossOptions(
-        loss_fn="ppo", importance_sampling_level="sequence", kl_penalty_coef=0.5
-    ),
+    "ppo by sequences, anchored": LossOptions(loss_fn="ppo", kl_penalty_coef=0.5),
 }
 
 
@@ -116,7 +114,7 @@ def gradient(
 ) -> dict[str, Tensor]:
     """Return the gradient of the whole loss, computed in micro-batches of `tokens` rows."""
     learner = Learner(folder)
-    [batches] = minibatches(sequences, 1, tokens, 0.2, "0")
+    [batches] = minibatches(sequences, 1, tokens, "0")
     longest = max(len(sequence.ids) for sequence in sequences)
     assert all(len(batch.packed.tokens) <= max(tokens, longest) for batch in batches)
     assert (len(batches) == 1) == (tokens == EVERYTHING)
@@ -125,7 +123,7 @@ def gradient(
         name: weight + 0.1 * torch.randn(weight.shape, generator=generator)
         for name, weight in learner.state().items()
     }
-    options = UpdateOptions(**asdict(loss), max_grad_norm=1e9)
+    options = UpdateOptions(**asdict(loss))
     learner._optimizer_step(batches, options, reference, divisor=100.0)
     return {
         name: tensor.grad for name, tensor in learner._trained.items() if tensor.grad is not None

@@ -60,13 +60,13 @@ def test_a_template_that_drops_thinking_costs_each_token_once() -> None:
     sequences = numbered(thinking_chat(0, turns=60, news=60, thinking=64))
     assert len(sequences) == 60
     alone = sum(len(sequence.ids) - 1 for sequence in sequences)
-    [batches] = minibatches(sequences, 1, 4_096, 0.0, "0")
+    [batches] = minibatches(sequences, 1, 4_096, "0")
     # Each micro-batch repeats the chat before its first turn.
     assert alone == 124_500 and rows_of(batches) == 20_172
     assert sum(piece.rows for piece in _prefix_pieces(sequences, 4_096)) == 38_610
     # In one micro-batch: the rules and 60 texts of news, 60 answers with their thinking, whose last
     # token predicts nothing, and 59 actions again without it.
-    [batches] = minibatches(sequences, 1, 10**6, 0.0, "0")
+    [batches] = minibatches(sequences, 1, 10**6, "0")
     assert rows_of(batches) == 61 * 60 + 60 * 67 + 59 * 4
 
 
@@ -77,7 +77,7 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
     learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-biases"]))
     options = UpdateOptions(threads=1)
     tensors = list(learner._trained.values())
-    [batches] = minibatches(sequences, 1, 100, 0.0, "0")
+    [batches] = minibatches(sequences, 1, 100, "0")
     assert len(batches) > 2 and any(span.sees is not None for span in batches[0].packed.spans)
     packed = rows_of(batches)
     found, gradients = {}, [torch.zeros_like(tensor) for tensor in tensors]
@@ -93,7 +93,7 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
         ]
     expected = [torch.zeros_like(tensor) for tensor in tensors]
     for sequence in sequences:
-        [[alone]] = minibatches([sequence], 1, 10**6, 0.0, "0")
+        [[alone]] = minibatches([sequence], 1, 10**6, "0")
         assert alone.packed.spans[0].sees is None
         scores = learner.score(alone.packed, options).logprobs
         torch.testing.assert_close(found[sequence.index], scores.detach(), rtol=0, atol=1e-5)
@@ -110,5 +110,5 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
 def test_chats_that_only_grow_keep_their_common_prefix() -> None:
     sequences = numbered([s for n in range(3) for s in thinking_chat(n, 5, 9, thinking=0)])
     assert len(sequences) == 3
-    [[batch]] = minibatches(sequences, 1, 10**6, 0.0, "0")
+    [[batch]] = minibatches(sequences, 1, 10**6, "0")
     assert [span.sees for span in batch.packed.spans] == [None] * 3

@@ -66,7 +66,7 @@ def made_up(seed: int = 0) -> list[TokenSequence]:
 
 
 def one_batch() -> MicroBatch:
-    [[batch]] = minibatches(made_up(), 1, 10**6, 0.0, "0")
+    [[batch]] = minibatches(made_up(), 1, 10**6, "0")
     return batch
 
 

@@ -91,7 +91,6 @@ def minibatches(
     sequences: Sequence[TokenSequence],
     number: int,
     tokens: int,
-    balance: float,
     seed: str,
     rescale: bool = False,
     entropy: float = 0.0,
@@ -102,7 +101,6 @@ def minibatches(
         sequences: all sequences with a gradient.
         number: the number of minibatches; fewer if there are fewer groups.
         tokens: the rows of a micro-batch. A single longer sequence gets a micro-batch of its own.
-        balance: shrinks advantages of one sign, see `normalise`.
         seed: decides the order of the groups.
         rescale: scale the advantages of the call, see `normalise`.
         entropy: coefficient of the entropy bonus, see `normalise`.
@@ -116,7 +114,7 @@ def minibatches(
         trained += len(sequence.sampled_positions)
     # Normalise over the whole call, before the cut: the weight of a token must not depend on the
     # minibatch that its group falls into.
-    targets = normalise(_targets(sequences), balance, rescale, entropy)
+    targets = normalise(_targets(sequences), rescale, entropy)
     # A dict keeps the order of insertion, so `order` depends on the input and the seed only.
     groups: dict[int, list[TokenSequence]] = {}
     for sequence in sequences:
@@ -227,8 +225,7 @@ def _prefix_pieces(group: Sequence[TokenSequence], tokens: int) -> Iterator[Pref
     for sequence in group:
         # The common prefix may become shorter with every sequence, so the size is found by trying.
         extended = PrefixGroup([*piece, sequence], shared_prefix_length([*piece, sequence]))
-        # A single sequence is never cut, even if it has more than `tokens` rows: its importance
-        # ratio may be a mean over all of its tokens.
+        # A single sequence is never cut, even if it has more than `tokens` rows.
         if piece and extended.rows > tokens:
             yield PrefixGroup(piece, shared_prefix_length(piece))
             piece = []

@@ -8,7 +8,6 @@ the log-probability of its tokens is 0, and the policy losses with their ratios 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 
 import torch
 from torch import Tensor
@@ -18,25 +17,21 @@ from backends.embedded.layers import tf32, torch_threads
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.sequences import AnswerTokens, TokenSequence
-from trainers.trajectory import SampledToken, TrajectoryGroup
+from trainers.algorithms.sequences import TokenSequence
+from trainers.trajectory import SampledToken
 
 
-def imitate(
-    learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions, steps: int = 1
-) -> float:
-    """Do some steps of the optimizer towards the trained tokens; return the mean cross-entropy.
+def imitate(learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions) -> float:
+    """Do one step of the optimizer towards the trained tokens; return the mean cross-entropy.
 
-    The mean is over the trained tokens, each measured before its step, in nats. The order of the
-    demonstrations depends on the seed in the options. Each step takes a part of the groups, so
-    there are no more steps than groups. Raises ArenaError if the gradient is not finite.
+    The mean is over the trained tokens before the step, in nats. Raises ArenaError if the gradient
+    is not finite.
     """
-    sums, tokens = list[float](), 0
+    sums = list[float]()
     with torch_threads(options.threads), tf32(options.precision == "tf32"):
-        for batches in minibatches(sequences, steps, options.tokens_per_batch, 0.0, options.seed):
-            learner.descend(_mean_losses(learner, batches, options, sums), options)
-            tokens += sum(len(batch.targets) for batch in batches)
-    return sum(sums) / tokens
+        [batches] = minibatches(sequences, 1, options.tokens_per_batch, options.seed)
+        learner.descend(_mean_losses(learner, batches, options, sums), options)
+        return sum(sums) / sum(len(batch.targets) for batch in batches)
 
 
 def _mean_losses(
@@ -57,7 +52,7 @@ def mean_cross_entropy(
     """Return the mean cross-entropy of the trained tokens, in nats per token."""
     with torch_threads(options.threads):
         # All sequences are of one group, whose common prefix (the rules) is computed once.
-        [batches] = minibatches(sequences, 1, options.tokens_per_batch, 0.0, options.seed)
+        [batches] = minibatches(sequences, 1, options.tokens_per_batch, options.seed)
         tokens = sum(len(batch.targets) for batch in batches)
         return sum(_cross_entropy(learner, batch, options).item() for batch in batches) / tokens
 
@@ -65,28 +60,6 @@ def mean_cross_entropy(
 def _cross_entropy(learner: Learner, batch: MicroBatch, options: UpdateOptions) -> Tensor:
     """Return -sum(log p) over the trained tokens: a scalar in nats, with gradients."""
     return -learner.score(batch.packed, options).logprobs.sum()
-
-
-def expert_sequences(
-    groups: Sequence[TrajectoryGroup], tokenizer: ChatTokenizer
-) -> list[TokenSequence]:
-    """Return the expert's answers, each as a sequence in the chat that the learner has had."""
-    found, end, games = list[TokenSequence](), end_of_reply(tokenizer), count()
-    for place, group in enumerate(groups):
-        for trajectory in group.trajectories:
-            game = next(games)
-            for chat in trajectory.chats():
-                messages = list[Message]()
-                for turn in chat:
-                    messages += turn.messages
-                    if turn.expert:
-                        ids = [*tokenizer.encode_answer(turn.expert), end]
-                        # The labels of one game share its chat, which is computed once.
-                        label = TokenSequence(game, place, index=len(found))
-                        label.add(AnswerTokens(tokenizer.encode(messages), demonstrated(ids)))
-                        found.append(label)
-                    messages.append(Message("assistant", turn.text))
-    return found
 
 
 def demonstrated(ids: Sequence[int]) -> list[SampledToken]:

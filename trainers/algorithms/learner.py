@@ -45,6 +45,8 @@ from trainers.config.config import Precision
 
 OPTIMIZER = "optimizer.state"
 """A safetensors file. With that ending it would be read as weights, here and by vLLM."""
+MAX_GRAD_NORM = 1.0
+"""Largest L2 norm of a gradient, as in ART and Atropos."""
 NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER, BASE)
 """Files of the base model's folder, beside its weights, that do not describe a checkpoint."""
 
@@ -54,14 +56,11 @@ class UpdateOptions(LossOptions):
     """Settings of one call of `update`; see `TrainConfig` for their meaning and units."""
 
     learning_rate: float = 3e-4
-    advantage_balance: float = 0.0
     entropy_coef: float = 0.0
     art_scale: bool = False
     """Weigh games equally and scale the advantages of the call, as ART does."""
     minibatches: int = 2
     tokens_per_batch: int = 4_096
-    max_grad_norm: float = 1.0
-    weight_decay: float = 0.0
     gradient_checkpointing: bool = False
     precision: Precision = "float32"
     threads: int = 2
@@ -93,8 +92,7 @@ class Learner:
         # Sorted: Adam and the norm of the gradient go through the tensors in this order, and sums
         # of floats depend on it.
         self._trained = {name: trained[name].requires_grad_() for name in sorted(trained)}
-        # Not fused: fused kernels give the plain ones' sums on some machines only. The weight decay
-        # of each update is set by `update`.
+        # Not fused: fused kernels give the plain ones' sums on some machines only.
         self._adam = torch.optim.AdamW(self._trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
 
     def weights(self) -> dict[str, Tensor]:
@@ -157,7 +155,6 @@ class Learner:
                 sequences,
                 options.minibatches,
                 options.tokens_per_batch,
-                options.advantage_balance,
                 options.seed,
                 options.art_scale,
                 options.entropy_coef,
@@ -206,21 +203,19 @@ class Learner:
         Gradients are accumulated: a loss is asked for when the graph of the one before is freed.
         Raises ArenaError if the gradient is not finite.
         """
-        # Set at every step: the rate follows a schedule that the caller knows.
         for group in self._adam.param_groups:
-            # Decoupled weight decay of AdamW: p <- p - lr weight_decay p, apart from the moments.
-            group |= {"lr": options.learning_rate, "weight_decay": options.weight_decay}
+            group["lr"] = options.learning_rate
         # None instead of zeros: a tensor without a gradient keeps its moments and its value.
         self._adam.zero_grad(set_to_none=True)
         for loss in losses:
             # The weights change after the loop only, so all micro-batches see the same p_new.
             loss.backward()  # type: ignore[no-untyped-call]
             return_free_memory()
-        # Scale the gradient down to `max_grad_norm` if its L2 norm over all tensors is larger.
+        # Scale the gradient down to MAX_GRAD_NORM if its L2 norm over all tensors is larger.
         # `norm` is the norm before, in which one NaN or infinity anywhere shows.
-        #     grad <- grad min(1, max_grad_norm / (norm + 1e-6)).
+        #     grad <- grad min(1, MAX_GRAD_NORM / (norm + 1e-6)).
         parameters = list(self._trained.values())
-        norm = torch.nn.utils.clip_grad_norm_(parameters, options.max_grad_norm)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM)
         # Before the step: Adam's moments would carry a NaN into all later steps.
         if not torch.isfinite(norm):
             raise ArenaError(
@@ -364,7 +359,7 @@ def sampling_distances(
     with torch_threads(options.threads):
         weights = learner.weights()
         # One minibatch of all groups.
-        [batches] = minibatches(sequences, 1, options.tokens_per_batch, 0.0, "0")
+        [batches] = minibatches(sequences, 1, options.tokens_per_batch, "0")
         for batch in batches:
             new = learner.score(batch.packed, options, weights).logprobs.cpu()
             gaps = (new - batch.targets.sampled_logprobs).abs()

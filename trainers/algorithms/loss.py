@@ -1,10 +1,9 @@
 """The policy losses of ART 0.5.18 (`art.loss`), computed over the trained tokens only.
 
 With the same tokens, log-probabilities and settings, losses and gradients agree with ART's to 1e-5
-(tests/trainers/test_art_loss.py), with three differences. ART takes the mean over a packed row of
+(tests/trainers/test_art_loss.py), with two differences. ART takes the mean over a packed row of
 fixed length; here it is a mean over all trained tokens of a step. The divergence from a reference
-is that of a whole answer, as an action has one probability; ART's is that of each token. And
-truncated importance sampling counts each ratio once, see `policy_loss`.
+is that of a whole answer, as an action has one probability; ART's is that of each token.
 
 Notation, for the trained token t of a sequence:
 
@@ -25,7 +24,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from trainers.config.config import ImportanceLevel, LossName
+from trainers.config.config import LossName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +35,6 @@ class LossOptions:
     epsilon: float | None = None
     epsilon_high: float | None = None
     kl_penalty_coef: float = 0.0
-    importance_sampling_level: ImportanceLevel = "token"
-    truncated_importance_sampling: float | None = None
     sampler_kl_coef: float = 0.0
     """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
 
@@ -67,7 +64,7 @@ class TokenTargets:
     weights: Tensor
     """w, float32."""
     sequence_ids: Tensor
-    """int64; tokens of one sequence share an id, over which importance ratios are averaged."""
+    """int64; tokens of one sequence share an id."""
     policy_logprobs: Tensor
     """float32, in nats: under the weights that sampled them, without temperature and grammar."""
     answer_ids: Tensor
@@ -117,15 +114,11 @@ class ReferenceLogprobs:
     None: over these tokens."""
 
 
-def normalise(
-    targets: TokenTargets, balance: float = 0.0, rescale: bool = False, entropy: float = 0.0
-) -> TokenTargets:
+def normalise(targets: TokenTargets, rescale: bool = False, entropy: float = 0.0) -> TokenTargets:
     """Scale the weights of one call of `train` to mean(w) = 1, and adjust its advantages.
 
     Args:
         targets: all trained tokens of the call.
-        balance: above 0 multiplies negative advantages by 1 - balance, below 0 multiplies positive
-            ones by 1 + balance; from -1 to 1.
         rescale: scale the advantages to mean(|A| w) = 1, as ART does. Coefficients of penalties are
             then relative to a size that changes with each call.
         entropy: coefficient of an entropy bonus, in units of the advantages per nat.
@@ -139,15 +132,9 @@ def normalise(
         # p is that of the weights that sampled: l is known, and the mean is a baseline.
         known = sum_answers(targets.policy_logprobs, targets.answer_ids)
         advantages = advantages + entropy * (known.mean() - known)
-    # b > 0: A <- (1 - b) A where A <= 0.    b < 0: A <- (1 + b) A where A >= 0.
-    if balance > 0:
-        advantages = torch.where(advantages > 0, advantages, advantages * (1 - balance))
-    elif balance < 0:
-        advantages = torch.where(advantages < 0, advantages, advantages * (1 + balance))
     if rescale:
-        # After the balance, which would change the mean. It is 0 if all advantages were removed.
         scale = (advantages.abs() * weights).mean()
-        # Without any token it is NaN, for which the comparison is false, too.
+        # 0 without advantages, and NaN without tokens: the comparison is false.
         advantages = advantages / scale if scale > 0 else advantages
     return replace(targets, advantages=advantages, weights=weights)
 
@@ -163,16 +150,11 @@ def policy_loss(
         cispo   -sg(clip(r, 1 - e, 1 + e')) A log p_new         MiniMax-M1, arXiv:2506.13585
         ppo     -min(r A, clip(r, 1 - e, 1 + e') A)             Schulman et al., arXiv:1707.06347
 
-    With truncated importance sampling (Yao et al. 2025, fengyao.notion.site/off-policy-rl) r is
-    p_new / p_policy, where p_policy is the probability under the weights that sampled, without
-    temperature and grammar. The rest of the ratio, p_policy / p_old, is a factor of at most C. (ART
-    multiplies by min(p_new / p_old, C), so that the change of the weights counts twice.)
-
     `new_logprobs` is log p_new in nats, float32, shape [trained], with gradients; `targets` are the
     same tokens in the same order. Without a reference there is no KL penalty.
     """
-    # r, shape [trained].
-    ratios = _importance_ratios(new_logprobs, targets, options)
+    # r, shape [trained]: of logarithms, since probabilities of rare tokens underflow float32.
+    ratios = (new_logprobs - targets.sampled_logprobs).exp()
     # Strictly inside. A ratio on the bound counts as clipped, as it does in ART.
     inside = (ratios > 1 - options.clip_below) & (ratios < 1 + options.clip_above)
     advantages, divergence = _regularised_advantages(new_logprobs, targets, options, reference)
@@ -186,10 +168,6 @@ def policy_loss(
         # The gradient flows through log p_new and the ratio is a constant factor, so a clipped
         # token still contributes.
         losses = -(clipped.detach() * advantages * new_logprobs)
-    if options.truncated_importance_sampling:
-        # min(p_policy / p_old, C), without gradient: both are known before the update.
-        gaps = targets.policy_logprobs - targets.sampled_logprobs
-        losses = losses * gaps.exp().clamp(max=options.truncated_importance_sampling)
     if options.sampler_kl_coef:
         # With d = log r: c (exp(-d) + d - 1) >= 0, with its minimum at d = 0.
         gaps = new_logprobs - targets.sampled_logprobs
@@ -221,43 +199,6 @@ def _regularised_advantages(
     # tokens of the minibatch is 0.
     penalty = options.kl_penalty_coef * (mean_gap - penalties)
     return targets.advantages + penalty, gaps.sum()
-
-
-def _importance_ratios(new_logprobs: Tensor, targets: TokenTargets, options: LossOptions) -> Tensor:
-    """Return the importance ratio of each token, shape [trained], with gradients.
-
-    token               r_t = p_new / p_old
-    sequence            s = exp(mean over the sequence of log r_t)   GSPO, arXiv:2507.18071
-    average             (r_t + s) / 2
-    geometric_average   sqrt(r_t s)
-    """
-    # Truncated importance sampling has the rest of the ratio as a factor, see `policy_loss`.
-    truncated = options.truncated_importance_sampling
-    old = targets.policy_logprobs if truncated else targets.sampled_logprobs
-    # Ratios are differences of logarithms: probabilities of rare tokens would underflow float32.
-    log_ratios = new_logprobs - old
-    ratios = log_ratios.exp()
-    if options.importance_sampling_level != "token":
-        # s is the geometric mean of r_t over the trained tokens of the sequence, the same for each
-        # of them: no product over a long sequence, which would overflow. No micro-batch holds a
-        # part of a sequence, so the mean is complete.
-        sequence_ratios = _sequence_means(log_ratios, targets.sequence_ids).exp()
-        match options.importance_sampling_level:
-            case "sequence":
-                ratios = sequence_ratios
-            case "average":
-                ratios = (ratios + sequence_ratios) / 2
-            case "geometric_average":
-                # = exp((log r_t + log s) / 2)
-                ratios = ratios**0.5 * sequence_ratios**0.5
-    return ratios
-
-
-def _sequence_means(values: Tensor, sequence_ids: Tensor) -> Tensor:
-    """Return for each token the mean of `values` over its sequence; all shapes are [trained]."""
-    sizes = sum_answers(torch.ones_like(values), sequence_ids)
-    # ART's 1e-8 is kept for equal numbers; a sequence always has at least one token.
-    return sum_answers(values, sequence_ids) / (sizes + 1e-8)
 
 
 def sum_answers(values: Tensor, ids: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from backends.openai_wire import parse_policy_version
 from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig, settings_in
-from trainers.credit.groups import complete_groups
+from trainers.credit import complete_groups
 from trainers.hosts.host import check_used
 from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rollouts.rollouts import Rollouts
@@ -127,9 +127,8 @@ class PlayedItem:
 
 USED_SETTINGS = settings_in(MODELS) | {
     "text_level", "max_turns", "dataset_size", "seed", "prompt", "beliefs", "self_play",
-    "opponents", "reward", "reward_fn", "credit", "credit_weights", "scale_advantages",
-    "rollouts_per_group", "max_tokens", "temperature", "guided", "rollout_timeout",
-    "rollout_retries",
+    "opponents", "reward", "reward_fn", "credit", "rollouts_per_group", "max_tokens",
+    "temperature", "guided", "rollout_timeout",
 }  # fmt: skip
 """Settings of `TrainConfig` that the games of an environment read; others would have no effect."""
 
@@ -155,14 +154,9 @@ class GroupPlayer:
         # The stock trainer reads scores only: advantages by token must be asked for.
         credit = config.credit or "game"
         self.config = config.model_copy(update={"groups_per_step": 1, "credit": credit})
-        parsed = parse_config(self.config, game, llm, 0)
+        parsed = parse_config(self.config, game, llm)
         if "past" in parsed.mix.names:
             raise UsageError("--opponents past: an environment has no earlier checkpoints")
-        if parsed.credit.name == "turn":
-            raise UsageError(
-                "--credit turn: its critic is fitted on the deals of a step, and an environment "
-                "plays each deal on its own; take judged, group-step or game"
-            )
         self._mix, self._rewards, self._credit = parsed.mix, parsed.rewards, parsed.credit
         self._game = game
         self._llm = llm
@@ -188,7 +182,7 @@ class GroupPlayer:
         """
         size = self.config.rollouts_per_group
         # One group per step, so the number of the item is the number of the step.
-        setups = schedule_step(self.config, self._game.num_players, self._mix, {}, item)
+        setups = schedule_step(self.config, self._game.num_players, self._mix, (), item)
         rollouts = Rollouts(self._setting, self._llm, self._rewards.score_seat)
         played = await rollouts.play(setups, size, item)
         counts = played.counts

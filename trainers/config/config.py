@@ -16,11 +16,10 @@ from pydantic import Field, JsonValue
 from arena.core.observation import TextLevel
 from arena.episodes.executors import ExecutorKind
 from arena.llm.config import setting
-from arena.llm.settings import RunLimits
+from arena.llm.settings import BudgetLimits, RunLimits
 
-CreditName = Literal["", "game", "judged", "group-step", "turn"]
+CreditName = Literal["", "game", "judged"]
 LossName = Literal["cispo", "ppo"]
-ImportanceLevel = Literal["token", "sequence", "average", "geometric_average"]
 Precision = Literal["float32", "tf32", "bf16"]
 HostName = Literal["auto", "embedded", "local", "serverless"]
 WeightSync = Literal["shared_vllm", "lora_only", "lora_restart", "none"]
@@ -30,14 +29,19 @@ OWNED_SERVERS = ("vllm", "arena")
 """Values of --server for which the run starts a server of its own, and stops it at its end."""
 DEFAULT_LORA_RANK = 8
 """Rank of the adapter where training all weights is not possible and no rank is given."""
+LORA_ALPHA = 16.0
+"""The adapter is scaled by alpha/rank."""
+KL_REFERENCE_EVERY = 25
+"""Default of kl_reference_every with --self-play. In Kuhn poker, 25 steps ended nearer to an
+equilibrium than 50 (one seed)."""
 
 
-RUN, HOST, GAMES, REWARD, UPDATE, EVAL, STOP, LOG = (
-    "Run", "Weights", "Games", "Reward", "Update", "Evaluation", "Early stop", "Logs and health",
+RUN, HOST, GAMES, REWARD, UPDATE, EVAL, LOG = (
+    "Run", "Weights", "Games", "Reward", "Update", "Evaluation", "Logs",
 )  # fmt: skip
 
 
-class TrainConfig(RunLimits):
+class TrainConfig(BudgetLimits):
     """Settings of `arena train`. Times are in seconds unless a description names another unit."""
 
     game: str = "cluedo"
@@ -90,8 +94,6 @@ class TrainConfig(RunLimits):
     lora_rank: int = setting(0, HOST, ge=0, le=512)
     """Rank of the LoRA adapter. 0: train all weights on the embedded host; rank 8 on other hosts,
     and where --server gets an adapter."""
-    lora_alpha: float = setting(16.0, HOST, flag=False, gt=0)
-    """LoRA alpha: the adapter is scaled by alpha/rank."""
     device: str = setting("auto", HOST)
     """Device of the embedded host: cpu, cuda or auto."""
     threads: int = setting(2, HOST, flag=False, ge=1, le=256)
@@ -133,8 +135,6 @@ class TrainConfig(RunLimits):
     """Name of the system prompt."""
     rollout_timeout: float = setting(300.0, GAMES, flag=False, changeable=True, gt=0)
     """Time limit of one game in seconds."""
-    rollout_retries: int = setting(2, GAMES, flag=False, changeable=True, ge=0, le=100)
-    """Retries of a failed game."""
 
     reward: str = setting("", REWARD)
     """Terms and weights, e.g. win=1,format=1. `arena train GAME --dry-run` lists the terms. Empty:
@@ -143,58 +143,25 @@ class TrainConfig(RunLimits):
     """module:function of a custom term. Weight it in --reward as `custom`."""
     credit: CreditName = setting("", REWARD)
     """How turns get advantages. game: each turn that of its game. judged: each decision also its
-    own value by exact knowledge. group-step: also its advantage among equal information states.
-    turn: by a critic. Empty: judged in Cluedo on the embedded host, else game."""
-    credit_weights: str = setting("", REWARD, flag=False)
-    """Weights of credit, KIND=WEIGHT,…: `illegal`; of judged the kinds of decisions of the game and
-    `game`; of group-step `game` and `step`; of turn `information`."""
-    judged_steps: int = setting(0, REWARD, flag=False, ge=0)
-    """Steps over which the weights of judged decisions fall to 0, linearly. 0: never."""
-    gae_lambda: float = setting(0.95, REWARD, flag=False, ge=0, le=1)
-    """Lambda of --credit turn. 1: rewards to come minus the critic. 0: its differences only."""
+    own value by exact knowledge. Empty: judged in Cluedo on the embedded host, else game."""
     group_scorer: str = setting("", REWARD, flag=False)
     """Name or module:function that scores all trajectories of a group together."""
-    shuffle_rewards: bool = setting(False, REWARD, flag=False)
-    """Control experiment: permute rewards and judgements within each group at random."""
 
     learning_rate: float = setting(3e-4, UPDATE, gt=0, le=1)
     """Learning rate of Adam."""
-    learning_rate_end: float | None = setting(None, UPDATE, flag=False, gt=0, le=1)
-    """Learning rate of the last step, reached linearly. Default: --learning-rate."""
-    warmup_steps: int = setting(0, UPDATE, flag=False, ge=0)
-    """Steps over which the learning rate rises to its value."""
     loss: LossName = setting("cispo", UPDATE)
     """Policy loss, as ART defines it."""
     clip_eps: float | None = setting(None, UPDATE, flag=False, gt=0)
-    """Clip range below a ratio of 1. Default: ART's, 1 for cispo, 0.2 for ppo."""
-    clip_eps_high: float | None = setting(None, UPDATE, flag=False, gt=0)
-    """Clip range above a ratio of 1. Default: ART's, 4 for cispo, clip_eps for ppo."""
+    """Clip range of ratios below 1; of ppo also above. Default: ART's, 1 for cispo, 0.2 for
+    ppo."""
     kl_coef: float = setting(0.0, UPDATE, ge=0)
-    """Coefficient of the KL penalty towards kl_reference, in units of the reward per nat of an
-    answer."""
+    """Coefficient of the KL penalty towards the starting policy, or with kl_reference_every towards
+    a later one, in units of the reward per nat of an answer."""
     entropy_coef: float = setting(0.0, UPDATE, flag=False, ge=0)
     """Coefficient of the entropy bonus, in units of the reward per nat of an answer (embedded)."""
-    kl_reference: int = setting(0, UPDATE, flag=False, ge=0)
-    """Step whose weights are the KL reference."""
     kl_reference_every: int | None = setting(None, UPDATE, flag=False, ge=0)
     """Move the KL reference to the newest weights every N steps. 0: never. Default: 25 with
     --self-play, else 0."""
-    penalty_end: float = setting(1.0, UPDATE, flag=False, gt=0, le=1)
-    """Factor of kl_coef and entropy_coef in the last step, reached geometrically (embedded)."""
-    exact: bool = setting(False, UPDATE, flag=False)
-    """Self-play with exact values of all actions in place of games, where the game tree is small
-    (embedded)."""
-    exact_step: float = setting(0.1, UPDATE, flag=False, gt=0)
-    """Size of a step of exact=true, in nats per unit of the return."""
-    advantage_balance: float = setting(0.0, UPDATE, flag=False, ge=-1, le=1)
-    """-1: use negative advantages only. 1: use positive ones only."""
-    scale_advantages: bool = setting(False, UPDATE, flag=False)
-    """Divide the advantages of a group by their standard deviation. Biased in games with hidden
-    information: in Kuhn poker 5 of 24 best responses are not found."""
-    importance_level: ImportanceLevel = setting("token", UPDATE, flag=False)
-    """Level at which importance ratios are averaged."""
-    truncated_importance: float | None = setting(None, UPDATE, flag=False, gt=0)
-    """Upper bound of truncated importance sampling: corrects for --temperature and --guided."""
     minibatches: int = setting(2, UPDATE, flag=False, ge=1, le=1000)
     """Optimizer steps per training step (embedded)."""
     tokens_per_batch: int = setting(4_096, UPDATE, flag=False, changeable=True, ge=256)
@@ -206,18 +173,8 @@ class TrainConfig(RunLimits):
     """Numbers of sampling and of the forward and backward pass; trained weights and probabilities
     are float32. tf32: training on CUDA only, elsewhere float32. bf16: half the memory of
     activations and of the sampler, and faster on a processor that multiplies in it (embedded)."""
-    max_grad_norm: float = setting(1.0, UPDATE, flag=False, gt=0)
-    """Gradient clipping norm (embedded)."""
-    weight_decay: float = setting(0.0, UPDATE, flag=False, ge=0, le=1)
-    """Weight decay of AdamW (embedded)."""
-
-    expert: str = setting("", UPDATE, flag=False)
-    """Teach, beside the reward, what this player does at the learner's own decisions: a bot of the
-    game, or `search` by exact knowledge (embedded)."""
-    expert_share: float = setting(0.25, UPDATE, flag=False, gt=0, le=1)
-    """Share of the learner's decisions that the expert labels."""
-    expert_updates: int = setting(4, UPDATE, flag=False, ge=1, le=1000)
-    """Optimizer steps of imitation of the expert after each update (embedded)."""
+    stop_legal_rate: float = setting(0.5, UPDATE, flag=False, changeable=True, ge=0, le=1)
+    """Stop the run if the share of legal replies falls below this. 0: never."""
 
     eval_every: int = setting(8, EVAL, changeable=True, ge=0)
     """Steps between evaluations. 0: evaluate at the end only."""
@@ -229,35 +186,18 @@ class TrainConfig(RunLimits):
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
     keep_pool: int = setting(8, EVAL, flag=False, ge=0, le=1000)
     """Earlier checkpoints to keep, evenly spaced. Opponents `past` are drawn from them."""
-    keep_gb: float = setting(0.0, EVAL, flag=False, ge=0)
-    """Disk for earlier checkpoints in GB: fewer than keep_pool are kept if they do not fit
-    (embedded). 0: no limit."""
-
-    stop_entropy: float = setting(0.0, STOP, flag=False, changeable=True, ge=0)
-    """Stop if the mean entropy per sampled token falls below this, in nats. 0: never."""
-    stop_legal_rate: float = setting(0.5, STOP, flag=False, changeable=True, ge=0, le=1)
-    """Stop if the share of legal replies falls below this."""
-    stop_kl: float = setting(5.0, STOP, flag=False, changeable=True, ge=0)
-    """Stop if the KL divergence from the sampling policy exceeds this, in nats per token. 0:
-    never."""
-    stop_reply: float = setting(4.0, STOP, flag=False, changeable=True, ge=0)
-    """Stop if the mean reply of the last three steps is this many times as long as in the first
-    three, and longer than 24 tokens. 0: never."""
 
     log_dir: str = setting("runs/train", LOG, changeable=True)
     """Folder of all experiments."""
     log_sample_rate: float = setting(0.02, LOG, flag=False, changeable=True, ge=0, le=1)
     """Share of rollouts to save as replays."""
     track: str = setting("", LOG, changeable=True)
-    """NAME,…: log to wandb (offline without a key), tensorboard, mlflow or trackio too."""
-    health_every: float = setting(60.0, LOG, flag=False, changeable=True, gt=0)
-    """Seconds between checks of the machine."""
-    health_memory: float = setting(0.9, LOG, flag=False, changeable=True, gt=0, le=1)
-    """Warn if more than this share of memory is in use."""
-    health_disk_gb: float = setting(1.0, LOG, flag=False, changeable=True, ge=0)
-    """Warn if less than this is free in --log-dir, in GB."""
-    health_rollout_age: float = setting(3600.0, LOG, flag=False, changeable=True, gt=0)
-    """Warn if a game takes longer than this, in seconds."""
+    """NAME,…: log to wandb (offline without a key) or tensorboard too."""
+
+    @property
+    def limits(self) -> RunLimits:
+        """Budget of the models among the opponents, with the default limit of fallback moves."""
+        return RunLimits(max_cost=self.max_cost, token_limit=self.token_limit)
 
     @property
     def experiment(self) -> str:
@@ -309,28 +249,8 @@ class TrainConfig(RunLimits):
         """Return the step whose weights are the KL reference in the update after `step`."""
         every = self.kl_reference_every
         if every is None:
-            # In Kuhn poker, 25 steps ended nearer to an equilibrium than 50 (one seed).
-            every = 25 if self.self_play else 0
-        # The last multiple of the period, but never before the first reference.
-        return max(self.kl_reference, step - step % every) if every else self.kl_reference
-
-    def learning_rate_at(self, step: int) -> float:
-        """Return the learning rate of the update after `step` finished steps.
-
-        Linear: lr(k) = lr_0 + (lr_end - lr_0) * min(1, k / (steps - 1)).
-        """
-        # Without learning_rate_end the rate is constant.
-        end = self.learning_rate if self.learning_rate_end is None else self.learning_rate_end
-        progress = min(1.0, step / max(1, self.total_steps - 1))
-        return self.learning_rate + (end - self.learning_rate) * progress
-
-    def penalty_at(self, step: int) -> float:
-        """Return the factor of kl_coef and entropy_coef in the update after `step` finished steps.
-
-        Geometric: penalty_end^(k / (steps - 1)).
-        """
-        progress: float = min(1.0, step / max(1, self.total_steps - 1))
-        return float(self.penalty_end**progress)
+            every = KL_REFERENCE_EVERY if self.self_play else 0
+        return step - step % every if every else 0
 
     def is_evaluated(self, step: int) -> bool:
         """Return whether the held-out deals are played after this step; 0 is the starting policy.

@@ -22,7 +22,7 @@ from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
 from arena.plugins.loader import catalog
 from trainers.config.config import CreditName
-from trainers.credit.estimators import ILLEGAL
+from trainers.credit import ILLEGAL
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode, default_reward
 from trainers.trajectory import Judgement, Judgements
 

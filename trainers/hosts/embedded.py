@@ -11,9 +11,9 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
-from trainers.config.config import MADE_BASES, OWNED_SERVERS
+from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS
 from trainers.hosts.footprint import Footprint, check_fits, footprint
-from trainers.hosts.host import KEYWORDS, HostRequest, StepSettings, train_arguments
+from trainers.hosts.host import HostRequest, train_arguments
 from trainers.hosts.selection import base_checkpoint, check_device
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
@@ -72,13 +72,9 @@ class EmbeddedHost:
         from trainers.hosts.embedded_trainer import TrainSettings
 
         config = self._request.config
-        # The loop itself handles what ART has no name for.
-        by_the_loop = [field for field, keyword in KEYWORDS.items() if not keyword.names]
+        # The loop itself assigns the credit.
         arguments: dict[str, Any] = train_arguments(
-            config,
-            TrainSettings,
-            host="the embedded host",
-            handled=("scale_advantages", *by_the_loop),
+            config, TrainSettings, host="the embedded host", handled=("credit",)
         )
         return TrainSettings(**arguments)
 
@@ -98,7 +94,7 @@ class EmbeddedHost:
             "checkpoints": RunFiles(self._request.folder).checkpoints,
             "base_model": find_checkpoint(config.base_model),
             "name": config.served_name,
-            "lora": Lora(rank, config.lora_alpha, config.seed) if rank else None,
+            "lora": Lora(rank, LORA_ALPHA, config.seed) if rank else None,
             "device": config.device,
             "context_length": config.max_context_tokens or None,
             "seed": config.seed,
@@ -112,18 +108,9 @@ class EmbeddedHost:
 
         return EmbeddedTrainer(**options)
 
-    async def train(
-        self, groups: Sequence[TrajectoryGroup], settings: StepSettings
-    ) -> dict[str, float]:
-        usual = self.train_settings()
-        changed = replace(
-            usual,
-            learning_rate=settings.learning_rate,
-            kl_penalty_reference_step=settings.kl_reference,
-            kl_penalty_coef=settings.penalty * usual.kl_penalty_coef,
-            entropy_coef=settings.penalty * usual.entropy_coef,
-        )
-        return await self.trainer.train(groups, changed)
+    async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
+        settings = replace(self.train_settings(), kl_penalty_reference_step=kl_reference)
+        return await self.trainer.train(groups, settings)
 
     def policy(self, step: int | None = None) -> Backend:
         if self._remote is not None:

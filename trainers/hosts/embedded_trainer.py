@@ -20,7 +20,6 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.architecture import SERVED_BYTES
 from backends.embedded.layers import merged
 from backends.embedded.sampler import Sampler, SamplingPrecision
-from trainers.algorithms.imitation import expert_sequences, imitate
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.sequences import TokenSequence, token_sequences
@@ -28,8 +27,6 @@ from trainers.trajectory import TrajectoryGroup
 
 ReadSequences = Callable[[], Sequence[TokenSequence]]
 """Return the sequences of one step."""
-Update = Callable[[Learner, "TrainSettings"], dict[str, float]]
-"""Change the weights, and return the metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +37,6 @@ class TrainSettings(UpdateOptions):
     """
 
     kl_penalty_reference_step: int | None = None
-    warmup_steps: int = 0
-    expert_updates: int = 1
-    """Steps of imitation of the expert's answers, where the groups hold some."""
 
 
 class EmbeddedTrainer:
@@ -155,30 +149,12 @@ class EmbeddedTrainer:
         """
         reference = None
         if settings.kl_penalty_coef:
-            reference = self.reference(settings.kl_penalty_reference_step or 0)
+            reference = self._reference(settings.kl_penalty_reference_step or 0)
 
-        def update(learner: Learner, settings: TrainSettings) -> dict[str, float]:
-            sequences = read()
-            metrics = learner.update(sequences, settings, reference) | token_counts(sequences)
-            if labels := expert_sequences(groups, self.sampler.chat_tokenizer):
-                loss = imitate(learner, labels, settings, settings.expert_updates)
-                metrics |= {"expert_loss": loss, "expert_labels": float(len(labels))}
-            return metrics
-
-        return await self.train_by(update, settings)
-
-    async def train_by(self, update: Update, settings: TrainSettings) -> dict[str, float]:
-        """Do one training step by `update`, which is called in a thread; see `train`."""
-        # Linear warm-up: the full rate is reached at step `warmup_steps`.
-        warmed = min(1.0, (self._step + 1) / max(1, settings.warmup_steps))
-        settings = replace(
-            settings,
-            learning_rate=settings.learning_rate * warmed,
-            # By step: a repeated step has the same order of groups, another step another one.
-            seed=f"{self._seed}/{self._step}",
-        )
+        # By step: a repeated step has the same order of groups, another step another one.
+        settings = replace(settings, seed=f"{self._seed}/{self._step}")
         # In a thread: the event loop must not stand still during the update.
-        return await asyncio.to_thread(self._train, update, settings)
+        return await asyncio.to_thread(self._train, read, settings, reference)
 
     async def sampling_distances(
         self, sequences: Sequence[TokenSequence], settings: TrainSettings
@@ -228,12 +204,19 @@ class EmbeddedTrainer:
             learner.load(self.checkpoint(step))
         return learner
 
-    def _train(self, update: Update, settings: TrainSettings) -> dict[str, float]:
+    def _train(
+        self,
+        read: ReadSequences,
+        settings: TrainSettings,
+        reference: Mapping[str, Tensor] | None,
+    ) -> dict[str, float]:
         started, step = time.perf_counter(), self._step + 1
         try:
             # Weights, then the file, then serving. The step number changes last: until then any
             # error goes back to the last finished step.
-            metrics = update(self._learner, settings)
+            sequences = read()
+            metrics = self._learner.update(sequences, settings, reference)
+            metrics |= token_counts(sequences)
             computed = time.perf_counter() - started
             metrics |= {"learning_rate": settings.learning_rate, "seconds_computing": computed}
             # A dict of floats is JSON, but mypy takes the values of a dict as invariant.
@@ -274,7 +257,7 @@ class EmbeddedTrainer:
             raise UsageError(f"the checkpoint of step {step} is not kept; found {self.steps()}")
         return self._learner.weights_at(self.checkpoint(step))
 
-    def reference(self, step: int) -> dict[str, Tensor]:
+    def _reference(self, step: int) -> dict[str, Tensor]:
         """Return the weights of a step, on the device; raises UsageError if it is not kept."""
         # Only the last reference policy is kept in memory.
         if step not in self._references:

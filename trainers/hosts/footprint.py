@@ -87,8 +87,6 @@ def footprint(folder: Path, config: TrainConfig) -> Footprint:
     }
     # The newest, the best and the reference of the KL penalty, beside the pool.
     kept = trained * (min(config.keep_pool, config.total_steps) + 2)
-    if config.keep_gb:
-        kept = min(kept, int(config.keep_gb * 1e9) + 2 * trained)
     # A checkpoint replaces the newest one when it is complete, so there are two for a moment.
     disk = {"checkpoints": kept, "newest with its optimizer, twice": 2 * 3 * trained}
     return Footprint({n: size for n, size in memory.items() if size}, disk, trained)
@@ -149,8 +147,7 @@ def check_fits(needed: Footprint, config: TrainConfig, folder: Path) -> None:
     if needed.disk_bytes > free:
         raise UsageError(
             f"checkpoints need about {size_text(needed.disk_bytes)} of disk, and {size_text(free)} "
-            f"are free in {existing}: try --set keep_pool=1, --set keep_gb=1, --lora-rank 8 or "
-            "another --log-dir"
+            f"are free in {existing}: try --set keep_pool=1, --lora-rank 8 or another --log-dir"
         )
 
 

@@ -43,18 +43,6 @@ class HostRequest:
     """API keys and limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepSettings:
-    """Settings of an update that differ between steps; a host knows the others from its config."""
-
-    learning_rate: float
-    """Before the warm-up."""
-    kl_reference: int
-    """Step whose weights are the reference of the KL penalty."""
-    penalty: float = 1.0
-    """Factor of the coefficients of the KL penalty and of the entropy bonus."""
-
-
 class TrainingHost(Protocol):
     """Holds the weights of one model. Used in one event loop: `open`, the other calls, `close`."""
 
@@ -77,12 +65,11 @@ class TrainingHost(Protocol):
         cannot go back.
         """
 
-    async def train(
-        self, groups: Sequence[TrajectoryGroup], settings: StepSettings
-    ) -> dict[str, float]:
+    async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
         """Do one training step, save its weights, and answer with them from now on.
 
-        Returns the metrics of the update, among them `seconds_saving` if it is known.
+        `kl_reference` is the step whose weights are the reference of the KL penalty. Returns the
+        metrics of the update, among them `seconds_saving` if it is known.
 
         Raises:
             BackendError: the step was not done; if it is `retryable`, it may be repeated.
@@ -132,33 +119,21 @@ KEYWORDS: Mapping[str, TrainKeyword] = {
     "learning_rate": TrainKeyword(("learning_rate",)),
     "loss": TrainKeyword(("loss_fn", "ppo")),
     "clip_eps": TrainKeyword(("epsilon",), omit_default=True),
-    "clip_eps_high": TrainKeyword(("epsilon_high",), omit_default=True),
     "kl_coef": TrainKeyword(("kl_penalty_coef",), EMBEDDED_OR_LOCAL),
-    "kl_reference": TrainKeyword(("kl_penalty_reference_step",), EMBEDDED_OR_LOCAL),
-    "advantage_balance": TrainKeyword(("advantage_balance",)),
     "entropy_coef": TrainKeyword(("entropy_coef",), EMBEDDED_ONLY),
-    # The loop divides the advantages itself; ART's trainers compute their own from the rewards.
-    "scale_advantages": TrainKeyword(("scale_rewards", "normalize_advantages")),
-    "importance_level": TrainKeyword(("importance_sampling_level",)),
-    "truncated_importance": TrainKeyword(
-        ("truncated_importance_sampling",), EMBEDDED_OR_LOCAL, omit_default=True
-    ),
     "minibatches": TrainKeyword(("minibatches",), EMBEDDED_ONLY),
     "tokens_per_batch": TrainKeyword(("tokens_per_batch",), EMBEDDED_ONLY),
-    "max_grad_norm": TrainKeyword(("max_grad_norm",), EMBEDDED_ONLY),
-    "weight_decay": TrainKeyword(("weight_decay",), EMBEDDED_ONLY),
     "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
     "precision": TrainKeyword(("precision",), EMBEDDED_ONLY),
     "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
-    "warmup_steps": TrainKeyword(("warmup_steps",), EMBEDDED_ONLY),
-    "expert_updates": TrainKeyword(("expert_updates",), EMBEDDED_ONLY),
-    # ART has no name for the following.
+    # ART has no name for it.
     "credit": TrainKeyword((), "ART gives each game one advantage; take --credit game", "game"),
-    "penalty_end": TrainKeyword((), EMBEDDED_ONLY),
-    "exact": TrainKeyword((), EMBEDDED_ONLY),
-    "expert": TrainKeyword((), EMBEDDED_ONLY),
 }
 """Every field of TrainConfig that decides an update."""
+
+
+SCALING = ("scale_rewards", "normalize_advantages")
+"""ART's keywords that scale advantages; the first that a host has is used."""
 
 
 def train_arguments(
@@ -202,6 +177,9 @@ def train_arguments(
             arguments[name] = value == "ppo" if name == "ppo" else value
         elif name is None and changed and field not in handled:
             refused.append(_flag(config, field, keyword.remedy))
+    # Divided by the group's standard deviation, advantages have another optimum: `trainers.credit`.
+    if scaling := [name for name in SCALING if name in names]:
+        arguments[scaling[0]] = False
     if refused:
         raise UsageError(f"{host} does not support: {'; '.join(refused)}")
     return arguments

@@ -30,14 +30,12 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
-from trainers.rollouts.opponents import AVERAGE, FINAL, PERIODIC, past_weights, policy_spec
+from trainers.rollouts.opponents import AVERAGE, FINAL, PERIODIC, policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.rollouts.trajectories import check_context, decision_statuses
-from trainers.runs.records import HeldOutResult, PastGames
-from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps, pool_size
+from trainers.runs.records import HeldOutResult
+from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps
 
-RECENT_STEPS = 50
-"""Steps whose games decide how hard an opponent `past` is: the learner changes."""
 RECORDED_GAMES = 5
 """Games of the final evaluation whose replays are saved, per checkpoint."""
 
@@ -229,19 +227,9 @@ class Checkpoints:
             self.llm.add(policy_spec(one), self.host.policy(one), is_trained=True)
             self._served.add(one)
 
-    def opponents(self, newest: int) -> dict[int, float]:
-        """Return the pool of `past` after the step `newest`, with weights by recent results."""
-        results: dict[int, PastGames] = {}
-        # Not of later steps, though they may be known: a resumed run draws the same opponents.
-        recent = range(newest - RECENT_STEPS + 1, newest + 1)
-        for record in self.log.records:
-            for step, games in record.past.items() if record.step in recent else ():
-                results[step] = results.get(step, PastGames()) + games
-        return past_weights(self.pool(newest), results, self.setting.match.game.num_players)
-
     def pool(self, newest: int) -> list[int]:
         """Return the steps up to `newest` that the opponent `past` is drawn from, 0 among them."""
-        return sorted({0, *evenly(newest, self._pool_size)})
+        return sorted({0, *evenly(newest, self.config.keep_pool)})
 
     def kept(self) -> set[int]:
         """Return the steps whose checkpoints are still needed."""
@@ -253,11 +241,7 @@ class Checkpoints:
         playing: set[int] = set()
         for step in range(newest, newest + self.config.async_steps + 1):
             playing |= {self.config.sampling_step(step), *self.pool(self.config.known_step(step))}
-        return kept_steps(self.log.state, self._pool_size, reference, *playing)
-
-    @property
-    def _pool_size(self) -> int:
-        return pool_size(self.config, self.host.checkpoint(self.log.state.step))
+        return kept_steps(self.log.state, self.config.keep_pool, reference, *playing)
 
     def _averaged(self) -> bool:
         """Write the mean of the pool's weights since the middle of the run, and serve it.

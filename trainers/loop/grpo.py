@@ -27,8 +27,6 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
   steps, not several passes. The old log-probabilities are those that tokens were sampled with: with
   a --temperature other than 1 or with --guided, the importance ratios correct for the difference to
   the model's own distribution, which is the one that is trained, up to their clip range.
-- Importance ratios of sequences are averaged over each sequence that is computed as one. ART
-  averages over a whole chat, even if the chat has several histories.
 """
 
 from __future__ import annotations
@@ -48,11 +46,9 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.credit.critic import Critic, CriticEstimate
-from trainers.credit.estimators import ILLEGAL
-from trainers.credit.groups import complete_groups, select_groups, shuffle_rewards
+from trainers.credit import complete_groups, select_groups
 from trainers.hosts.footprint import games_at_once
-from trainers.hosts.host import StepSettings, TrainingHost
+from trainers.hosts.host import TrainingHost
 from trainers.loop.checkpoints import Checkpoints
 from trainers.loop.metrics import RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
@@ -84,10 +80,6 @@ async def train(
         ArenaError: The run cannot continue. Finished steps are on disk.
     """
     host = make_host(config, folder, settings)
-    if config.exact:
-        from trainers.loop.exact import exact_loop  # Only these runs need its modules.
-
-        return await exact_loop(config, host, folder, view, report).complete()
     return await grpo_loop(config, host, folder, view, settings, report).complete()
 
 
@@ -121,20 +113,18 @@ class OwnGames:
         self.host = host
         self.log = log
         self.view = view
-        self.llm = LLMService.limited(config, settings, notify=view.notify)
+        self.llm = LLMService.limited(config.limits, settings, notify=view.notify)
         self.game = game = make_game(config.game, **config.options)
         # Everything that may be wrong with the config fails in this constructor.
-        parsed = parse_config(config, game, self.llm, log.state.step)
+        parsed = parse_config(config, game, self.llm)
         self.rewards, self.scorer, self.credit = parsed.rewards, parsed.scorer, parsed.credit
         chats = game.num_players if config.self_play else 1
         setting = replace(rollout_setting(config, game), concurrency=games_at_once(config, chats))
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
         )
-        rollouts = Rollouts(
-            setting, self.llm, self.rewards.score_seat, self.executor, parsed.expert
-        )
-        self.health = Health(config, view.notify, rollouts.ages, log.files.folder.parent)
+        rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
+        self.health = Health(view.notify, rollouts.ages, log.files.folder.parent)
         self.checkpoints = Checkpoints(config, setting, host, self.llm, log, view)
         games = StepGames(
             config,
@@ -146,8 +136,6 @@ class OwnGames:
             self._show_games,
         )
         self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
-        folder, cost = log.files.folder / "critic", self.credit.weights.get(ILLEGAL, 0.0)
-        self.critic = Critic(folder, cost) if self.credit.name == "turn" else None
         self._warned_of_overflow = False
         self.trackers: Trackers | None = None
         self._scorer_guard = RewardGuard()
@@ -206,25 +194,16 @@ class OwnGames:
             fault = [*counts.faults, *counts.reward_faults][0]
             raise StopPlaying(f"no game of step {number} could be finished: {fault}")
         with timer.measure("rewards"):
-            groups = await self._rescored(number, played.groups, counts)
-            whole = complete_groups(groups, config.rollouts_per_group)
-            estimate = self.critic.estimate(number, whole) if self.critic else CriticEstimate()
-            credited = self.credit.assign(whole, estimate.values, number - 1)
-        selected = select_groups(
-            groups, credited, bool(config.kl_coef or config.entropy_coef or config.expert)
-        )
+            groups = await self._rescored(played.groups, counts)
+            credited = self.credit.assign(complete_groups(groups, config.rollouts_per_group))
+        selected = select_groups(groups, credited, bool(config.kl_coef or config.entropy_coef))
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
-            # The first update, after 0 finished steps, has the rate at 0.
-            done = number - 1
-            settings = StepSettings(
-                config.learning_rate_at(done), config.reference_step(done), config.penalty_at(done)
-            )
-            update = await update_weights(self.host, selected.trained, settings)
+            reference = config.reference_step(number - 1)
+            update = await update_weights(self.host, selected.trained, reference)
             update |= staleness_metrics(config, number, counts, groups, selected.trained)
-            update |= estimate.metrics
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
@@ -237,11 +216,7 @@ class OwnGames:
                 "groups": selected.counts,
                 "evaluation": evaluation,
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
-                "warnings": (
-                    *self.health.take_warnings(),
-                    *counts.reward_warnings(),
-                    *estimate.warnings(),
-                ),
+                "warnings": (*self.health.take_warnings(), *counts.reward_warnings()),
                 "cost": self._costs().total().cost,
             }
         )
@@ -298,22 +273,18 @@ class OwnGames:
             )
 
     async def _rescored(
-        self, number: int, groups: Sequence[TrajectoryGroup], counts: RolloutCounts
+        self, groups: Sequence[TrajectoryGroup], counts: RolloutCounts
     ) -> Sequence[TrajectoryGroup]:
-        """Return the groups after the group scorer and the shuffling of rewards."""
-        if self.scorer is None and not self.config.shuffle_rewards:
+        """Return the groups after the group scorer."""
+        if self.scorer is None:
             return groups
         # A group scorer compares trajectories, so it gets groups without failed games only.
         complete = complete_groups(groups, self.config.rollouts_per_group)
         incomplete = [group for group in groups if group.failures]
-        if self.scorer is not None:
-            self.view.phase("judging")
-            name = self.config.group_scorer
-            complete = await score_groups(self.scorer, complete, name, self._scorer_guard)
-            counts.reward_faults += [fault for group in complete for fault in group.failures]
-        if self.config.shuffle_rewards:
-            complete = shuffle_rewards(complete, self.config.seed, number)
-        if self.scorer is not None:
-            counts.add_judged(complete)
+        self.view.phase("judging")
+        name = self.config.group_scorer
+        complete = await score_groups(self.scorer, complete, name, self._scorer_guard)
+        counts.reward_faults += [fault for group in complete for fault in group.failures]
+        counts.add_judged(complete)
         # Incomplete groups are counted, but not trained on.
         return [*complete, *incomplete]

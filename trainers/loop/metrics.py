@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from arena.core.spec import Spec
 from arena.core.text import pluralize
 from arena.episodes.record import Episode
 from arena.evaluation.records import Interval
@@ -18,7 +17,7 @@ from arena.evaluation.statistics import UNBOUNDED, clustered_mean
 from trainers.config.config import TrainConfig
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.trajectories import attempts_of, decision_statuses
-from trainers.runs.records import PastGames, StepRecord, TermMean, TokenCounts
+from trainers.runs.records import StepRecord, TermMean, TokenCounts
 from trainers.trajectory import TrajectoryGroup
 
 UpdateMetrics = Mapping[str, object]
@@ -61,8 +60,6 @@ class RolloutCounts:
     """Results with the rewards of a group scorer, for the groups that it was given."""
     terms: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """Deal and value of each reward term, in order of completion."""
-    past: dict[int, PastGames] = field(default_factory=dict)
-    """Games against earlier checkpoints, by their step."""
     faults: list[str] = field(default_factory=list)
     """The reason of each failed game."""
     reward_faults: list[str] = field(default_factory=list)
@@ -100,11 +97,6 @@ class RolloutCounts:
         self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.is_winner(seat)))
         for name, value in breakdown.terms.items():
             self.terms.setdefault(name, []).append((deal, value))
-        game = PastGames(games=1, won=episode.outcome.is_winner(seat))
-        players = [Spec.parse(spec) for spec in episode.header.players]
-        # A checkpoint counts once in a game, also in several seats.
-        for step in {int(s.rest) for s in players if s.prefix == "policy" and s.rest.isdigit()}:
-            self.past[step] = self.past.get(step, PastGames()) + game
 
 
 @dataclass(slots=True)
@@ -162,7 +154,6 @@ def step_record(
         terms={
             name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()
         },
-        past={step: counts.past[step] for step in sorted(counts.past)},
         failed=counts.failed,
         tokens=TokenCounts(
             prompt=counts.prompt,
@@ -204,37 +195,10 @@ def staleness_metrics(
     return metrics
 
 
-def collapse_reason(config: TrainConfig, records: Sequence[StepRecord]) -> str:
-    """Return the reason to stop after the last of these steps by the limits `stop_…`, or ""."""
-    record = records[-1]
-    entropy, kl = record.update.get("entropy"), record.update.get("kl")
-    # A metric that the host does not report gives no reason to stop. A limit of 0 is off.
-    if config.stop_entropy and entropy is not None and entropy < config.stop_entropy:
-        return f"the entropy fell to {entropy:.4f} nats (stop_entropy={config.stop_entropy})"
+def collapse_reason(config: TrainConfig, record: StepRecord) -> str:
+    """Return the reason to stop the run after this step, or ""."""
     if record.legal_rate is not None and record.legal_rate < config.stop_legal_rate:
         return f"only {record.legal_rate:.0%} of replies are legal (stop_legal_rate)"
-    if config.stop_kl and kl is not None and kl > config.stop_kl:
-        return f"the update moved {kl:.2f} nats per token (stop_kl={config.stop_kl})"
-    return _reply_growth(config, [row.reply_tokens for row in records])
-
-
-AVERAGED_STEPS = 3
-"""Steps over which the length of replies is averaged, since that of one step is noisy."""
-SHORT_REPLY = 24
-"""Tokens. Shorter replies may vary by a large factor without a problem."""
-
-
-def _reply_growth(config: TrainConfig, lengths: Sequence[float | None]) -> str:
-    """Return the reason to stop if the mean reply length of the steps has grown too much."""
-    # Steps without replies, such as step 0, do not count.
-    known = [length for length in lengths if length]
-    if not config.stop_reply or len(known) < 2 * AVERAGED_STEPS:
-        return ""
-    parts = known[:AVERAGED_STEPS], known[-AVERAGED_STEPS:]
-    first, last = (math.fsum(part) / AVERAGED_STEPS for part in parts)
-    # Stop if mean(last 3) > factor * mean(first 3), unless replies are still short.
-    if last > max(config.stop_reply * first, SHORT_REPLY):
-        return f"replies grew from {first:.0f} to {last:.0f} tokens (stop_reply)"
     return ""
 
 

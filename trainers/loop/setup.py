@@ -19,16 +19,15 @@ from arena.core.spec import Spec, redacted, split_specs
 from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
-from arena.llm.settings import MODELS, Settings
+from arena.llm.settings import Settings
 from arena.plugins.loader import catalog, make_game
-from trainers.config.config import HOST, NOTEBOOK, RUN, TrainConfig, settings_in
-from trainers.credit.estimators import Credit
-from trainers.hosts.host import HostFactory, HostRequest, TrainingHost, check_used
+from trainers.config.config import NOTEBOOK, TrainConfig
+from trainers.credit import Credit
+from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.pretrain import STATE, pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.pretrain.recipe import CurvePoint, make_recipe
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
-from trainers.rollouts.expert import Expert
 from trainers.rollouts.opponents import OpponentMix
 from trainers.rollouts.rollouts import RolloutSetting, training_chat
 from trainers.runs.trackers import check_trackers
@@ -42,36 +41,36 @@ class ParsedConfig:
     rewards: Rewards
     credit: Credit
     scorer: GroupScorer | None
-    expert: Expert | None
 
 
-def check_config(config: TrainConfig, settings: Settings, done: int) -> None:
-    """Raise UsageError if a run that has finished `done` steps cannot continue with this config."""
+def check_config(config: TrainConfig, settings: Settings) -> None:
+    """Raise UsageError if a run is not possible with this config."""
 
     async def parse() -> None:
-        async with LLMService.limited(config, settings, notify=lambda _: None) as llm:
-            parse_config(config, make_game(config.game, **config.options), llm, done)
+        async with LLMService.limited(config.limits, settings, notify=lambda _: None) as llm:
+            parse_config(config, make_game(config.game, **config.options), llm)
 
     asyncio.run(parse())
 
 
-def parse_config(config: TrainConfig, game: Game, llm: LLMService, done: int) -> ParsedConfig:
+def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConfig:
     """Return the parts of a run that its config names. Raises UsageError as `check_config` does."""
-    if config.exact:
-        check_exact(config, game, done)
     mix = OpponentMix.parse(config.opponents, game)
     credit, rewards = credited_rewards(config, game)
     scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
-    expert = Expert.parse(config.expert, config.expert_share, game) if config.expert else None
     _check_seats(config, game, mix)
     _check_players("--opponents", mix.specs, game, llm)
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
     _check_rewards(config, rewards, scorer)
-    _check_reference(config, done)
+    if config.kl_reference_every and not config.kl_coef:
+        raise UsageError(
+            f"kl_reference_every={config.kl_reference_every}: without --kl-coef there is no "
+            "penalty that uses the reference"
+        )
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
     check_trackers(config.track)
-    return ParsedConfig(mix, rewards, credit, scorer, expert)
+    return ParsedConfig(mix, rewards, credit, scorer)
 
 
 def credited_rewards(config: TrainConfig, game: Game) -> tuple[Credit, Rewards]:
@@ -120,49 +119,6 @@ def _check_rewards(config: TrainConfig, rewards: Rewards, scorer: GroupScorer | 
             "--reward claims=…: the learner is not asked for claims; add --set beliefs=true (its "
             "answers are not trained: the term is a noisy signal on the moves)"
         )
-
-
-def _check_reference(config: TrainConfig, done: int) -> None:
-    if config.kl_reference_every and not config.kl_coef:
-        raise UsageError(
-            f"kl_reference_every={config.kl_reference_every}: without --kl-coef there is no "
-            "penalty that uses the reference"
-        )
-    if config.kl_coef and config.kl_reference > done:
-        raise UsageError(
-            f"kl_reference={config.kl_reference}: the run has finished {done} steps, so "
-            "these weights do not exist"
-        )
-
-
-EXACT_SETTINGS = (settings_in(RUN, HOST, MODELS) - {"epochs", "dataset_size"}) | {
-    "self_play", "max_turns", "prompt",
-    "learning_rate", "learning_rate_end", "warmup_steps", "minibatches", "tokens_per_batch",
-    "max_grad_norm", "weight_decay", "kl_coef", "kl_reference", "kl_reference_every",
-    "entropy_coef", "penalty_end", "exact", "exact_step",
-    "keep_pool", "stop_legal_rate", "log_dir",
-}  # fmt: skip
-"""Settings that a run with exact=true reads; others would have no effect."""
-
-
-def check_exact(config: TrainConfig, game: Game, done: int) -> None:
-    """Raise UsageError if a run with exact=true is not possible."""
-    _check_reference(config, done)
-    if config.trainer_host != "embedded" or config.server:
-        raise UsageError("exact=true: it needs --trainer-host embedded, without --server")
-    check_used(
-        config,
-        EXACT_SETTINGS,
-        "with exact=true no games are played, and all seats learn from the returns of the game; "
-        "leave it out",
-    )
-    system_prompt(config.prompt, game)
-    from arena.evaluation.exact.game_tree import game_tree  # Only these runs need a tree.
-
-    try:
-        game_tree(game)
-    except UsageError as error:
-        raise UsageError(f"exact=true: {error}; leave it out, to learn from games") from None
 
 
 BASE = "base"
@@ -243,6 +199,4 @@ def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:
         chat=training_chat(chat),
         max_turns=config.max_turns or None,
     )
-    return RolloutSetting(
-        match, config.max_concurrent, config.rollout_timeout, config.rollout_retries
-    )
+    return RolloutSetting(match, config.max_concurrent, config.rollout_timeout)

@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from trainers.config.config import TrainConfig
-from trainers.hosts.host import StepSettings, TrainingHost
+from trainers.hosts.host import TrainingHost
 from trainers.loop.metrics import Timer, collapse_reason
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.run_log import ReportWriter, RunLog, TrainingView, reason_of
@@ -121,8 +121,8 @@ class TrainingLoop:
         if step != self.log.state.step:
             self.view.notify(f"the host has already finished step {step}; its metrics are lost")
             self._commit(step=step)
-        # A run that was stopped early continues only if the limits of this command allow it.
-        reason = collapse_reason(self.config, self.log.records) if self.stopped else ""
+        # A run that was stopped early continues only if the limit of this command allows it.
+        reason = collapse_reason(self.config, self.log.records[-1]) if self.stopped else ""
         self._commit(status="stopped" if reason else "running", reason=reason, phase="")
         # A resumed run shows the records of its earlier sessions first.
         for record in self.log.records:
@@ -150,7 +150,7 @@ class TrainingLoop:
             delta = record.evaluation.delta
             changes |= {"best_step": record.step, "best_value": delta.value}
         self.log.append(record)
-        if reason := collapse_reason(self.config, self.log.records):
+        if reason := collapse_reason(self.config, record):
             changes |= {"status": "stopped", "reason": reason}
             self.view.notify(f"stopped: {reason}")
         self._commit(**changes)
@@ -170,7 +170,7 @@ class TrainingLoop:
 
 
 async def update_weights(
-    host: TrainingHost, groups: Sequence[TrajectoryGroup], settings: StepSettings
+    host: TrainingHost, groups: Sequence[TrajectoryGroup], kl_reference: int
 ) -> dict[str, float]:
     """Update the weights and return the host's metrics; retry after a transient failure."""
     try:
@@ -181,7 +181,7 @@ async def update_weights(
             reraise=True,
         ):
             with attempt:
-                return dict(await host.train(groups, settings))
+                return dict(await host.train(groups, kl_reference))
     except (ConnectionError, TimeoutError) as error:
         reason = str(error) or type(error).__name__
         raise ArenaError(

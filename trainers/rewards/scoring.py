@@ -25,8 +25,7 @@ from arena.episodes.measurement import (
 from arena.episodes.record import Episode
 from arena.plugins.loader import catalog
 from trainers.config.config import CreditName
-from trainers.rewards.terms import decision_positions
-from trainers.trajectory import DecisionPosition, Judgement, Judgements
+from trainers.trajectory import Judgement, Judgements
 
 
 def load_function(target: str, flag: str) -> Callable[..., object]:
@@ -96,8 +95,6 @@ class RewardBreakdown:
     terms: Mapping[str, float]
     judgements: Mapping[int, Judgements] = field(default_factory=dict)
     """Values of single decisions by ply, if they were asked for."""
-    positions: Mapping[int, DecisionPosition] = field(default_factory=dict)
-    """Positions before the seat's decisions by ply, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +191,7 @@ class Rewards:
         }
         # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        positions: Mapping[int, DecisionPosition] = {}
-        if self.credit in ("group-step", "turn"):
-            positions = decision_positions(seat_episode, with_features=self.credit == "turn")
-        return RewardBreakdown(reward, values, self._judgements(assessments), positions)
+        return RewardBreakdown(reward, values, self._judgements(assessments))
 
     def _judgements(self, assessments: Sequence[Assessment]) -> dict[int, Judgements]:
         judged: dict[int, Judgements] = {}

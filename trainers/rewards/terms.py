@@ -11,22 +11,15 @@ what it has removed. So it rewards deductions, and may move the best play.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from arena import Assessment
 from arena.core.action import CHANCE
-from arena.core.analysis import Assessor
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term, measure_sum, ratio
-from trainers.trajectory import DecisionPosition, recorded_attempts
-
-OWN_ENTROPY = 2
-"""Place of the share of entropy of the own posterior among the features of a position."""
+from trainers.trajectory import recorded_attempts
 
 
 def entropy_removed(assessments: Sequence[Assessment]) -> float:
@@ -77,61 +70,6 @@ def information_gains(
         assessor.ply(ply)
     removed.append(entropy_removed(assessor.end(outcome)))
     return [after - earlier for earlier, after in pairwise(removed)]
-
-
-def decision_positions(
-    seat_episode: SeatEpisode, with_features: bool
-) -> dict[int, DecisionPosition]:
-    """Return the positions before the decisions of a seat, by ply.
-
-    The features are, for each seat from the own one on in the order of the table, the share of the
-    dealt entropy that its exact posterior still has, and 2^-H with H in bits, the chance that a
-    guess is right; also the number of own decisions so far, and the seat. Raises ArenaError if the
-    game's knowledge of a seat is missing, or not a finite number.
-    """
-    game, seat = seat_episode.game, seat_episode.seat
-    assessor = game.analysis.assessor(None, ("knowledge",)) if with_features else None
-    # The information state: all that the seat has witnessed, and its own moves, in their order.
-    observed, found = hashlib.sha256(), dict[int, DecisionPosition]()
-    for ply in seat_episode.episode.plies:
-        if ply.player == seat:
-            features = _features(assessor, seat_episode, len(found), ply.number) if assessor else ()
-            found[ply.number] = DecisionPosition(observed.hexdigest(), features)
-            observed.update(f"{ply.decision.action}\n".encode())
-        for event in ply.events:
-            if event.seen_by(seat):
-                # Without the audience, which a witness need not know.
-                seen = {**event.to_json(), "audience": None}
-                observed.update(json.dumps(seen, sort_keys=True, default=str).encode())
-        if assessor:
-            assessor.ply(ply)
-    return found
-
-
-def _features(
-    assessor: Assessor, seat_episode: SeatEpisode, own: int, ply: int
-) -> tuple[float, ...]:
-    """Return the features of the position before a ply, after `own` decisions of the seat."""
-    seat, seats = seat_episode.seat, seat_episode.game.num_players
-    known = {
-        each.player: each.facts
-        for each in assessor.end(seat_episode.episode.outcome)
-        if each.kind == "knowledge"
-    }
-    row = [own / 10, seat / seats]
-    for player in ((seat + place) % seats for place in range(seats)):
-        facts = known.get(player, {})
-        dealt, left = facts.get("entropy_dealt"), facts.get("entropy_end")
-        if not isinstance(dealt, int | float) or not isinstance(left, int | float):
-            dealt = left = math.nan
-        row += [left / dealt if dealt else 0.0, 2.0**-left]
-    if not all(map(math.isfinite, row)):
-        raise ArenaError(
-            f"--credit turn: a feature of the critic is not a finite number (seat {seat}, ply "
-            f"{ply}, seed {seat_episode.episode.header.seed}): the game's assessor must report "
-            "entropy_dealt and entropy_end of every seat; or take --credit game"
-        )
-    return tuple(row)
 
 
 def _format(seat_episode: SeatEpisode) -> float:

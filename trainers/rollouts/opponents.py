@@ -6,7 +6,7 @@ No training deal has the seed of a held-out deal.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -15,7 +15,6 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import redacted, split_weighted_specs
 from arena.llm.settings import Settings
-from trainers.runs.records import PastGames
 
 DEALS_PER_RUN = 10_000_000
 """Consecutive seeds that belong to the runs of one --seed."""
@@ -58,23 +57,6 @@ def policy(model: str, settings: Settings) -> NoReturn:
     )
 
 
-def past_weights(
-    pool: Sequence[int], results: Mapping[int, PastGames], num_players: int
-) -> dict[int, float]:
-    """Return the weight of each checkpoint of the pool by its difficulty.
-
-    Prioritised fictitious self-play (O. Vinyals et al., "Grandmaster level in StarCraft II",
-    Nature 575, 2019, f_hard): (1 - x)^2, with x the share of games that the learner won against the
-    checkpoint. Two games with an even result are added, so x is 1 / num_players before the first.
-    """
-    weights = {}
-    for step in pool:
-        known = results.get(step, PastGames())
-        x = (known.won + 2 / num_players) / (known.games + 2)
-        weights[step] = (1 - x) ** 2
-    return weights
-
-
 @dataclass(frozen=True, slots=True)
 class OpponentMix:
     """Opponents and their weights: SPECs, `self` (newest weights), `past` (a checkpoint)."""
@@ -95,13 +77,13 @@ class OpponentMix:
             raise UsageError(f"--opponents {item!r}: write SPEC=WEIGHT, a weight > 0") from None
         return cls(tuple(spec for spec, _ in items), tuple(weight for _, weight in items))
 
-    def draw(self, seats: int, pool: Mapping[int, float], rng: random.Random) -> list[str]:
-        """Draw a SPEC for each of `seats` seats; `past` is a step of `pool`, by its weight."""
+    def draw(self, seats: int, pool: Sequence[int], rng: random.Random) -> list[str]:
+        """Draw a SPEC for each of `seats` seats; `past` is a step of `pool`."""
         specs = []
         # Independent draws, so a table may hold an opponent twice.
         for name in rng.choices(self.names, self.weights, k=seats):
             if name == "past":
-                specs.append(policy_spec(rng.choices([*pool], [*pool.values()])[0]))
+                specs.append(policy_spec(rng.choice(pool)))
             else:
                 specs.append(NEWEST if name == "self" else name)
         return specs

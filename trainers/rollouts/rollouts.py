@@ -18,7 +18,6 @@ from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from trainers.loop.metrics import RolloutCounts
 from trainers.rewards.scoring import RewardGuard
-from trainers.rollouts.expert import Expert
 from trainers.rollouts.opponents import NEWEST
 from trainers.rollouts.trajectories import (
     GameFailed,
@@ -27,11 +26,13 @@ from trainers.rollouts.trajectories import (
     Score,
     attempts_of,
     check_context,
-    labelled,
     score_seats,
     trajectory_of,
 )
 from trainers.trajectory import Trajectory, TrajectoryGroup
+
+ATTEMPTS = 3
+"""Attempts to play a game to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,6 @@ class RolloutSetting:
     """Games played at the same time."""
     timeout: float = 300.0
     """Seconds for one game."""
-    retries: int = 2
     fixed_weights: bool = True
     """All answers of a step must come from the weights of that step. False: another program
     updates the weights at any time, and trajectories record the versions that answered."""
@@ -99,17 +99,14 @@ class Rollouts:
         llm: LLMService,
         score: Score,
         executor: Executor | None = None,
-        expert: Expert | None = None,
     ) -> None:
         """Prepare to play; `score` computes the reward of a learning seat.
 
-        The caller opens and closes the executor; by default games run in this process. `expert`
-        labels decisions of the learning seats.
+        The caller opens and closes the executor; by default games run in this process.
         """
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
         self._score = score
-        self._expert = expert
         self._reward_guard = RewardGuard()
         self._started: dict[tuple[int, int], float] = {}
         """Start time of each running game, by its step and its number in the step."""
@@ -166,8 +163,8 @@ class Rollouts:
         self, playing: StepInPlay, setup: GroupSetup, number: int, folder: Path | None
     ) -> dict[int, Trajectory] | GameFailed:
         """Play one game with retries; returns the trajectories of the learning seats."""
-        tries, counts, key = self._setting.retries + 1, playing.counts, (playing.step, number)
-        for attempt in range(tries):
+        counts, key = playing.counts, (playing.step, number)
+        for attempt in range(ATTEMPTS):
             # A slot for each attempt: a retry waits behind the games that have not started yet.
             async with self._slots:
                 self._started[key] = time.monotonic()
@@ -186,7 +183,7 @@ class Rollouts:
                 except GameFailed as fault:
                     counts.failed += 1
                     counts.faults.append(str(fault))
-                    if attempt == tries - 1:
+                    if attempt == ATTEMPTS - 1:
                         # Returned, not raised: one failed game costs its group, not the step.
                         return fault
                 finally:
@@ -209,7 +206,7 @@ class Rollouts:
         job = GameJob(
             f"rollout {name}",
             match,
-            partial(score_seats, setup.learners, self._score, self._expert),
+            partial(score_seats, setup.learners, self._score),
             replay=ReplayFile(folder, f"game{name.replace('/', '-')}") if folder else None,
             timeout=setting.timeout,
         )
@@ -233,11 +230,7 @@ class Rollouts:
         # Without a fixed version, answers of unknown weights stay unknown.
         version = playing.version if self._setting.fixed_weights else None
         trajectory = replace(trajectory_of(episode, seat, version), metrics=dict(breakdown.terms))
-        rewarded = trajectory.with_reward(breakdown.reward)
-        judged = rewarded.with_judgements(breakdown.judgements, breakdown.positions)
-        chat = self._setting.match.chat or ChatOptions()
-        labels = scored.labels.get(seat, {})
-        return labelled(judged, episode, labels, chat.answers)
+        return trajectory.with_reward(breakdown.reward).with_judgements(breakdown.judgements)
 
 
 def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:

@@ -13,7 +13,7 @@ and after any interruption.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -27,12 +27,12 @@ from trainers.rollouts.rollouts import GroupSetup, PlayedStep, Rollouts
 
 
 def schedule_step(
-    config: TrainConfig, seats: int, mix: OpponentMix, pool: Mapping[int, float], step: int
+    config: TrainConfig, seats: int, mix: OpponentMix, pool: Sequence[int], step: int
 ) -> list[GroupSetup]:
     """Return the groups of the step after `step` finished ones.
 
     The result depends on the arguments only. `pool` holds the steps of the checkpoints that the
-    opponent `past` is drawn from, with their weights.
+    opponent `past` is drawn from.
     """
     setups = []
     for k in range(config.groups_per_step):
@@ -134,7 +134,7 @@ class StepGames:
     def _setups(self, number: int) -> list[GroupSetup]:
         """Return the groups of a step and register the checkpoints that play in them."""
         config, finished = self.config, number - 1
-        pool = self.checkpoints.opponents(config.known_step(finished))
+        pool = self.checkpoints.pool(config.known_step(finished))
         setups = schedule_step(config, self.seats, self.mix, pool, finished)
         if config.async_steps:
             # Several versions play at the same time, so the learner is named by its version.

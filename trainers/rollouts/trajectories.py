@@ -8,17 +8,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from arena.agents.chat import AnswerForm, Attempt, write_answer
-from arena.agents.notebook import split_entry
+from arena.agents.chat import Attempt
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.episodes.record import Episode
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown
-from trainers.rollouts.expert import Expert, Label
 from trainers.trajectory import SampledToken, Trajectory, Turn, recorded_attempts
 
 
@@ -127,32 +125,6 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
     )
 
 
-def labelled(
-    trajectory: Trajectory, episode: Episode, labels: Mapping[int, Label], answers: AnswerForm
-) -> Trajectory:
-    """Return the trajectory with the expert's answers at the plies of `labels`.
-
-    An answer is the learner's own reply with another action, where the reply ends with its action;
-    otherwise it has the form that the instructions demand. A notebook entry is replaced.
-    """
-
-    def label(turn: Turn) -> Turn:
-        # Where the reply was illegal, the legal one that follows is labelled.
-        if not turn.is_legal or turn.ply is None or turn.ply not in labels:
-            return turn
-        played = str(episode.plies[turn.ply].decision.action)
-        advised = labels[turn.ply]
-        own = turn.text.rstrip()
-        if advised.notes is not None:
-            own = split_entry(own)[1]
-        answer = write_answer(advised.action, answers)
-        if own.endswith(played):
-            answer = f"{own.removesuffix(played)}{advised.action}"
-        return replace(turn, expert=f"{advised.notes or ''}{answer}")
-
-    return replace(trajectory, turns=tuple(map(label, trajectory.turns)))
-
-
 def _answers(lines: Sequence[Message], before: Sequence[Message]) -> bool:
     """Return whether an answer follows the messages `before`; not in a repeated request."""
     return len(lines) > len(before) and lines[len(before)].role == "assistant"
@@ -190,24 +162,21 @@ class RewardedEpisode:
     episode: Episode
     rewards: Mapping[int, RewardBreakdown]
     seconds_scoring: float
-    labels: Mapping[int, Mapping[int, Label]] = field(default_factory=dict)
-    """Answers of the expert by seat and ply."""
 
 
 def score_seats(
-    learners: tuple[int, ...], score: Score, expert: Expert | None, game: Game, episode: Episode
+    learners: tuple[int, ...], score: Score, _: Game, episode: Episode
 ) -> RewardedEpisode:
     """Score the seats that learn: the measurement of a job. Raises GameFailed (`check_answers`)."""
     check_answers(episode)
     started = time.perf_counter()
     try:
         rewards = {seat: score(episode, seat) for seat in learners}
-        labels = {seat: expert.labels(game, episode, seat) for seat in learners} if expert else {}
     except StopPlaying:
         raise
     except ArenaError as error:
         raise RewardFailed(str(error)) from error
-    return RewardedEpisode(episode, rewards, time.perf_counter() - started, labels)
+    return RewardedEpisode(episode, rewards, time.perf_counter() - started)
 
 
 def check_answers(episode: Episode) -> None:

@@ -14,9 +14,15 @@ from pathlib import Path
 import psutil
 
 from arena.core.text import duration_in_words, size_text
-from trainers.config.config import TrainConfig
 
-GB = 1e9
+EVERY = 60.0
+"""Seconds between checks."""
+MOST_MEMORY = 0.9
+"""Share of the memory in use above which a warning is given."""
+LEAST_DISK = 1e9
+"""Free bytes on the disk of the runs below which a warning is given."""
+MOST_SECONDS = 3600.0
+"""Duration of a game after which a warning is given."""
 
 
 class Health:
@@ -24,17 +30,15 @@ class Health:
 
     def __init__(
         self,
-        config: TrainConfig,
         notify: Callable[[str], None],
         rollout_ages: Callable[[], Sequence[float]],
         folder: Path,
     ) -> None:
-        """Prepare the checks, whose limits are the keys `health_…`.
+        """Prepare the checks.
 
         `notify` receives the warnings, in the event loop. `rollout_ages` returns the seconds since
         each running game started. The disk of the folder must not become full.
         """
-        self._config = config
         self._notify = notify
         self._rollout_ages = rollout_ages
         self._folder = folder
@@ -44,7 +48,7 @@ class Health:
     async def run(self) -> None:
         """Check until cancelled."""
         while True:
-            await asyncio.sleep(self._config.health_every)
+            await asyncio.sleep(EVERY)
             for warning in self.check():
                 self._notify(warning)
 
@@ -64,19 +68,18 @@ class Health:
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         """Yield each problem: a key for it, and the warning."""
-        limits = self._config
-        stale = [age for age in self._rollout_ages() if age > limits.health_rollout_age]
+        stale = [age for age in self._rollout_ages() if age > MOST_SECONDS]
         if stale:
             games = "1 game has" if len(stale) == 1 else f"{len(stale)} games have"
-            limit, oldest = map(duration_in_words, (limits.health_rollout_age, max(stale)))
+            limit, oldest = map(duration_in_words, (MOST_SECONDS, max(stale)))
             yield "stale", f"{games} been running for over {limit}, the oldest {oldest}"
         with suppress(psutil.Error, OSError):
             used = psutil.virtual_memory().percent / 100
             own = size_text(psutil.Process().memory_info().rss)
-            if used > limits.health_memory:
+            if used > MOST_MEMORY:
                 yield "memory", f"{used:.0%} of the memory is in use, {own} by this process"
         free = free_space(self._folder)
-        if free is not None and free < limits.health_disk_gb * GB:
+        if free is not None and free < LEAST_DISK:
             yield "disk", f"only {size_text(free)} free on the disk of {self._folder}"
 
 

@@ -103,17 +103,6 @@ class HeldOutResult(Record):
         return self.win_rate_delta if self.scale.is_win_rate else self.return_delta
 
 
-class PastGames(Record):
-    """Games of the learner against one earlier checkpoint."""
-
-    games: int = 0
-    won: int = 0
-    """By the learner."""
-
-    def __add__(self, other: PastGames) -> PastGames:
-        return PastGames(games=self.games + other.games, won=self.won + other.won)
-
-
 class StepRecord(Record):
     """A line of metrics.jsonl. Record 0 is the starting policy; record k follows step k."""
 
@@ -131,8 +120,6 @@ class StepRecord(Record):
     win_rate: Interval = Interval()
     reward: Interval = Interval()
     terms: Mapping[str, TermMean] = {}
-    past: Mapping[int, PastGames] = {}
-    """Games against opponents `past`, by the step of their weights."""
     groups: GroupCounts = GroupCounts()
     failed: int = 0
     """Failed games. Each retry counts."""

@@ -89,15 +89,6 @@ def kept_steps(state: RunState, pool: int, *also: int) -> set[int]:
     return {state.step, *best, *also, *evenly(state.step, pool)}
 
 
-def pool_size(config: TrainConfig, checkpoint: Path | None) -> int:
-    """Return how many checkpoints of the size of this one are kept: those that fit into keep_gb."""
-    if not config.keep_gb or checkpoint is None:
-        return config.keep_pool
-    # Without the optimizer's state, which only the newest step has.
-    size = sum(path.stat().st_size for path in checkpoint.rglob("*.safetensors"))
-    return min(config.keep_pool, int(config.keep_gb * 1e9 // max(1, size)))
-
-
 def evenly(newest: int, count: int) -> Sequence[int]:
     """Return at most `count` steps from 0 on: multiples of the smallest sufficient power of two.
 

@@ -11,13 +11,13 @@ from arena.core.text import duration_in_words, percentage, pluralize, printable
 from arena.evaluation.formatting import amount, number, percent
 from arena.evaluation.records import Interval
 from trainers.config.config import TrainConfig, base_model_in_words
-from trainers.credit.estimators import Credit
+from trainers.credit import Credit
 from trainers.rewards.scoring import default_reward
 from trainers.runs.figures import finite
 from trainers.runs.records import HeldOutResult, StepRecord
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
 
-LINE_METRICS = ("loss", "entropy", "kl", "exploitability")
+LINE_METRICS = ("loss", "entropy", "kl")
 """Update metrics in the line of a step. The others are in metrics.jsonl."""
 
 
@@ -153,8 +153,6 @@ def setup(run: TrainingRun) -> str:
     config, game = run.config or TrainConfig(), run.make_game()
     model = printable(base_model_in_words(config))
     subject = f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained"
-    if config.exact:
-        return f"{subject} in self-play, on exact values of all actions."
     # A game whose plugin is not installed does not tell its defaults.
     opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
     others = "in every seat" if config.self_play else f"against {printable(opponents)}"
@@ -162,8 +160,7 @@ def setup(run: TrainingRun) -> str:
     reward = config.reward or (default_reward(game, name) if game else "of the game")
     if config.group_scorer:
         reward = f"of the group scorer {config.group_scorer}"
-    judged = " and judged decisions" if name == "judged" else f" and credit by {name}"
-    credit = judged if name != "game" else ""
+    credit = " and judged decisions" if name == "judged" else ""
     return (
         f"{subject} by GRPO with {config.groups_per_step} deals × {config.rollouts_per_group} "
         f"games per step, {others}, with the reward {printable(reward)}{credit}."

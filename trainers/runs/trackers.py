@@ -1,21 +1,16 @@
 """Trackers of runs (`--track NAME,…`): services and files that get the numbers of each step.
 
-A tracker is a name of the catalog's kind `tracker`, and its class is called with a `TrackedRun`.
 One that fails in a step costs a message, never the run. The same settings continue the same run of
 a tracker; changed ones start another.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -23,22 +18,8 @@ from arena.core.errors import UsageError
 from arena.core.text import shorten
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require, run_plugin
-from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig
 from trainers.runs.records import StepRecord
-
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
-PACKAGES = {
-    "wandb": (("wandb",), "train"),
-    "tensorboard": (("tensorboard",), "trackers"),
-    "mlflow": (("mlflow", "sqlalchemy", "alembic"), "trackers"),
-    "trackio": (("trackio",), "trackers"),
-}
-"""Modules that a bundled tracker imports, and the extra that installs them."""
-RUN_TAG = "arena.run"
-"""Tag by which a run is found again in MLflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +56,10 @@ def check_trackers(track: str) -> list[str]:
     """Return the names in --track. Raises UsageError for an unknown name or a missing package."""
     names = [name.strip() for name in track.split(",") if name.strip()]
     for name in names:
-        if name not in catalog().names("tracker"):
-            known = ", ".join(catalog().names("tracker"))
+        if name not in TRACKERS:
+            known = ", ".join(TRACKERS)
             raise UsageError(f"--track {track}: there is no tracker '{name}'; known: {known}")
-        if name in PACKAGES:
-            require(f"--track {name}", *PACKAGES[name])
+        require(f"--track {name}", (name,), TRACKERS[name][1])
     return names
 
 
@@ -91,8 +71,7 @@ class Trackers:
         self._notify = notify
         self._open: dict[str, Tracker] = {}
         for name in check_trackers(track):
-            make = catalog().load("tracker", name)
-            self._open[name] = run_plugin(f"--track {name}", make, run)
+            self._open[name] = run_plugin(f"--track {name}", TRACKERS[name][0], run)
 
     def log(self, record: StepRecord) -> None:
         """Log the numbers of a step."""
@@ -183,59 +162,8 @@ class TensorBoardTracker:
         self._writer.close()
 
 
-class MlflowTracker:
-    """MLflow: the server of MLFLOW_TRACKING_URI, or `mlflow.db` in the run's folder."""
-
-    def __init__(self, run: TrackedRun) -> None:
-        from mlflow import MlflowClient
-
-        uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{run.folder / 'mlflow.db'}"
-        self._client: MlflowClient = MlflowClient(uri)
-        found = self._client.get_experiment_by_name(run.project)
-        experiment = found.experiment_id if found else self._client.create_experiment(run.project)
-        wanted = f"tags.`{RUN_TAG}` = '{run.id}'"
-        if earlier := self._client.search_runs([experiment], wanted, max_results=1):
-            self._id: str = earlier[0].info.run_id
-            self._client.update_run(self._id, status="RUNNING")
-            return
-        tags = {RUN_TAG: run.id}
-        self._id = self._client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
-        for name, value in run.config.items():
-            self._client.log_param(self._id, name, value)
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
-        metrics = [Metric(name, value, now, step) for name, value in values.items()]
-        self._client.log_batch(self._id, metrics)
-
-    def close(self) -> None:
-        self._client.set_terminated(self._id)
-
-
-class TrackioTracker:
-    """Trackio: files in TRACKIO_DIR, `trackio show`."""
-
-    def __init__(self, run: TrackedRun) -> None:
-        import trackio
-
-        with contextlib.redirect_stdout(io.StringIO()):  # Its hints would disturb the display.
-            self._run = trackio.init(
-                run.project,
-                run.id,
-                config=dict(run.config),
-                resume="allow",
-                embed=False,
-                auto_log_gpu=False,
-                auto_log_cpu=False,
-            )
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        self._run.log(dict(values), step)
-
-    def close(self) -> None:
-        import trackio
-
-        with contextlib.redirect_stdout(io.StringIO()):
-            trackio.finish()
+TRACKERS: dict[str, tuple[Callable[[TrackedRun], Tracker], str]] = {
+    "wandb": (WandbTracker, "train"),
+    "tensorboard": (TensorBoardTracker, "tensorboard"),
+}
+"""Trackers by name; the package of the same name comes with the extra."""

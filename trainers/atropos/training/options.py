@@ -25,10 +25,8 @@ USED_SETTINGS = (
 ) | {
     # `executor` and `address` place the run's own servers on a Ray cluster.
     "executor", "address",
-    "learning_rate", "warmup_steps", "loss", "clip_eps", "clip_eps_high", "kl_coef",
-    "entropy_coef", "advantage_balance", "importance_level", "truncated_importance",
-    "minibatches", "tokens_per_batch", "gradient_checkpointing", "precision", "max_grad_norm",
-    "weight_decay", "keep_pool", "keep_gb", "stop_entropy", "stop_kl", "log_dir",
+    "learning_rate", "loss", "clip_eps", "kl_coef", "entropy_coef", "minibatches",
+    "tokens_per_batch", "gradient_checkpointing", "precision", "keep_pool", "log_dir",
 }  # fmt: skip
 """Settings of `TrainConfig` that training on batches reads; others would have no effect."""
 

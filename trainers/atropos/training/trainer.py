@@ -28,7 +28,7 @@ from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
 from trainers.loop.training import TrainingLoop
 from trainers.runs.records import GroupCounts, RunState, StepRecord
-from trainers.runs.run_log import RunLog, TrainingView, kept_steps, pool_size
+from trainers.runs.run_log import RunLog, TrainingView, kept_steps
 
 SHOWN_REASONS = 3
 """Refused groups of a batch whose reasons are shown; all are in the quarantine."""
@@ -142,8 +142,7 @@ class Batches:
     def kept(self) -> Collection[int]:
         step = self.log.state.step
         playing = self.config.sampling_step(step)
-        pool = pool_size(self.config, self.host.checkpoint(step))
-        return kept_steps(self.log.state, pool, playing)
+        return kept_steps(self.log.state, self.config.keep_pool, playing)
 
     async def finish(self) -> dict[str, object]:
         # A kill within the end of the last step has left them.

@@ -18,7 +18,7 @@ from arena.episodes.files import write_whole
 from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
-from trainers.hosts.host import HostRequest, StepSettings
+from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.loop.metrics import finite_metrics
 from trainers.trajectory import TrajectoryGroup
@@ -139,16 +139,13 @@ class ArtHost(ABC, Generic[ArtBackend]):
         go_back(Path(self.model._get_output_dir()), opened)
         return opened
 
-    async def train(
-        self, groups: Sequence[TrajectoryGroup], settings: StepSettings
-    ) -> dict[str, float]:
+    async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
         """Do one training step, and write ART's own log of it."""
         from trainers.hosts.art.convert import to_art
 
         theirs, keywords = [to_art(group) for group in groups], self._arguments()
-        keywords["learning_rate"] = settings.learning_rate
         if self._request.config.kl_coef:
-            keywords["kl_penalty_reference_step"] = settings.kl_reference
+            keywords["kl_penalty_reference_step"] = kl_reference
         result = await require_open(self._backend).train(self.model, theirs, **keywords)
         metrics = finite_metrics(result.metrics)
         await self.model.log(theirs or None, split="train", metrics=metrics, step=result.step)

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
-from trainers.config.config import DEFAULT_LORA_RANK, MADE_BASES
+from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
 from trainers.hosts.art.art_host import ArtHost, ErrorTranslatingBackend, require_open
 from trainers.hosts.art.classes import art_folder, import_model_config, trainable_model
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, train_arguments
@@ -207,7 +207,7 @@ def internal_config(config: TrainConfig) -> InternalModelConfig:
     rounded = -(-context // SEQUENCE_MULTIPLE) * SEQUENCE_MULTIPLE  # Rounded up.
     return {
         # ART declares an int, PEFT takes any number.
-        "peft_args": {"r": rank, "lora_alpha": config.lora_alpha},  # type: ignore[typeddict-item]
+        "peft_args": {"r": rank, "lora_alpha": LORA_ALPHA},  # type: ignore[typeddict-item]
         "init_args": {"max_seq_length": rounded},
         "engine_args": engine,
     }
@@ -221,11 +221,7 @@ def _train_signature(
     kl_penalty_coef: object = ...,
     kl_penalty_reference_step: object = ...,
     epsilon: object = ...,
-    epsilon_high: object = ...,
-    advantage_balance: object = ...,
     scale_rewards: object = ...,
-    importance_sampling_level: object = ...,
-    truncated_importance_sampling: object = ...,
 ) -> None:
     """Declare the keywords of LocalBackend.train that a TrainConfig can set.
 

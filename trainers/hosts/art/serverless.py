@@ -45,7 +45,6 @@ AMBIGUOUS = frozenset({408, 502, 504})
 UNSUPPORTED = {
     "server": "leave it out: W&B serves the model that it trains",
     "lora_rank": "leave it out: W&B chooses the adapter's size",
-    "lora_alpha": "leave it out: W&B chooses the adapter's scale",
     "device": "leave it out: nothing is computed on this machine",
     "guided": EMBEDDED_OR_LOCAL,
     "async_steps": EMBEDDED_ONLY,

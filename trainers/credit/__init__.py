@@ -1,1 +1,0 @@
-"""Credit: how the rewards of games become advantages of single turns."""

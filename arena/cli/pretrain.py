@@ -82,9 +82,6 @@ class PretrainFlags(Config):
     """Help in the text. Default: all of them, or notes with --base-model."""
     seed: int = setting(0, ge=0, le=10**6)
     """Of the games and of the weights."""
-    beliefs: bool = setting(False, flag="--beliefs")
-    """Also learn where hidden things are, from exact knowledge, at text level events. Cluedo
-    begins with small decks."""
     notebook: bool = setting(False, flag="--notebook")
     """Also learn to write what follows from the events before each action, at text level events."""
     device: str = setting("auto")
@@ -115,9 +112,8 @@ def pretrain_command(
     """
     let_threads_sleep()
     if flags.base_model:
-        for flag in ("beliefs", "notebook"):
-            if getattr(flags, flag):
-                raise UsageError(f"--{flag}: it needs a model from scratch; leave --base-model out")
+        if flags.notebook:
+            raise UsageError("--notebook: it needs a model from scratch; leave --base-model out")
         settings = _settings(game, game_flags, flags, teaching)
         out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"
         figures = _teach(settings, out, flags.resume)
@@ -145,7 +141,6 @@ def _from_scratch(
         options=game_flags.options(),
         level=flags.text_level,
         bot=flags.bot,
-        beliefs=flags.beliefs,
         notebook=flags.notebook,
     )
     with _progress() as (notify, progress):
@@ -213,8 +208,6 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
             nonlocal held_out
             if point.held_out is not None:
                 held_out = f", held-out {point.held_out:.3f}"
-            if point.beliefs:
-                held_out += f", {point.beliefs.explained:.0%} explained"
             if point.notebook is not None:
                 held_out += f", {point.notebook:.0%} of notes right"
             loss = f"loss {point.loss:.3f}{held_out}"

@@ -135,7 +135,7 @@ def test_the_mapping_covers_every_setting_of_the_update() -> None:
         if isinstance(field.json_schema_extra, dict) and "panel" in field.json_schema_extra
     }
     update = {name for name, panel in panels.items() if panel == "Update"}
-    of_the_loop = {"kl_reference_every", "learning_rate_end", "expert_share", "exact_step"}
+    of_the_loop = {"kl_reference_every", "stop_legal_rate"}
     assert update - of_the_loop <= KEYWORDS.keys() and ALL.keys() == WISHES.keys()
 
 

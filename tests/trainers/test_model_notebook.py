@@ -1,4 +1,4 @@
-"""The model's own notebook: its entries, how it is learned, and the expert's entries."""
+"""The model's own notebook: its entries, and how it is learned."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from preloaded import arena_command
-from pydantic import JsonValue
 from scripted_table import SPEC, table
-from trainers.rollouts.expert import Expert
 
 from arena.agents.chat import ChatOptions
 from arena.agents.notebook import (
@@ -32,7 +30,6 @@ from arena.agents.notebook import (
     split_entry,
 )
 from arena.agents.reply.reader import read_reply
-from arena.core.event import Ply
 from arena.core.observation import Observation
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
@@ -43,8 +40,8 @@ from trainers.config.config import TrainConfig
 from trainers.config.presets import read_preset
 from trainers.loop import setup
 from trainers.pretrain import pretrain as pretraining
-from trainers.pretrain.beliefs import placed_knowledge
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.notebook import ExactNotebook, placed_knowledge
 from trainers.pretrain.pretrain import (
     STATE,
     NewModel,
@@ -57,9 +54,6 @@ from trainers.pretrain.pretrain import (
     tokenizer_for,
 )
 from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
-from trainers.rollouts.notebook import ExactNotebook
-from trainers.rollouts.trajectories import labelled, trajectory_of
-from trainers.trajectory import Turn
 
 CLUEDO = make_game("cluedo", players=3)
 SMALL_DECK = {"suspects": 3, "weapons": 3, "rooms": 3}
@@ -262,7 +256,7 @@ def test_stages_end_by_the_share_of_right_entries_and_a_run_continues_to_the_bit
     monkeypatch.setattr(pretraining, "SAMPLED_GAMES", 4)
     figures = pretrain(RECIPE, tmp_path / "whole", lambda _: None)
     assert [point.stage for point in figures.curve].count(0) == 1
-    assert all(point.notebook is not None and not point.beliefs for point in figures.curve)
+    assert all(point.notebook is not None for point in figures.curve)
 
     def stop(point: CurvePoint) -> None:
         if point.stage == 1 and point.step == 3:
@@ -377,44 +371,6 @@ def test_notes_of_another_form_are_no_notebook() -> None:
     asked = ["what do you believe" in r.messages[-1].content for r in backend.requests]
     stated = [p for p in episode.plies if p.player == 0 and "beliefs" in p.decision.details]
     assert sum(asked) == len(stated) > 3
-
-
-def test_the_expert_writes_the_entry_that_the_learner_should_have_written() -> None:
-    episode, _ = noted_game()
-    labels = Expert("bot:detective", 1.0).labels(CLUEDO, episode, 0)
-    turns = {turn.ply: turn for turn in _with_tokens(episode)}
-    # The entries are right although the learner has written nonsense.
-    state, notebook = CLUEDO.initial_state(), ExactNotebook(CLUEDO, 0)
-    for ply in episode.plies:
-        if ply.player == 0 and ply.decision.details:
-            entry = notebook.entry(state.observe(0))
-            notebook.read(str(attempts_of_ply(ply)[0]["reply"]))
-            assert labels[ply.number].notes == entry
-            assert turns[ply.number].expert == f"{entry}{labels[ply.number].action}"
-        else:
-            assert ply.number not in labels
-        state.apply(ply.player, ply.decision.action)
-    assert len(labels) > 5
-
-
-def attempts_of_ply(ply: Ply) -> list[dict[str, JsonValue]]:
-    found = ply.decision.details["attempts"]
-    assert isinstance(found, list)
-    return [dict(attempt) for attempt in found if isinstance(attempt, dict)]
-
-
-def _with_tokens(episode: Episode) -> list[Turn]:
-    """Return the labelled turns of seat 0, as if the tokens of its replies were known."""
-    plies = []
-    for ply in episode.plies:
-        details = dict(ply.decision.details)
-        if ply.player == 0 and details:
-            (attempt,) = attempts_of_ply(ply)
-            details["attempts"] = [{**attempt, "tokens": [[1, 0.0, 0.0]]}]
-        plies.append(replace(ply, decision=replace(ply.decision, details=details)))
-    episode = replace(episode, plies=tuple(plies))
-    labels = Expert("bot:detective", 1.0).labels(CLUEDO, episode, 0)
-    return list(labelled(trajectory_of(episode, 0), episode, labels, "text").turns)
 
 
 @pytest.mark.parametrize(

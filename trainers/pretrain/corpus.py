@@ -35,8 +35,7 @@ from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
-from trainers.pretrain.beliefs import Belief, BeliefRecorder
-from trainers.rollouts.notebook import ExactNotebook
+from trainers.pretrain.notebook import ExactNotebook
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -69,8 +68,6 @@ class Mixture:
     """Share of chats that are rebuilt at some decision, like a fresh or shortened chat in play."""
     losers: float = 0.3
     """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
-    beliefs: bool = False
-    """Record what each seat knows exactly at each answer. Rebuilt chats then keep all events."""
     notebook: bool = False
     """Keep a notebook. Rebuilt chats then keep all events."""
     redrawn: str = ""
@@ -78,11 +75,6 @@ class Mixture:
     as_played: bool = False
     """Write system messages and answers as `arena play` does, for any model; otherwise in the short
     form of models made from scratch, whose chat template turns the other form into it."""
-
-    @property
-    def deduces(self) -> bool:
-        """Whether the model learns what follows from the events, which chats then keep."""
-        return self.beliefs or self.notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +86,6 @@ class Demonstration:
     """Indices of assistant messages that were wrong and corrected: they are not learned."""
     players: int
     level: TextLevel
-    beliefs: tuple[Belief, ...] = ()
-    """What the seat knows, in the order of the chat; only if the mixture asks for it."""
 
 
 class DemonstrationRecorder(ChatRecorder):
@@ -108,13 +98,11 @@ class DemonstrationRecorder(ChatRecorder):
         rebuild_at: int | None,
         rng: random.Random,
         mixture: Mixture,
-        knowledge: BeliefRecorder | None = None,
         notebook: ExactNotebook | None = None,
     ) -> None:
         """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
         super().__init__(bot, chat)
         self.mistakes: set[int] = set()
-        self.knowledge = knowledge
         self._mixture = mixture
         self._notebook = notebook
         self._entry = ""
@@ -142,20 +130,16 @@ class DemonstrationRecorder(ChatRecorder):
     def on_request(self, observation: Observation) -> None:
         if self._decisions == self._rebuild_at:
             self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
-            # Further calls leave out events, from which the knowledge follows.
-            rounds = 1 if self._mixture.deduces else self._rng.choice((1, 1, 2, 3))
+            # Further calls leave out events, from which the notebook follows.
+            rounds = 1 if self._mixture.notebook else self._rng.choice((1, 1, 2, 3))
             for _ in range(rounds):
                 self.chat.shorten(observation)
-            if self.knowledge:
-                self.knowledge.forget_messages()
             if self._notebook:
                 self._notebook.forget()
         self._decisions += 1
         if self._rng.random() < MISTAKES:
             # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
-        if self.knowledge:
-            self.knowledge.read(observation, self.chat.messages)
         if self._notebook:
             self._entry = self._notebook.entry(observation)
             self._notebook.read(self._entry)
@@ -226,13 +210,11 @@ def demonstrations(
         # A seat that never decided has only the system message. All seats with the highest return
         # are winners.
         if len(chat.messages) > 1 and (earned == max(returns) or rng.random() < mixture.losers):
-            beliefs = tuple(recorder.knowledge.found) if recorder.knowledge else ()
             yield Demonstration(
                 tuple(chat.messages),
                 frozenset(recorder.mistakes),
                 game.num_players,
                 chat.level,
-                beliefs,
             )
 
 
@@ -252,9 +234,8 @@ def _recorder(
     if mixture.as_played:
         start = opening(game, ChatOptions(), level, game.turn_limit())
     chat = Chat(start, "append", level)
-    knowledge = BeliefRecorder(game, player) if mixture.beliefs else None
     notebook = ExactNotebook(game, player) if mixture.notebook else None
-    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture, knowledge, notebook)
+    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture, notebook)
 
 
 def _play_out(

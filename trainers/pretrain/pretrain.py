@@ -27,7 +27,6 @@ from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
 from trainers.hosts.selection import check_device
-from trainers.pretrain.beliefs import placed_knowledge, places_of
 from trainers.pretrain.corpus import (
     NAME_PREFIXES,
     Demonstration,
@@ -36,6 +35,7 @@ from trainers.pretrain.corpus import (
     names_of,
     play_games,
 )
+from trainers.pretrain.notebook import placed_knowledge
 from trainers.pretrain.recipe import CurvePoint, HeldOut, Recipe, training_steps
 from trainers.rollouts.opponents import first_deal
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
-
-    from trainers.pretrain.belief_head import BeliefHead, ChatBeliefs
 
 SAMPLED_GAMES = 40
 """Games of each stage whose texts make the tokenizer, before the stages are played."""
@@ -171,7 +169,7 @@ class SavedRun:
     seconds: float = 0.0
     curve: tuple[CurvePoint, ...] = ()
     tensors: Mapping[str, Any] = field(default_factory=dict)
-    """States of the model, the head and the optimizers."""
+    """States of the model and the optimizers."""
 
     @staticmethod
     def read(out: Path, recipe: Recipe) -> SavedRun:
@@ -234,9 +232,9 @@ def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[De
     mixture = Mixture(
         stage.players, recipe.levels, recipe.bots, notebook=recipe.notebook, redrawn=stage.redrawn
     )
-    if recipe.deduces:
+    if recipe.notebook:
         # Losers know as much as winners.
-        mixture = replace(mixture, beliefs=recipe.beliefs, losers=1.0)
+        mixture = replace(mixture, losers=1.0)
     # Each stage has deals of its own.
     first = first_deal(recipe.seed) + sum(stage.games for stage in recipe.parts[:number])
     seeds = range(first, first + min(games or stage.games, stage.games))
@@ -263,7 +261,7 @@ def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrained
     """Return a tokenizer for the recipe's game and the texts of the corpus."""
     texts = [message.content for chat in corpus[:2000] for message in chat.messages]
     # A model finds a name wherever it is if it has one token.
-    prefixes = ("",) if recipe.deduces else NAME_PREFIXES
+    prefixes = ("",) if recipe.notebook else NAME_PREFIXES
     names = [*names_of(largest_games(recipe)), *ends_of_rows(recipe)]
     return make_tokenizer(texts, names, prefixes=prefixes)
 
@@ -309,10 +307,9 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCau
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model from scratch in training, with the head of its beliefs: a `Student`."""
+    """A model from scratch in training: a `Student`."""
 
     model: Any
-    head: BeliefHead | None
     optimizers: Sequence[torch.optim.Optimizer]
     validation: list[PaddedBatch]
     row_ends: torch.Tensor
@@ -320,25 +317,19 @@ class NewModel:
 
     @staticmethod
     def of(model: Any, recipe: Recipe, device: str, tokenizer: PreTrainedTokenizerFast) -> NewModel:
-        """Return a model with new optimizers, and with a new head if the recipe asks for it."""
+        """Return a model with new optimizers."""
         import torch
 
         from backends.embedded.layers import chosen_device
 
         model.to(chosen_device(device))
-        head = None
-        if recipe.beliefs:
-            from trainers.pretrain.belief_head import BeliefHead
-
-            head = BeliefHead(recipe.hidden_size, places_of(largest_games(recipe)))
-            head.to(model.device)
         ends = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
         ends[row_tokens(recipe, tokenizer)] = True
-        return NewModel(model, head, _optimizers(model, head, recipe), [], ends)
+        return NewModel(model, _optimizers(model, recipe), [], ends)
 
     @property
     def parameters(self) -> int:
-        """Return the number of weights of the model, without the head."""
+        """Return the number of weights."""
         return sum(p.numel() for p in self.model.parameters())
 
     def fit(
@@ -375,15 +366,14 @@ class NewModel:
 
     def state(self) -> dict[str, Any]:
         """Return the tensors from which training continues."""
-        modules = {"model": self.model} | ({"head": self.head} if self.head else {})
-        found = {name: module.state_dict() for name, module in modules.items()}
-        return found | {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}
+        states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}
+        return {"model": self.model.state_dict()} | states
 
     def load(self, saved: SavedRun) -> None:
         """Set the tensors of a saved run, if it has any."""
         for name, tensors in saved.tensors.items():
-            if name in ("model", "head"):
-                getattr(self, name).load_state_dict(tensors)
+            if name == "model":
+                self.model.load_state_dict(tensors)
             else:
                 self.optimizers[int(name.split()[1])].load_state_dict(tensors)
 
@@ -400,15 +390,7 @@ class NewModel:
         states = _states(self.model, self.with_own_rows(batch).ids)
         losses = _cross_entropies(self.model.lm_head(states[:, :-1]), batch)
         loss = (losses * weights).sum() / weights.sum()
-        if self.head:
-            from trainers.pretrain.belief_head import cross_entropy
-
-            sums = [cross_entropy(*pair) for pair in self._beliefs(states, batch)]
-            rows = sum(count for _, count in sums)
-            loss = loss + sum(total for total, _ in sums) / max(1, rows)
         self.model.zero_grad(set_to_none=True)
-        if self.head:
-            self.head.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         parameters = [p for o in self.optimizers for g in o.param_groups for p in g["params"]]
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -445,9 +427,7 @@ class NewModel:
     def measure(self) -> HeldOut:
         import torch
 
-        from trainers.pretrain.belief_head import ScoreSums
-
-        total, count, sums = 0.0, 0, ScoreSums()
+        total, count = 0.0, 0
         entries = list[bool]()
         with torch.inference_mode():
             for held_out in self.validation:
@@ -463,28 +443,17 @@ class NewModel:
                 entries += (
                     bool(right[row, first - 1 : end - 1].all()) for row, first, end in batch.entries
                 )
-                for log_probabilities, chat in self._beliefs(states, batch):
-                    sums.add(log_probabilities.cpu(), chat)
         notebook = round(sum(entries) / len(entries), 4) if entries else None
-        return HeldOut(total / count, sums.scores() if self.head else None, notebook)
-
-    def _beliefs(
-        self, states: torch.Tensor, batch: PaddedBatch
-    ) -> Iterator[tuple[torch.Tensor, ChatBeliefs]]:
-        """Yield what the head says at the answers of each chat."""
-        embedding = self.model.get_input_embeddings().weight
-        for row, chat in zip(states, batch.beliefs, strict=True):
-            if self.head and chat:
-                yield self.head(row[chat.positions], embedding, chat), chat
+        return HeldOut(total / count, notebook)
 
 
-def _optimizers(model: Any, head: BeliefHead | None, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Return Muon for the matrices of layers and head, and AdamW for embeddings and norms."""
+def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Return Muon for the matrices of layers, and AdamW for embeddings and norms."""
     import torch
 
     from trainers.algorithms.muon import Muon
 
-    named = [*model.named_parameters(), *(head.named_parameters() if head else ())]
+    named = list(model.named_parameters())
     matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
     others = [p for n, p in named if p.ndim != 2 or "embed" in n]
     muon = {"params": matrices, "lr": recipe.muon_rate, "peak": recipe.muon_rate}
@@ -522,8 +491,6 @@ def save(
     with _writing(out):
         student.model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    if student.head:
-        student.head.save(out)
     text = json.dumps(figures.to_json(), indent=1) + "\n"
     (out / "pretraining.json").write_text(text, encoding="utf-8")
     (out / STATE).unlink(missing_ok=True)
@@ -538,21 +505,13 @@ class Example:
     """Marks the tokens that the model learns to write; the others are context."""
     level: TextLevel
     players: int
-    beliefs: ChatBeliefs | None = None
     entries: tuple[tuple[int, int], ...] = ()
     """First token of each notebook entry, and the one behind it."""
 
 
-def encode(
-    demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast, places: Sequence[str] = ()
-) -> Example:
-    """Return the tokens of the chat, as its template writes it, and which are targets.
-
-    `places` are those of a head for beliefs.
-    """
+def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
+    """Return the tokens of the chat, as its template writes it, and which are targets."""
     ids: list[Any] = []
-    starts: list[int] = []
-    ends: list[list[int]] = []
     is_target: list[bool] = []
     entries: list[tuple[int, int]] = []
     end = tokenizer.eos_token_id
@@ -560,33 +519,21 @@ def encode(
         # Speech in it may spell a control token, which it is not.
         encoded = tokenizer(message.content, split_special_tokens=True, return_offsets_mapping=True)
         text = encoded["input_ids"]
-        ends.append([end for _, end in encoded["offset_mapping"]])
+        ends = [end for _, end in encoded["offset_mapping"]]
         # A mistake is context: the model reads it with its correction, but does not learn to write
         # it.
         learned = message.role == "assistant" and number not in demonstration.mistakes
-        starts.append(len(ids))
         if learned and (entry := split_entry(message.content)[0]):
             first = len(ids) + 1
-            entries.append((first, first + bisect_left(ends[-1], len(entry)) + 1))
+            entries.append((first, first + bisect_left(ends, len(entry)) + 1))
         ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
         # The role token is given by the template; the text and the end token are written.
         is_target += [False, *[learned] * (len(text) + 1)]
-    beliefs = None
-    if demonstration.beliefs:
-        from trainers.pretrain.belief_head import chat_beliefs
-
-        # The state at the role token of the answer has read everything before it.
-        positions = [
-            starts[b.message] + (bisect_left(ends[b.message], b.chars) + 1 if b.chars else 0)
-            for b in demonstration.beliefs
-        ]
-        beliefs = chat_beliefs(demonstration.beliefs, positions, places, tokenizer)
     return Example(
         np.array(ids, dtype=np.int32),
         np.array(is_target),
         demonstration.level,
         demonstration.players,
-        beliefs,
         tuple(entries),
     )
 
@@ -595,8 +542,7 @@ def examples_of(
     chats: Sequence[Demonstration], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
 ) -> list[Example]:
     """Return the chats that fit into the context, as tokens."""
-    places = places_of(largest_games(recipe)) if recipe.beliefs else ()
-    examples = [encode(chat, tokenizer, places) for chat in chats]
+    examples = [encode(chat, tokenizer) for chat in chats]
     return [example for example in examples if len(example.ids) <= recipe.context_length]
 
 
@@ -607,8 +553,6 @@ class PaddedBatch:
     ids: torch.Tensor  # int64
     weights: torch.Tensor  # float32: weight of the token in the loss, 0 for padding
     is_target: torch.Tensor  # bool
-    beliefs: Sequence[ChatBeliefs | None] = ()
-    """Of each chat."""
     entries: Sequence[tuple[int, int, int]] = ()
     """Notebook entries: the chat, the first token, and the one behind the last."""
     own_rows: float = 0.0
@@ -659,6 +603,5 @@ def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
         torch.from_numpy(ids),
         torch.from_numpy(weights),
         torch.from_numpy(is_target),
-        [example.beliefs for example in group],
         [(row, *span) for row, example in enumerate(group) for span in example.entries],
     )

@@ -21,7 +21,7 @@ from arena.episodes.files import check_new_folder
 from arena.plugins.loader import make_game
 from trainers.algorithms.checkpoint_files import recover
 from trainers.config.config import Precision
-from trainers.pretrain.beliefs import placed_knowledge
+from trainers.pretrain.notebook import placed_knowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class CurriculumStage:
     players: Mapping[int, float]
     games: int
     until: float = 1.0
-    """Share of notebook entries without a fault, or without a notebook of the KL explained, on
-    held-out chats, at which the next stage begins; 1: after all games."""
+    """Share of held-out notebook entries without a fault at which the next stage begins; 1: after
+    all games."""
     redrawn: str = ""
     """Option that each game sets to its seed; empty: none."""
     own_rows: float = 0.0
@@ -44,10 +44,8 @@ class CurriculumStage:
 
     def ends_at(self, point: CurvePoint) -> bool:
         """Return whether the next stage begins after this point."""
-        reached = point.beliefs.explained if point.beliefs else None
-        if point.notebook is not None:
-            reached = point.notebook
-        return point.step == point.of or (reached is not None and reached >= self.until)
+        reached = point.notebook is not None and point.notebook >= self.until
+        return point.step == point.of or reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +88,10 @@ class Recipe:
     head_dim: int = 64
     mlp_size: int = 384
     context_length: int = 2048
-    beliefs: bool = False
-    """Learn also the exact posterior over hidden places, with a head of its own."""
     notebook: bool = False
     """Learn to write what follows from the events before each action."""
     stages: tuple[CurriculumStage, ...] = ()
     """Parts of the curriculum; empty: all games in one part."""
-
-    @property
-    def deduces(self) -> bool:
-        """Whether the model learns what follows from the events, by a head or in words."""
-        return self.beliefs or self.notebook
 
     @property
     def parts(self) -> tuple[CurriculumStage, ...]:
@@ -108,21 +99,6 @@ class Recipe:
         return self.stages or (CurriculumStage({}, self.players, self.games, epochs=self.epochs),)
 
 
-CLUEDO_STAGES = tuple(
-    replace(stage, epochs=2)
-    for stage in (
-        # What a line of text says is learned by fixed names much sooner than by changing ones.
-        CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 2500, 0.85),
-        CurriculumStage(
-            {"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 4000, 0.85, "names_seed"
-        ),
-        CurriculumStage(
-            {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 1200, 0.85, "names_seed"
-        ),
-        CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 1600, 1.0, "names_seed"),
-    )
-)
-"""Curriculum of decks for beliefs."""
 NOTEBOOK_STAGES = (
     CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000),
     CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000, 1.0, "names_seed"),
@@ -150,15 +126,14 @@ def make_recipe(
     options: Mapping[str, JsonValue] | None = None,
     level: TextLevel | None = None,
     bot: str = "",
-    beliefs: bool = False,
     notebook: bool = False,
 ) -> Recipe:
     """Return the default recipe with some changes; None and "" stand for the default.
 
-    The option `players` replaces the mix of player numbers. `beliefs` learns exact posteriors too,
-    and with `notebook` the model learns to write what follows from the events. Both learn at the
-    text level `events`, in Cluedo from the bot `detective` and by a curriculum of decks unless
-    `games`, `epochs` or other `options` than `players` are given.
+    The option `players` replaces the mix of player numbers. With `notebook` the model learns to
+    write what follows from the events, at the text level `events`, in Cluedo from the bot
+    `detective` and by a curriculum of decks unless `games`, `epochs` or other `options` than
+    `players` and `variant` are given.
 
     Raises UsageError if there is no such game, option or bot, or no exact knowledge to learn from.
     """
@@ -166,9 +141,9 @@ def make_recipe(
     levels = default.levels if level is None else {level: 1.0}
     options = options or {}
     made = make_game(game, **options)
-    if beliefs or notebook:
+    if notebook:
         placed_knowledge(made, 0)
-        default = replace(default, levels={"events": 1.0}, beliefs=beliefs, notebook=notebook)
+        default = replace(default, levels={"events": 1.0}, notebook=True)
         levels = default.levels if level is None else {level: 1.0}
         if game == default.game:
             bot = bot or "detective"
@@ -193,13 +168,12 @@ def _with_curriculum(recipe: Recipe, options: Mapping[str, JsonValue]) -> Recipe
     # `arena train` names all options. Each stage draws its own number of players.
     usual = make_game(recipe.game).options.model_dump(mode="json")
     changed = {name for name, value in options.items() if value != usual[name]}
-    if recipe.notebook and changed <= {"players", "variant"}:
-        if "variant" not in changed:
-            return replace(recipe, stages=NOTEBOOK_STAGES)
-        # A game on the board takes about twice as many tokens as one with cards alone.
-        length = 2 * recipe.context_length
-        return replace(recipe, stages=BOARD_STAGES, context_length=length)
-    return replace(recipe, stages=CLUEDO_STAGES) if changed <= {"players"} else recipe
+    if not changed <= {"players", "variant"}:
+        return recipe
+    if "variant" not in changed:
+        return replace(recipe, stages=NOTEBOOK_STAGES)
+    # A game on the board takes about twice as many tokens as one with cards alone.
+    return replace(recipe, stages=BOARD_STAGES, context_length=2 * recipe.context_length)
 
 
 def imitated_bots(
@@ -237,8 +211,6 @@ class CurvePoint:
     """Mean cross-entropy of the last batch, in nats; weighted for a model from scratch."""
     held_out: float | None
     """Mean cross-entropy of the target tokens of held-out chats, in nats; None: not measured."""
-    beliefs: BeliefScores | None = None
-    """On held-out chats; None: not measured."""
     stage: int = 0
     """Number of the stage of the curriculum, from 0."""
     notebook: float | None = None
@@ -247,26 +219,11 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class BeliefScores:
-    """How near stated posteriors are to the exact ones. 1 is best for shares."""
-
-    explained: float
-    """Share of the KL of equal probabilities that is gone."""
-    kl: float
-    """KL(exact ‖ stated) at an answer, in bits."""
-    certain: float
-    """Share of the places found, with more than 0.9, that are certain but were not at first."""
-    calibration: float
-    """Mean distance of stated from exact probabilities, in bins of the stated ones; 0 is best."""
-
-
-@dataclass(frozen=True, slots=True)
 class HeldOut:
     """Figures of held-out chats."""
 
     loss: float
     """Mean cross-entropy of target tokens, in nats."""
-    beliefs: BeliefScores | None = None
     notebook: float | None = None
     """See `CurvePoint`."""
 
@@ -307,7 +264,6 @@ def training_steps(
             round(time.perf_counter() - started),
             round(loss, 4),
             round(held_out.loss, 4) if held_out else None,
-            held_out.beliefs if held_out else None,
             notebook=held_out.notebook if held_out else None,
         )
 

@@ -14,10 +14,10 @@ from arena.agents.notebook import (
     ModelNotebook,
     split_entry,
 )
-from arena.core.analysis import Placement
+from arena.core.analysis import PlacedKnowledge, Placement
+from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import GameText, Observation
-from trainers.pretrain.beliefs import placed_knowledge
 
 
 class ExactNotebook(ModelNotebook):
@@ -103,3 +103,14 @@ def _contents(now: Placement) -> Iterator[str]:
     for kind in dict.fromkeys(now.kinds):
         left = [thing for thing, each, row in rows if each == kind and row[column] > 0]
         yield left[0] if len(left) == 1 else UNKNOWN
+
+
+def placed_knowledge(game: Game, player: int) -> PlacedKnowledge:
+    """Return exact knowledge of a seat before the first event. Raises UsageError without one."""
+    knowledge = game.analysis.knowledge(player)
+    if not isinstance(knowledge, PlacedKnowledge):
+        raise UsageError(
+            f"{game.name} does not compute exactly where hidden things are, so there is nothing to "
+            "learn from; choose another game, e.g. cluedo"
+        )
+    return knowledge

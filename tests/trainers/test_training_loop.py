@@ -271,7 +271,7 @@ def test_deals_of_different_seeds_differ_and_none_is_held_out(base: Path) -> Non
     assert not any(PERIODIC - 10_000_000 < seed < FINAL + 10_000_000 for seed in first)
     mix, few = OpponentMix.parse("bot:random", KUHN), small(base)
     configs = [few.model_copy(update={"seed": seed}) for seed in (0, 40)]
-    deals = [{deal.seed for deal in schedule_step(each, 2, mix, {}, 0)} for each in configs]
+    deals = [{deal.seed for deal in schedule_step(each, 2, mix, (), 0)} for each in configs]
     assert len(deals[0] | deals[1]) == 4
 
 

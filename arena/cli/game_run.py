@@ -292,7 +292,7 @@ class GameRun:
 
             watchers += [Epilogue(agent) for agent in agents if isinstance(agent, HumanAgent)]
         elif self.watch:
-            from replays.tui.terminal import LiveView
+            from replays.tui.frame import LiveView
 
             watchers.append(LiveView(self.match.game, list(self.match.specs)))
         writer = job.replay.writer()

@@ -140,7 +140,7 @@ def _tables(
     from arena.envs.mcp.tables import ClientTables
 
     def watchers(match: Match) -> list[Watcher]:
-        from replays.tui.terminal import LiveView
+        from replays.tui.frame import LiveView
 
         return [LiveView(match.game, list(match.specs))] if watch else []
 

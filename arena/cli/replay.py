@@ -32,8 +32,6 @@ class LookFlags(Config):
     """Play it again and compare."""
     print_schema: bool = setting(False, "Look", flag="--schema")
     """Print the format's schema."""
-    svg: Path | None = setting(None, "Look")
-    """Write the position to this picture."""
 
 
 class PageFlags(Config):
@@ -124,7 +122,6 @@ class Mode:
 MODES = (
     Mode("web", {"port", "position", "seat"}, "views:serve_page"),
     Mode("html", {"seat"}, "views:write_html"),
-    Mode("svg", {"position", "seat"}, "views:write_svg"),
     Mode("verify", {"as_json"}, "views:verify_replay"),
     Mode("print_schema", set(), "views:print_schema"),
     Mode(
@@ -133,7 +130,7 @@ MODES = (
         "branch:branch",
     ),
     Mode("export", {"reward", "out", "as_json"}, "views:export"),
-    Mode("", {"position", "seat", "as_json"}, "views:step_through"),
+    Mode("", {"position", "seat"}, "views:step_through"),
 )
 """The first mode whose flag is given applies; the last is the default."""
 

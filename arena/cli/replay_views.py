@@ -53,26 +53,11 @@ def write_html(call: Call) -> int:
     return 0
 
 
-def write_svg(call: Call) -> int:
-    """Write a picture of one position."""
-    from replays.tui.terminal import save_svg
-
-    file = call.look.svg
-    assert file is not None  # Else another mode was chosen.
-    if file.suffix.lower() not in ("", ".svg"):
-        raise UsageError(f"--svg {file}: it writes SVG; name the file {file.with_suffix('.svg')}")
-    save_svg(*moment(call), file)
-    return 0
-
-
 def step_through(call: Call) -> int:
-    """Show the replay in the terminal, or print it as JSON."""
-    from replays.tui import terminal
+    """Show the replay in the terminal."""
+    from replays.tui.viewer import step_through as show
 
-    if call.as_json:
-        terminal.print_json(*moment(call))
-    else:
-        terminal.step_through(*moment(call))
+    show(*moment(call))
     return 0
 
 

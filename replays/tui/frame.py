@@ -1,4 +1,4 @@
-"""One frame of a game in the terminal: table, seats, latest events.
+"""Frames of a game in the terminal (table, seats, latest events), and a running game in them.
 
 A frame is drawn from events only: all of them ("everything open"), or those that one seat
 witnessed.
@@ -6,18 +6,19 @@ witnessed.
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
 from rich.rule import Rule
 from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
-from arena import Event, Game, Header, Replay, State
-from arena.agents.display import draw_table
+from arena import Event, Game, Header, Outcome, Ply, Replay, State
+from arena.agents.display import draw_table, ending
 from arena.core.text import bits_text, printable
 from replays.analysis.sanitize import cut
 
@@ -26,19 +27,10 @@ MIN_PICTURE_WIDTH = 80
 SEATS_PER_ROW = 3
 MOST_PER_ROW = 5
 """At a table of more than two rows."""
+MAX_HEIGHT = 40
+"""Lines of a frame that is not on a screen of its own."""
 MAX_TEXT = 20_000
 """Characters of one text. Wrapping a longer one takes too long; the web page shows it in full."""
-
-EntropyOf = Callable[[int, "Snapshot"], float | None]
-"""Function of a seat and a position: the bits that the seat misses; None if they are unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Columns and lines of a part of the terminal."""
-
-    width: int
-    height: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,39 +68,13 @@ def take_snapshots(replay: Replay) -> list[Snapshot]:
     return snapshots
 
 
-class EntropyTracker:
-    """Entropy of each seat's posterior, updated event by event in the order of play."""
-
-    def __init__(self, game: Game) -> None:
-        self._knowledge = [game.analysis.knowledge(seat) for seat in range(game.num_players)]
-        self._events_read = [0] * game.num_players
-
-    def bits(self, seat: int, snapshot: Snapshot) -> float | None:
-        """Return the bits that the seat misses; None for a game without exact knowledge."""
-        knowledge = self._knowledge[seat]
-        if knowledge is None or not snapshot.num_events:
-            return None
-        # Each seat remembers how far it has read, so an event is applied once.
-        for event in snapshot.log[self._events_read[seat] : snapshot.num_events]:
-            if event.seen_by(seat):
-                knowledge.update(event)
-        self._events_read[seat] = snapshot.num_events
-        return knowledge.entropy()
+EntropyOf = Callable[[int, Snapshot], float | None]
+"""Function of a seat and a position: the bits that the seat misses; None if they are unknown."""
 
 
-def printable_lines(text: str, length: int = MAX_TEXT) -> str:
+def printable_lines(text: str) -> str:
     """Return untrusted text, cut to a length, without characters that control the terminal."""
-    return "\n".join(map(printable, cut(text, length).split("\n")))
-
-
-def short_names(specs: Sequence[str]) -> list[str]:
-    """Return the model or bot of each SPEC without its provider.
-
-    Players whose short names are equal, but not their SPECs, keep the providers.
-    """
-    short = {spec: spec.partition(":")[2].rpartition("/")[2] or spec for spec in specs}
-    counts = Counter(short.values())
-    return [short[spec] if counts[short[spec]] == 1 else spec for spec in specs]
+    return "\n".join(map(printable, cut(text, MAX_TEXT).split("\n")))
 
 
 def format_title(header: Header, seat: int | None = None, where: Sequence[str] = ()) -> Text:
@@ -129,10 +95,11 @@ def draw_frame(
     specs: Sequence[str],
     entropy: EntropyOf,
     seat: int | None,
-    size: Size,
+    width: int,
+    height: int,
     caption: str = "",
 ) -> RenderableType:
-    """Return the frame in this size, or a little higher if the terminal is very low.
+    """Return the frame of so many columns and lines, or a few more if the terminal is very low.
 
     `entropy` returns the bits that a seat misses. Without a seat everything is open. The caption is
     in the line between the seats and the events.
@@ -142,19 +109,20 @@ def draw_frame(
     picture = draw_table(game, events, seat)
     table: RenderableType = picture.renderable if picture else Text("")
     lines = picture.lines if picture else 1
-    if size.width < MIN_PICTURE_WIDTH:
-        hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {size.width})"
+    if width < MIN_PICTURE_WIDTH:
+        hint = f"(the table needs {MIN_PICTURE_WIDTH} columns; this terminal has {width})"
         table, lines, caption = Text(hint, style="dim"), 1, ""
     notes = picture.table.seat_notes if picture else {}
-    seats = _draw_seats(snapshot, specs, entropy, seat, notes, size.width)
+    seats = _draw_seats(snapshot, specs, entropy, seat, notes, width)
     # The other lines: the table, the seats and the rule.
-    room = size.height - lines - seats.row_count - 1
-    return Group(
-        table,
-        seats,
-        Rule(Text(caption, style="dim"), style="dim", align="right"),
-        Tail(_draw_events(game, events, max(2, room)), max(2, room)),
-    )
+    room = max(2, height - lines - seats.row_count - 1)
+    latest = Table.grid(padding=(0, 1, 0, 0))
+    for event in events[-room:]:
+        private = event.audience is not None  # Marked, because only some have seen it.
+        text = Text(game.text.narrate(event), style="dim" if private else "")
+        latest.add_row(Text("·" if private else " ", "dim"), text)
+    rule = Rule(Text(caption, style="dim"), style="dim", align="right")
+    return Group(table, seats, rule, Tail(latest, room))
 
 
 def _draw_seats(
@@ -174,31 +142,21 @@ def _draw_seats(
     for _ in range(per_row):
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     cells = []
-    for seat, name in enumerate(short_names([printable_lines(spec) for spec in specs])):
+    for seat, spec in enumerate(map(printable_lines, specs)):
+        # The model or bot without its provider.
+        whole = spec.partition(":")[2].rpartition("/")[2] or spec
         # While several players commit at once, a seat must not see who has already done so.
         acts = seat in snapshot.to_act and viewer in (None, seat)
         bits = entropy(seat, snapshot) if viewer in (None, seat) else None
-        cell = Text.assemble(("▶" if acts else " ", "bold magenta"), f"{seat} ")
-        if note := notes.get(seat, "") or ("" if bits is None else bits_text(bits)):
-            # A long name is cut, not the note after it.
-            room = max(5, width // per_row - len(note) - 6)
-            cell.append(name if len(name) <= room else f"{name[: room - 1]}…")
-        else:
-            cell.append(name)
-        cell.append(f" {note}", "red" if seat in notes else "dim")
-        cells.append(cell)
+        note = notes.get(seat, "") or ("" if bits is None else bits_text(bits))
+        # A long name is cut, not the note after it.
+        room = max(5, width // per_row - len(note) - 6)
+        name = whole if not note or len(whole) <= room else f"{whole[: room - 1]}…"
+        mark = ("▶" if acts else " ", "bold magenta")
+        style = "red" if seat in notes else "dim"
+        cells.append(Text.assemble(mark, f"{seat} {name}", (f" {note}", style)))
     for first in range(0, len(cells), per_row):
         table.add_row(*cells[first : first + per_row])
-    return table
-
-
-def _draw_events(game: Game, events: Sequence[Event], most: int) -> Table:
-    """Return the latest events, the newest at the bottom; private ones are marked."""
-    table = Table.grid(padding=(0, 1, 0, 0))
-    for event in events[-most:]:
-        private = event.audience is not None
-        text = Text(game.text.narrate(event), style="dim" if private else "")
-        table.add_row(Text("·" if private else " ", "dim"), text)
     return table
 
 
@@ -213,3 +171,68 @@ class Tail:
         """Yield the lines."""
         lines = console.render_lines(self.content, options.update(height=None), pad=False)
         yield SegmentLines(lines[-self.height :], new_lines=True)
+
+
+class LiveView:
+    """Watcher of one game, with everything open: a frame on a terminal, lines on a pipe."""
+
+    def __init__(self, game: Game, specs: Sequence[str]) -> None:
+        self.game = game
+        self.specs = specs
+        self._console = Console()
+        self._knowledge = [game.analysis.knowledge(seat) for seat in range(game.num_players)]
+        self._live: Live | None = None
+        self._header: Header | None = None
+        self._state: State | None = None
+        self._failures = 0
+
+    def begin(self, header: Header, state: State) -> None:
+        """Open the display."""
+        self._header, self._state = header, state
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        else:
+            print(f"{format_title(header)}: {', '.join(self.specs)}")
+
+    def ply(self, ply: Ply, state: State) -> None:
+        """Show a ply."""
+        self._state = state
+        for event in ply.events:
+            for seat, knowledge in enumerate(self._knowledge):
+                if knowledge is not None and event.seen_by(seat):
+                    knowledge.update(event)
+        self._failures += ply.decision.failure is not None
+        if self._live:
+            self._draw(f"{self._failures} moves failed" if self._failures else "")
+            return
+        for event in filter(lambda event: event.shown_to(None), ply.events):
+            print(self.game.text.narrate(event))
+        if ply.decision.failure:
+            print(f"! player {ply.player}: {ply.decision.failure}; a fallback was played for it")
+        sys.stdout.flush()
+
+    def end(self, outcome: Outcome) -> None:
+        """Show the outcome and close the display."""
+        if self._live:
+            self._draw(outcome.status)
+        self.close()
+        print(ending(self.game, outcome))
+
+    def close(self) -> None:
+        """Close the display; safe to call twice."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _draw(self, status: str) -> None:
+        assert self._live and self._state and self._header
+        snapshot, console = Snapshot.of(self.game, self._state), self._console
+        title = format_title(self._header, None, (f"turn {snapshot.turn}", status))
+        height = min(console.height - 3, MAX_HEIGHT)
+        frame = draw_frame(snapshot, self.specs, self._bits, None, console.width, height)
+        self._live.update(Group(title, frame), refresh=True)
+
+    def _bits(self, seat: int, snapshot: Snapshot) -> float | None:
+        knowledge = self._knowledge[seat]
+        return knowledge.entropy() if knowledge and snapshot.num_events else None

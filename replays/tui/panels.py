@@ -1,36 +1,33 @@
-"""Panels of the terminal viewer: posterior, comments, result, help."""
+"""Panels of the terminal viewer: posterior, decision with comments, help."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 
 from rich.columns import Columns
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from arena import Replay
-from arena.core.text import bits_text, decimal
+from arena.core.text import bits_text
 from arena.core.view.tabletop import draw_tabletop
-from replays.analysis.documents import CommentJson, PosteriorJson, SeatSummaryJson
+from replays.analysis.documents import AttemptJson, CommentJson, DecisionJson, PosteriorJson
 from replays.analysis.posterior import entry_at
-from replays.analysis.timeline import former_players
-from replays.tui.background_analysis import BackgroundAnalysis
+from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.analysis.timeline import players_at
 from replays.tui.frame import printable_lines
 
-COMPUTING = "computing …"
 NO_POSTERIOR = "This game does not compute exact probabilities."
-MAX_COMMENTS = 50
-"""Number of comments that are listed, the newest ones."""
 MIN_NAME = 11
 """Columns of a thing's name, at least."""
 SHADES = "░▒▓█"
 LEGEND = "● certain   – impossible   ░▒▓█ probability in percent"
-ARROWS = {"higher": " ↑", "lower": " ↓", None: ""}
 KEYS = {
     "← →": "previous, next ply; also p and n, Space",
     "PgUp PgDn": "previous, next turn; in other panels they scroll, as ↑ ↓ do",
@@ -38,9 +35,8 @@ KEYS = {
     "[ ]": "previous, next move of the focused seat",
     "m M": "next, previous mistake",
     "0 … 9   o": "view of this seat; everything open",
-    "f F": "focus the next, the previous seat (with everything open)",
-    "t g c d r": "table, grid (posterior), comments, decision, result",
-    "Tab": "next panel; Shift-Tab: previous panel",
+    "f": "focus the next seat (with everything open)",
+    "t g d": "table, grid (posterior), decision with all comments on it",
     "Esc  ?  q": "back to the table; this help; quit",
 }
 MARKS = {
@@ -58,13 +54,19 @@ class PanelContext:
     """A position and a perspective."""
 
     replay: Replay
-    analysis: BackgroundAnalysis
+    analysis: ReplayAnalysis
     position: int
     """Number of plies played."""
     seat: int | None
     """The perspective; None: everything is open."""
     focus: int
     """The seat whose facts are shown; equal to the perspective, if there is one."""
+
+    @property
+    def comments(self) -> list[CommentJson]:
+        """The comments of the perspective that are visible at the position."""
+        every = self.analysis.comments(self.seat)
+        return [comment for comment in every if comment["visible_from"] <= self.position]
 
 
 def heading(title: str, detail: str = "") -> Text:
@@ -82,12 +84,11 @@ def hint(text: str) -> Text:
 
 def grid_panel(context: PanelContext) -> RenderableType:
     """Return the posterior of the focused seat at this position."""
-    posterior = context.analysis.posteriors.get(context.focus)
+    posterior = context.analysis.posterior(context.focus)
     focus_hint = "   f: another seat" if context.seat is None else ""
     title = f"Posterior of seat {context.focus}"
     if posterior is None:
-        reason = NO_POSTERIOR if context.focus in context.analysis.posteriors else COMPUTING
-        return Group(heading(title), hint(reason + focus_hint))
+        return Group(heading(title), hint(NO_POSTERIOR + focus_hint))
     entry, places = entry_at(posterior, context.position), posterior["places"]
     # A count of worlds may have hundreds of digits.
     form = "," if len(entry["worlds"]) < 13 else ".2e"
@@ -95,19 +96,18 @@ def grid_panel(context: PanelContext) -> RenderableType:
     detail = f" · entropy {bits_text(entry['bits'])} · possible worlds: {worlds}"
     if entry["grid"] is None or not places:
         return Group(heading(title, detail), hint(focus_hint.strip()))
-    meanings = [
-        f"{label} {printable_lines(place)}"
-        for label, place in zip(place_labels(places), places, strict=True)
-        # "P0" explains itself below the names of seats.
-        if label != place and not re.fullmatch(r"\w+ \d+", place)
-    ]
-    legend = [*(["   ".join(meanings)] if meanings else []), LEGEND + focus_hint]
-    return Group(heading(title, detail), _draw_grid(posterior, entry["grid"]), *map(hint, legend))
+    labels = place_labels(places)
+    named = zip(labels, map(printable_lines, places), strict=True)
+    # "P0" explains itself below the names of seats.
+    meanings = [" ".join(pair) for pair in named if not re.fullmatch(r"\w+ \d+", pair[1])]
+    legend = hint("   ".join([*meanings, LEGEND + focus_hint]))
+    return Group(heading(title, detail), _draw_grid(posterior, entry["grid"], labels), legend)
 
 
-def _draw_grid(posterior: PosteriorJson, grid: list[list[float]]) -> RenderableType:
+def _draw_grid(
+    posterior: PosteriorJson, grid: list[list[float]], labels: Sequence[str]
+) -> RenderableType:
     """Return a table for each kind of things, as many beside each other as fit."""
-    labels = place_labels(posterior["places"])
     longest = max(map(len, (*posterior["things"], *posterior["kinds"])))
     # Two tables fit into 80 columns; a cell has 4.
     name_width = min(longest, max(MIN_NAME, 39 - 4 * len(labels)))
@@ -117,9 +117,7 @@ def _draw_grid(posterior: PosteriorJson, grid: list[list[float]]) -> RenderableT
     for kind, things in groupby(rows, key=lambda row: row[0]):
         table = Table.grid()
         table.add_column(no_wrap=True, width=name_width)
-        table.add_row(
-            heading(printable_lines(kind)), *(heading(f" {label:>3}") for label in labels)
-        )
+        table.add_row(*map(heading, (printable_lines(kind), *(f" {each:>3}" for each in labels))))
         for _, thing, probabilities in things:
             # A thing that lies open for all is in none of the places.
             cells = map(_cell, probabilities) if any(probabilities) else [Text(" open", "dim")]
@@ -158,10 +156,7 @@ def comments_at(comments: Iterable[CommentJson], position: int) -> list[CommentJ
     Mistakes come first, because there may be room for a few lines only.
     """
     current = [
-        comment
-        for comment in comments
-        if comment["visible_from"] <= position
-        and position in (comment["ply"] + 1, comment["visible_from"])
+        comment for comment in comments if position in (comment["ply"] + 1, comment["visible_from"])
     ]
     return sorted(current, key=lambda comment: (not comment["mistake"], comment["ply"]))
 
@@ -180,83 +175,76 @@ def draw_comments(comments: Iterable[CommentJson]) -> Table:
     return table
 
 
-def current_comments(context: PanelContext) -> RenderableType | None:
-    """Return the comments of this position, or a remark that they are not complete yet."""
-    known = context.analysis.comments.get(context.seat, [])
-    current = comments_at(known, context.position)
-    # A comment that is visible only later implies that this position is complete.
-    later = any(comment["visible_from"] > context.position for comment in known)
-    if later or context.seat in context.analysis.summaries:
-        return draw_comments(current) if current else None
-    return Group(draw_comments(current), hint(COMPUTING))
+# Decision
 
 
-def comments_panel(context: PanelContext) -> RenderableType:
-    """Return all comments until this position, the newest first."""
-    known = context.analysis.comments.get(context.seat, [])
-    visible = [each for each in known if each["visible_from"] <= context.position]
-    mistakes = sum(comment["mistake"] for comment in visible)
-    complete = context.seat in context.analysis.summaries
-    progress = "" if complete else f" · {COMPUTING}"
-    title = heading("Comments so far", f": {len(visible)}, mistakes: {mistakes}{progress}")
-    if not visible and complete:
-        return Group(title, hint("There are no comments up to this position."))
-    newest = sorted(visible, key=lambda comment: comment["ply"])[: -MAX_COMMENTS - 1 : -1]
-    earlier = len(visible) - len(newest)
-    remark = [hint(f"and {earlier:,} earlier comments")] if earlier else []
-    return Group(title, draw_comments(newest), *remark)
+def decision_panel(context: PanelContext) -> RenderableType:
+    """Return the decision of the ply that led to this position."""
+    if context.position == 0:
+        return hint("The game has not started.")
+    decision = context.analysis.decision(context.position - 1, context.seat)
+    if decision is not None:
+        comments = draw_comments(comments_at(context.comments, context.position))
+        return Group(comments, *_decision_parts(context, decision))
+    if context.seat is None:
+        return hint(f"A chance move. ]: the next move of seat {context.focus}")
+    return hint(f"This was not a move of seat {context.seat}. ]: its next move")
 
 
-# Result
+def _decision_parts(context: PanelContext, decision: DecisionJson) -> Iterator[RenderableType]:
+    player, choices = decision["player"], len(decision["legal"]) + decision["more_legal"]
+    spec = players_at(context.replay.header, decision["ply"])[player].removeprefix("bot:")
+    seconds = "" if decision["seconds"] is None else f" · {decision['seconds']:.2f} s"
+    yield heading(
+        printable_lines(f"Ply {decision['ply'] + 1}, seat {player} {spec}: {decision['action']}"),
+        f" · one of {choices:,} legal actions{seconds}",
+    )
+    if decision["failure"] is not None:
+        failure = printable_lines(f"! a fallback was played: {decision['failure']}")
+        yield Text(failure, style="bold red")
+    attempts = decision["attempts"]
+    if not attempts:
+        yield hint("There is no record of a request to a model.")
+    for number, attempt in enumerate(attempts, start=1):
+        yield from _draw_attempt(attempt, f"Attempt {number} of {len(attempts)}")
+    if decision["more_attempts"]:
+        yield hint(f"and {decision['more_attempts']:,} more attempts")
+    if decision["beliefs"]:
+        table = Table("Beliefs", "stated", "exact", box=None, header_style="bold", pad_edge=False)
+        for belief in decision["beliefs"]:
+            cells = (belief["about"], belief["stated"], belief["exact"])
+            table.add_row(*(Text(printable_lines(cell)) for cell in cells))
+        yield from (Text(), table)
 
 
-def result_panel(context: PanelContext) -> RenderableType:
-    """Return the result; shown at the last position only, because it reveals the end."""
-    replay, outcome = context.replay, context.replay.outcome
-    if context.position < len(replay.moves):
-        return Group(heading("Result"), hint("Shown at the last position: press End"))
-    if outcome is None:
-        return Group(heading("Result"), hint(printable_lines(replay.notice or "unfinished")))
-    title = heading("Result", f": {outcome.status}, {printable_lines(outcome.reason)}")
-    summaries = context.analysis.summaries.get(context.seat, [])
-    # A game without exact knowledge has no summaries; its returns are still shown.
-    players = [summary["player"] for summary in summaries]
-    seats = players or range(len(replay.header.players))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    for _ in seats:
-        table.add_column(justify="right", no_wrap=True)
-    table.add_row("", *(heading(f"seat {seat}") for seat in seats))
-    table.add_row("return", *(f"{outcome.returns[seat]:g}" for seat in seats))
-    for row in _summary_rows(summaries):
-        table.add_row(*row)
-    parts: list[RenderableType] = [title, table, *_branch_remarks(context)]
-    if context.seat not in context.analysis.summaries:
-        parts.append(hint(COMPUTING))
-    elif summaries:
-        parts.append(hint("↑ higher is better   ↓ lower is better"))
-    return Group(*parts)
+def _draw_attempt(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
+    failure, cost = attempt["failure"], attempt["cost"]
+    style = "bold" if failure is None else "bold red"
+    result = ": accepted" if failure is None else f": {printable_lines(failure)}"
+    yield Text(f"\n{'' if failure is None else '! '}{title}{result}", style=style)
+    figures = (
+        printable_lines(attempt["model"]) or "unnamed model",
+        f"{attempt['prompt_tokens']:,} tokens in, {attempt['completion_tokens']:,} out",
+        "cost unknown" if cost is None else f"${cost:.6f}",
+        f"{attempt['seconds']:.2f} s",
+    )
+    yield Text(" · ".join(figures), style="dim")
+    if attempt["excerpt"]:
+        yield Text(f"Failed at: {printable_lines(attempt['excerpt'])}")
+    new = [message for message in attempt["messages"] if not message["sent_before"]]
+    prompts = {f"Prompt, {each['role']}": _text_of(each["parts"]) for each in new}
+    # In the order in which a model produces them; an empty reply is shown as well.
+    texts = {"Reasoning": attempt["reasoning"], "Reply": attempt["reply"]}
+    for name, text in {**prompts, **texts, "Refusal": attempt["refusal"]}.items():
+        if text.strip() or name == "Reply":
+            yield Text(f"{printable_lines(name)}:", style="bold dim")
+            yield Padding(Text(printable_lines(text.strip("\n") or "(empty)")), (0, 0, 0, 2))
 
 
-def _branch_remarks(context: PanelContext) -> Iterator[Text]:
-    """Yield, for a branch, which plies are not counted and who played them."""
-    header = context.replay.header
-    if header.first_own_ply:
-        yield hint(f"From ply {header.first_own_ply + 1} on; other players made the plies before:")
-    for seat in range(len(header.players)):
-        for former in former_players(header, seat):
-            yield hint(f"seat {seat} was {printable_lines(former.spec)} until ply {former.until}")
-
-
-def _summary_rows(summaries: Sequence[SeatSummaryJson]) -> Iterator[list[str]]:
-    if not summaries:
-        return
-    yield ["mistakes", *(str(each["mistakes"]) for each in summaries)]
-    by_title = [{each["title"]: each for each in summary["measures"]} for summary in summaries]
-    measures = {title: measure for own in by_title for title, measure in own.items()}
-    for title, measure in measures.items():
-        values = [own[title]["value"] if title in own else None for own in by_title]
-        yield [printable_lines(title) + ARROWS[measure["better"]], *map(decimal, values)]
+def _text_of(parts: Iterable[tuple[str, str]]) -> str:
+    """Return what a message adds to the last request."""
+    kept = {"same": "…\n", "removed": ""}
+    return "".join(kept.get(kind, text) for kind, text in parts)
 
 
 # Help
@@ -264,15 +252,8 @@ def _summary_rows(summaries: Sequence[SeatSummaryJson]) -> Iterator[list[str]]:
 
 def help_panel(context: PanelContext) -> RenderableType:
     """Return the keys, then the marks: those of the game's own table first."""
-    table = draw_tabletop(context.replay.make_game(), (), context.seat)
-    marks = {**(table.legend if table else {}), **MARKS}
-    return Group(heading("Keys"), _meanings(KEYS), heading("Marks"), _meanings(marks))
-
-
-def _meanings(meanings: Mapping[str, str]) -> RenderableType:
+    tabletop = draw_tabletop(context.replay.make_game(), (), context.seat)
     table = Table.grid(padding=(0, 2, 0, 0))
-    # Both tables have the same first column.
-    table.add_column(min_width=max(map(len, (*KEYS, *MARKS))))
-    for sign, meaning in meanings.items():
+    for sign, meaning in {**KEYS, **(tabletop.legend if tabletop else {}), **MARKS}.items():
         table.add_row(heading(sign), Text(meaning))
-    return table
+    return Group(heading("Keys and marks"), table)

@@ -236,9 +236,6 @@ def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
     full = arena("replay", path, cwd=tmp_path).stdout
     mine = arena("replay", path, "--seat", "1", cwd=tmp_path).stdout
     assert full.count(" holds ") == 3 and mine.count(" holds ") == 1
-    data = last_json(arena("replay", path, "--seat", "1", "--json", cwd=tmp_path).stdout)
-    events = [event for ply in data["plies"] for event in ply["events"]]  # type: ignore[attr-defined]
-    assert all(e["audience"] is None or 1 in e["audience"] for e in events)
     position = arena("replay", path, "--position", "4", cwd=tmp_path)
     assert position.returncode == 0 and "ply 4/" in position.stdout
     beyond = arena("replay", path, "--position", "4000", cwd=tmp_path)

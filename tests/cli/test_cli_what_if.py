@@ -102,7 +102,6 @@ def test_a_branch_in_words(
         ("--branch 3 --seat 0=human --games 2", "one person plays one game"),
         ("--branch 3 --temperature 0 --answers x", "--answers x"),
         ("--branch 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody", "has no bot 'nobody'"),
-        ("--svg position.png", "it writes SVG; name the file position.svg"),
         ("--export parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
     ],
 )
@@ -266,11 +265,8 @@ def test_a_bad_value_of_the_environment_is_told_as_such(
         ("--seed 3", "--seed goes with --branch, not with stepping through a replay"),
         ("--games 1", "--games goes with --branch, not with"),
         ("--temperature 1", "--temperature goes with --branch, not with"),
-        (
-            "--html x.html --position 3",
-            "--position goes with --web, --svg or the terminal, not with --html",
-        ),
-        ("--svg x.svg --json", "--json goes with --verify, --branch, --export or the term"),
+        ("--html x.html --position 3", "--position goes with --web or the terminal, not with"),
+        ("--position 1 --json", "--json goes with --verify, --branch or --export, not with"),
         ("--verify --seat 0", "not with --verify"),
         ("--schema --position 1", "not with --schema"),
         ("--export chat --seat 0", "--seat goes with"),

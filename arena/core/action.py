@@ -85,6 +85,23 @@ SAMPLE_WORDS = (
 """Words of random speech, some of them with signs that a careless viewer would interpret."""
 
 
+class Statement(Action):
+    """A typed claim whose truth is known exactly; a game has a frozen dataclass for each kind.
+
+    It is an action of the game, `claim Player 3 evil`, and in square brackets a part of speech:
+
+        say [claim Player 3 evil] [promise reject] Look at the votes.
+    """
+
+    __slots__ = ()
+
+
+class Promise(Statement):
+    """A statement about a later move of its speaker."""
+
+    __slots__ = ()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpeechOffer:
     """A kind of speech that is legal now. A subclass adds a rule of its game to `fault`."""

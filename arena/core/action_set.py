@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
-from arena.core.action import A, Action, Speech, SpeechOffer, normalise
+from arena.core.action import A, Action, Speech, SpeechOffer, Statement, normalise
 from arena.core.errors import AmbiguousAction, IllegalAction, InvalidAction
+from arena.core.text import pluralize, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +21,12 @@ FEW = 4
 """Actions of a set that is searched one by one."""
 SCANNED = 32
 """Actions of a set whose numbers are searched one by one: to hash them all takes longer."""
+MOST_STATEMENTS = 3
+"""Statements that may be attached to one speech."""
+
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_FILLERS = frozenset(("a", "an", "the", "is", "that", "it", "worth"))
+"""Words that change nothing in a statement."""
 
 
 class ActionTable:
@@ -32,6 +40,9 @@ class ActionTable:
         self.actions = tuple(actions)
         self.speech = tuple(speech)
         self.index = {action: number for number, action in enumerate(self.actions)}
+        # Not on first use: a cache would show who has spoken.
+        self.statements = tuple(each for each in self.actions if isinstance(each, Statement))
+        self._statements_by_words = {_words(str(each)): each for each in self.statements}
         self._public = dict[tuple[int, ...], ActionSet]()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -50,6 +61,37 @@ class ActionTable:
     @cached_property
     def _by_text(self) -> dict[str, Action]:
         return {normalise(str(action)): action for action in self.actions}
+
+    def attached(self, text: str) -> tuple[Statement, ...]:
+        """Return the statements in the square brackets of a speech; the rest are free words.
+
+        Raises InvalidAction for brackets that begin like a statement and hold none, and for more
+        than `MOST_STATEMENTS`.
+        """
+        known = self._statements_by_words
+        verbs = {words.partition(" ")[0] for words in known}
+        found = []
+        for part in _BRACKETS.findall(text) if known else ():
+            words = _words(part)
+            if words.partition(" ")[0] not in verbs:
+                continue
+            if words not in known:
+                raise InvalidAction(
+                    f"'[{shorten(part, 60)}]' is no statement, but [{self.statements[0]}] is one"
+                )
+            found.append(known[words])
+        if len(found) > MOST_STATEMENTS:
+            most = pluralize(MOST_STATEMENTS, "statement")
+            raise InvalidAction(f"a speech takes at most {most}, not {len(found)}")
+        return tuple(dict.fromkeys(found))
+
+    def statement_fault(self, text: str) -> str | None:
+        """Return why the brackets of a speech are not legal, in one line; None if they are."""
+        try:
+            self.attached(text)
+        except InvalidAction as error:
+            return str(error)
+        return None
 
     def parse(self, text: str) -> Action:
         """Return the action that `text` names; a prefix is enough if it fits one action only.
@@ -112,6 +154,12 @@ class ActionTable:
         if found is None:
             found = self._public[numbers] = self.numbered(numbers).complete()
         return found
+
+
+def _words(statement: str) -> str:
+    """Return a statement without what may differ in writing: `P3` and `Player 3` are the same."""
+    words = re.sub(r"\bp(\d)", r"player \1", normalise(statement)).split()
+    return " ".join(word for word in words if word not in _FILLERS)
 
 
 class ActionSet(Sequence[Action]):
@@ -255,7 +303,7 @@ class ActionSet(Sequence[Action]):
         """Return why speech is not legal now, in one line; None if it is legal."""
         for offer in self.speech:
             if type(speech) is offer.kind:
-                return offer.fault(speech)
+                return offer.fault(speech) or self.table.statement_fault(speech.text)
         return f"'{speech.verb}' is not allowed now"
 
     def notations(self) -> Iterator[str]:

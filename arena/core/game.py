@@ -7,7 +7,7 @@ shows are objects of their own, so that the rules import none of them:
 - `Analysis` (`GameAnalysis`): exact knowledge, judgements of play, estimates of returns.
 - `Arrays` (`GameArrays`): observations as numbers, for networks.
 - `View` (`TableView`): the table, drawn in a terminal and in a browser.
-- `Talk` (`GameTalk`): how speech and bids are read as claims, and when a claim is true.
+- `Talk` (`GameTalk`): which moves are statements, when they are true, and when they are kept.
 
 A game names the class of a facet, or `"module:Class"`, which is imported when it is first used.
 """
@@ -25,11 +25,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from arena.core.action import Action, Speech
 from arena.core.action_set import ActionSet, ActionTable
 from arena.core.analysis import GameAnalysis
-from arena.core.claims import GameTalk
 from arena.core.errors import UsageError
 from arena.core.observation import GameArrays, GameText, Observation
 from arena.core.outcome import ReturnScale
 from arena.core.state import State
+from arena.core.statements import GameTalk
 from arena.core.text import explain_options
 from arena.core.view.tabletop import TableView
 
@@ -198,7 +198,7 @@ class Game(ABC):
 
     @cached_property
     def talk(self) -> GameTalk | None:
-        """The facet that reads claims; None if the game declares none."""
+        """The facet that knows statements; None if the game declares none."""
         return None if self.Talk is None else _loaded(self.Talk)(self)
 
     def new_view(self, seat: int | None) -> TableView | None:

@@ -1,19 +1,21 @@
-"""Bot of Avalon: the exact posterior of the roles, weighted by how evil players behave."""
+"""Bots of Avalon: by the exact posterior of the roles, by fixed rules, and with statements."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Observation, Seat
 from games.avalon.game import Avalon
-from games.avalon.knowledge import AvalonNotes
+from games.avalon.knowledge import AvalonNotes, AvalonPosterior
 from games.avalon.moves import (
     APPROVE,
+    ASSASSIN,
     EVIL,
     FAIL,
     MAX_PROPOSALS,
@@ -26,6 +28,9 @@ from games.avalon.moves import (
     Propose,
     VoteOnTeam,
 )
+from games.hidden_roles.game import PASS, ClaimSide
+from games.hidden_roles.knowledge import RolePosterior, members
+from games.hidden_roles.talk import Voice
 
 FAIL_RATE = 0.9
 """Assumed probability that an evil member of a team plays `fail`."""
@@ -234,3 +239,142 @@ def clean_probabilities(
     members = np.zeros((len(teams), sets.shape[1]), np.int64)
     np.put_along_axis(members, np.array(teams), 1, axis=1)
     return np.asarray(((members @ sets.T) == 0) @ weights)
+
+
+class AvalonNaive(AvalonDeducer):
+    """Bot that follows fixed rules for each role, after AvalonBench; it makes no statements.
+
+    J. Light, M. Cai, S. Shen and Z. Hu, "AvalonBench: evaluating LLMs playing the game of Avalon",
+    FMDM workshop at NeurIPS 2023, arXiv:2310.05036. What the bots do is known from the program of
+    the authors (github.com/jonathanmli/Avalon-LLM, `baseline_agents.py`); this is written anew.
+
+    - Evil knows itself. A leader takes itself and good players at random; a player approves a team
+      that can fail. The Minion leaves the only `fail` to the Assassin, who names a good player at
+      random; without an Assassin each Minion plays it.
+    - Merlin takes itself and good players at random, and approves teams without evil.
+    - A servant proposes and approves only the teams that are most probably without evil, given the
+      numbers of `fail` cards. Of these it prefers the ones inside the largest team that has
+      succeeded, then the ones around it.
+
+    In AvalonBench the fifth proposal of a mission passes without a vote; here all approve it.
+    """
+
+    def _propose(self, teams: Sequence[Propose]) -> Action:
+        if not self._is_evil and self._notes.role != MERLIN:  # A servant.
+            preferred = self._preferred()
+            return self._rng.choice([team for team in teams if team.seats in preferred])
+        evil = self._allies - ({self.player} if not self._is_evil else set())
+        # Evil needs as many evil members as `fail` cards, Merlin none.
+        wanted = min(self._fails_needed, len(evil)) if self._is_evil else 0
+        return self._rng.choice(
+            [
+                team
+                for team in teams
+                if self.player in team.seats and len(evil.intersection(team.seats)) == wanted
+            ]
+        )
+
+    def _vote(self) -> Action:
+        proposal = self._notes.proposals[-1]
+        if proposal.attempt == MAX_PROPOSALS:
+            return APPROVE
+        if self._is_evil:
+            approves = len(self._allies.intersection(proposal.seats)) >= self._fails_needed
+        elif self._notes.role == MERLIN:
+            approves = not self._allies.difference((self.player,)).intersection(proposal.seats)
+        else:
+            approves = proposal.seats in self._preferred()
+        return APPROVE if approves else REJECT
+
+    def _play(self) -> Action:
+        if not self._is_evil:
+            return SUCCESS
+        members = len(self._allies.intersection(self._notes.proposals[-1].seats))
+        if members < self._fails_needed:
+            return SUCCESS
+        # Of two evil players in the game, the Assassin alone plays the one card that is needed.
+        leaves_it = members > self._fails_needed == 1 and len(self._allies) == 2
+        has_assassin = ASSASSIN in self.game.role_list
+        return SUCCESS if leaves_it and has_assassin and self._notes.role != ASSASSIN else FAIL
+
+    def _guess(self, guesses: Sequence[Assassinate]) -> Action:
+        return self._rng.choice(guesses)
+
+    def _preferred(self) -> list[tuple[int, ...]]:
+        """Return the teams that a servant proposes and approves for the next mission."""
+        teams = [team.seats for team in self.game.proposals(self._notes.mission).of(Propose)]
+        known = self._notes.posterior.teams(self.game.minority_roles)
+        clean = clean_probabilities(teams, known)
+        best = [t for t, value in zip(teams, clean, strict=True) if value >= clean.max() - 1e-9]
+        proven = max(
+            (set(m.seats) for m in self._notes.missions if not m.fails), key=len, default=None
+        )
+        if proven is None or len(best) == 1:
+            return best
+        inside = [team for team in best if proven.issuperset(team)]
+        return inside or [team for team in best if proven.issubset(team)] or best
+
+
+class AvalonTalker(AvalonDeducer):
+    """Deducer that makes true statements by the model of `Voice`; Merlin keeps silent.
+
+    Without the option `talk=statements` all of these bots are silent.
+    """
+
+    lie_rates: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """Share of lies among the statements of good, and of evil."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self.voice = Voice(self.game, self.player, seat.rng, self.lie_rates)
+        self._public = AvalonPosterior(self.game, -1)
+        self._read = 0
+
+    async def act(self, observation: Observation) -> Decision:
+        """Hear the new statements and choose an action."""
+        for event in observation.events_since(self._read):
+            self.voice.hear(event)
+            if event.audience is None:
+                self._public.update(event)
+        self._read = observation.num_events
+        return await super().act(observation)
+
+    def _choose(self, legal: ActionSet) -> Action:
+        return self._speak() if legal.of(ClaimSide) else super()._choose(legal)
+
+    def _speak(self) -> Action:
+        # What Merlin knows would give Merlin away.
+        if self._notes.role == MERLIN:
+            return PASS
+        team = self.game.team_of(self._notes.role)
+        return self.voice.draw(range(self.game.num_players), self._notes.posterior, team)
+
+    def _deceive(self) -> Action:
+        seats = range(self.game.num_players)
+        return self.voice.deceive(seats, self._notes.posterior, self._public)
+
+
+class AvalonDeceiver(AvalonTalker):
+    """As evil it makes the statement that moves a listener of level 1 furthest from evil."""
+
+    def _speak(self) -> Action:
+        return self._deceive() if self._is_evil else super()._speak()
+
+
+class AvalonSceptic(AvalonDeceiver):
+    """Listens as a Bayesian who expects each side to lie at its rate."""
+
+    def _suspicion(self) -> Suspicion:
+        sets, weights = super()._suspicion()
+        posterior: RolePosterior = self._public if self._is_evil else self._notes.posterior
+        worlds = posterior.worlds
+        heard = self.voice.listener.weights(worlds)
+        found = members(self.game.role_list, self.game.minority_roles)[worlds]
+        # The share of what was heard in each set of evil seats, relative to its number of worlds.
+        bits = 1 << np.arange(len(found))
+        keys, places = np.unique(bits @ found, return_inverse=True)
+        shares = np.bincount(places, heard) / np.bincount(places)
+        order = np.searchsorted(keys, sets @ bits)
+        likelihood: NDArray[np.float64] = shares[np.minimum(order, len(keys) - 1)]
+        total = weights * likelihood
+        return (sets, total / total.sum()) if total.sum() > 0 else (sets, weights)

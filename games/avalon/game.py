@@ -51,7 +51,7 @@ from games.avalon.moves import (
     TeamVoted,
     VoteOnTeam,
 )
-from games.hidden_roles.game import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.game import PASS, HiddenRolesGame, HiddenRolesState
 
 
 class Avalon(HiddenRolesGame):
@@ -69,7 +69,7 @@ class Avalon(HiddenRolesGame):
     """
 
     name = "avalon"
-    team_names = ("good", "evil")
+    team_names = sides = ("good", "evil")
     summary = "missions of loyal servants and hidden traitors; find Merlin"
     Options = AvalonOptions
     options: AvalonOptions
@@ -77,7 +77,7 @@ class Avalon(HiddenRolesGame):
     Analysis = "games.avalon.assessor:AvalonAnalysis"
     Arrays = "games.avalon.knowledge:AvalonArrays"
     View = "games.avalon.view:AvalonView"
-    Talk = "games.avalon.talk:AvalonTalk"
+    Talk = "games.hidden_roles.talk:RoleTalk"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:
@@ -94,9 +94,14 @@ class Avalon(HiddenRolesGame):
         return EVIL if role in EVIL_ROLES else GOOD
 
     @property
-    def talks(self) -> bool:
-        """Whether players make statements before each vote."""
-        return self.options.talk > 0
+    def seers(self) -> frozenset[str]:
+        """Merlin and Percival; with the Lady of the Lake, her holder may have any role."""
+        roles = frozenset(self.role_list)
+        return roles if self.options.lady else roles & {MERLIN, PERCIVAL}
+
+    @property
+    def promised(self) -> tuple[tuple[Action, ...], ...]:
+        return (APPROVE, REJECT), (SUCCESS, FAIL)
 
     def sight(self, role: str) -> tuple[Literal["evil", "merlin"] | None, frozenset[str]]:
         """Return the kind of secret that a role sees, and the roles of the seats that it sees."""
@@ -129,6 +134,7 @@ class Avalon(HiddenRolesGame):
             yield from map(Assassinate, range(self.num_players))
         if self.options.lady:
             yield from map(Examine, range(self.num_players))
+        yield from self._statements()
 
     @cached_property
     def _proposals(self) -> dict[int, ActionSet]:
@@ -142,11 +148,6 @@ class Avalon(HiddenRolesGame):
     def proposals(self, mission: int) -> ActionSet:
         """Return all teams of the size that a mission has; missions count from 0."""
         return self._proposals[self.team_sizes[mission]]
-
-    @cached_property
-    def statements(self) -> ActionSet:
-        """Silence, or a statement."""
-        return self.actions.subset((PASS,), (SPEAK,)).complete()
 
     @cached_property
     def vote_actions(self) -> ActionSet:
@@ -199,7 +200,7 @@ class AvalonState(HiddenRolesState):
             case "propose":
                 return self.game.proposals(len(self.results))
             case "talk":
-                return self.game.statements
+                return self.game.talk_actions
             case "vote":
                 return self.game.vote_actions
             case "mission":
@@ -248,7 +249,7 @@ class AvalonState(HiddenRolesState):
 
     def _discuss(self) -> None:
         """Begin a round of statements, or the vote after the last one."""
-        phase = "talk" if self.talks < self.game.options.talk else "vote"
+        phase = "talk" if self.talks < self.game.talk_rounds else "vote"
         self._begin(phase, tuple(range(self.game.num_players)))
 
     def _talk(self, phase: Mapping[int, Action]) -> None:

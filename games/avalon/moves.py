@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from arena import Action, Event
 from arena.core.event import PrivateEvent
-from arena.core.game import SeatOptions
-from games.hidden_roles.game import SeatAction
+from games.hidden_roles.game import RoleOptions, SeatAction
 
 GOOD, EVIL = 0, 1
 """Numbers of the teams."""
@@ -47,7 +46,7 @@ MAX_PROPOSALS = 5
 """Rejected proposals of one mission after which evil wins."""
 
 
-class AvalonOptions(SeatOptions):
+class AvalonOptions(RoleOptions):
     """Options of `avalon`."""
 
     players: int = Field(5, ge=5, le=10, description="Number of seats.")
@@ -57,11 +56,10 @@ class AvalonOptions(SeatOptions):
         "with merlin comes the assassin. 'standard': the usual set for the number of players; "
         "'none': The Resistance, without special roles.",
     )
-    talk: int = Field(
+    talk: Literal[0, 1, 2, 3, "statements"] = Field(
         1,
-        ge=0,
-        le=3,
-        description="Rounds of statements before each vote; all players speak at once.",
+        description="Rounds of speech before each vote; all players speak at once. 'statements': "
+        "one round, in which players can also attach statements whose truth is known.",
     )
     lady: bool = Field(
         False,

@@ -115,7 +115,7 @@ def _notation(game: Avalon) -> str:
         notation += " | assassinate Player NUMBER"
     if game.options.lady:
         notation += " | examine Player NUMBER"
-    return f"{notation} | say TEXT | pass" if game.options.talk else notation
+    return f"{notation} | say TEXT | pass" if game.talk_rounds else notation
 
 
 def _secret(game: Avalon, event: SecretSeen) -> str:
@@ -192,15 +192,6 @@ def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
     return lines
 
 
-def _actions(observation: Observation) -> str:
-    legal = observation.legal_actions
-    first = legal[0]
-    if isinstance(first, Propose):
-        # There may be hundreds of teams.
-        return f"propose and the names of {len(first.seats)} players, for example: {first}"
-    return " | ".join(legal.notations())
-
-
 class AvalonText(HiddenRolesText):
     """Texts of Avalon."""
 
@@ -216,7 +207,7 @@ class AvalonText(HiddenRolesText):
         return PlayGuide(
             goal=f"Good wins three missions; evil makes three fail.{hiding}",
             turn=(
-                f"The leader picks a team,{' all talk,' if self.game.options.talk else ''} and all "
+                f"The leader picks a team,{' all talk,' if self.game.talk_rounds else ''} and all "
                 "vote for or against it. Members of an approved team play a secret card: good "
                 "players a success, evil ones a success or a fail."
             ),
@@ -252,12 +243,13 @@ class AvalonText(HiddenRolesText):
             "leader; the next player leads after each proposal. The leader proposes a team, which "
             "may include the leader.",
         ]
-        if game.options.talk:
-            times = "once" if game.options.talk == 1 else f"{game.options.talk} times"
+        if game.talk_rounds:
+            times = "once" if game.talk_rounds == 1 else f"{game.talk_rounds} times"
             lines.append(
                 f"Then each player makes a statement to all, or passes, {times}; the statements of "
                 "one round are made at the same time. A statement may be false."
             )
+        lines += self.statement_rules()
         lines += [
             "Then all vote at the same time, and the votes are published. A majority approves; a "
             f"tie rejects. After {MAX_PROPOSALS} rejected proposals in a row evil wins.",
@@ -325,8 +317,15 @@ class AvalonText(HiddenRolesText):
             yield from (_own_role(game, notes), _progress(game, notes), *_records(game, notes))
             if level == "deductions":
                 yield from _deductions(game, notes)
-        if observation.legal_actions:
-            yield f"Your actions: {_actions(observation)}"
+        teams = observation.legal_actions.of(Propose)
+        if teams:
+            # There may be hundreds of teams.
+            size = len(teams[0].seats)
+            yield (
+                f"Your actions: propose and the names of {size} players, for example: {teams[0]}"
+            )
+        else:
+            yield from super().situation(observation, level)
 
     def synonyms(self) -> Mapping[str, str]:
         return {

@@ -11,7 +11,7 @@ from typing import ClassVar
 from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
 from arena.core.analysis import Assessor, Fact
 from arena.core.assessor import JointAssessor, SeatAssessor
-from arena.evaluation.talk.assessor import CLAIM_FACTS, comment_talk
+from arena.evaluation.talk import STATEMENT_FACTS, comment_talk
 from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState, RolesRevealed
 from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import RoleTalk
@@ -20,9 +20,9 @@ from games.hidden_roles.talk_assessor import ROLE_TALK_KINDS, RoleTalkAssessor
 ROLE_FACTS: Mapping[str, Fact] = {
     "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
     "best": Fact("probability", "the highest such probability of a legal choice", True),
-    **CLAIM_FACTS,
-    "literal_bits": Fact("bits", "how far the claim moves literal listeners to the truth"),
-    "level1_bits": Fact("bits", "how far the claim moves cautious listeners to the truth"),
+    **STATEMENT_FACTS,
+    "literal_bits": Fact("bits", "how far the statement moves literal listeners to the truth"),
+    "level1_bits": Fact("bits", "how far the statement moves cautious listeners to the truth"),
     "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
     "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
 }
@@ -125,7 +125,7 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
         talk = self.game.talk
         if (
             talk is None
-            or not self.game.talks
+            or not self.game.talk_rounds
             or (kinds is not None and not ROLE_TALK_KINDS & {*kinds})
         ):
             return choices

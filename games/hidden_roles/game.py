@@ -1,4 +1,4 @@
-"""Roles, their deal and phases of sealed commitments: the rules that hidden-role games share.
+"""Roles, their deal, statements and sealed phases: the rules that hidden-role games share.
 
 A game is a sequence of phases. In each phase some players commit an action, in any order, and
 no player learns anything before the last one has committed. A phase of one player is the usual
@@ -10,18 +10,20 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from arena import (
     CHANCE,
     WIN_RATE,
     Action,
+    ActionSet,
     Event,
     Game,
     InvalidAction,
+    Observation,
     ReturnScale,
     Say,
     Speech,
@@ -29,6 +31,7 @@ from arena import (
     Spoken,
     State,
 )
+from arena.core.action import Promise, Statement
 from arena.core.event import PrivateEvent
 from arena.core.game import SeatOptions
 
@@ -67,6 +70,62 @@ SPEAK = SpeechOffer(Say)
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimRole(Statement):
+    """State the own role."""
+
+    role: str
+
+    def __str__(self) -> str:
+        return f"claim I am {self.role}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSide(Statement):
+    """State the side of a player."""
+
+    seat: int
+    side: str
+
+    def __str__(self) -> str:
+        return f"claim Player {self.seat} {self.side}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCheck(Statement):
+    """State that the own role has shown the side of a player."""
+
+    seat: int
+    side: str
+
+    def __str__(self) -> str:
+        return f"claim checked Player {self.seat} {self.side}"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect(SeatAction, Statement):
+    """State the opinion that a player belongs to the minority."""
+
+    verb = "suspect"
+
+
+@dataclass(frozen=True, slots=True)
+class Trust(SeatAction, Statement):
+    """State the opinion that a player belongs to the majority."""
+
+    verb = "trust"
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseMove(Promise):
+    """Promise the next move of a kind: a vote, a card."""
+
+    move: str
+
+    def __str__(self) -> str:
+        return f"promise {self.move}"
+
+
+@dataclass(frozen=True, slots=True)
 class RoleDealt(PrivateEvent):
     """Private: the role of one player."""
 
@@ -80,13 +139,21 @@ class RolesRevealed(Event):
     roles: tuple[str, ...]
 
 
+class RoleOptions(SeatOptions):
+    """Options that games of hidden roles share."""
+
+    talk: Literal[0, 1, 2, 3, "statements"]
+
+
 class HiddenRolesGame(Game, ABC):
     """Game in which each seat has a secret role, and each role belongs to a team."""
 
-    options: SeatOptions
+    options: RoleOptions
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
     team_names: ClassVar[tuple[str, str]]
     """Names of the majority and of the minority."""
+    sides: ClassVar[tuple[str, str]]
+    """The same in statements."""
     default_bots = ("deducer", "deducer")
 
     @property
@@ -99,9 +166,42 @@ class HiddenRolesGame(Game, ABC):
         """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
 
     @property
-    def talks(self) -> bool:
-        """Whether players make statements."""
-        return False
+    def seers(self) -> frozenset[str]:
+        """Roles that may learn the side of another player."""
+        return frozenset()
+
+    @property
+    @abstractmethod
+    def promised(self) -> tuple[tuple[Action, ...], ...]:
+        """Moves that players can promise: tuples of alternatives, one of which is made."""
+
+    @property
+    def talk_rounds(self) -> int:
+        """Rounds of speech; 0 without talk."""
+        talk = self.options.talk
+        return 1 if talk == "statements" else talk
+
+    def _statements(self) -> Iterator[Statement]:
+        """Yield the statements of the option `talk=statements`."""
+        if self.options.talk != "statements":
+            return
+        seats = range(self.num_players)
+        yield from map(ClaimRole, self.distinct_roles)
+        for kind in (ClaimSide, *([ClaimCheck] if self.seers else [])):
+            yield from (kind(seat, side) for seat in seats for side in self.sides)
+        yield from map(Suspect, seats)
+        yield from map(Trust, seats)
+        yield from (PromiseMove(str(move)) for moves in self.promised for move in moves)
+
+    @cached_property
+    def talk_actions(self) -> ActionSet:
+        """Silence, a statement, or speech."""
+        return self.actions.subset((PASS, *self.actions.statements), (SPEAK,)).complete()
+
+    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
+        """Return `pass` where it is legal, so that a failed answer neither speaks nor shoots."""
+        legal = observation.legal_actions
+        return (PASS,) if PASS in legal else legal
 
     @cached_property
     def distinct_roles(self) -> tuple[str, ...]:
@@ -117,6 +217,11 @@ class HiddenRolesGame(Game, ABC):
     def return_scale(self) -> ReturnScale:
         """The win rate; par is unknown, because the teams are uneven in size and in chances."""
         return replace(WIN_RATE, par="unknown", team_names=self.team_names)
+
+    def roles_of(self, side: str) -> frozenset[str]:
+        """Return the roles of a side."""
+        team = self.sides.index(side)
+        return frozenset(role for role in self.role_list if self.team_of(role) == team)
 
     def team_name(self, role: str) -> str:
         """Return the name of the team of a role."""
@@ -209,6 +314,8 @@ class HiddenRolesState(State, ABC):
         for seat, action in phase.items():
             if isinstance(action, Speech):
                 self.log.append(Spoken(seat, action.text, to))
+            elif isinstance(action, Statement):
+                self.log.append(Spoken(seat, f"[{action}]", to))
 
     def _end(self, winner: int) -> None:
         """End the game: all roles are revealed."""

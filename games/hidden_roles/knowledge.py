@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -18,10 +18,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from arena import Event, GameText, Notes, Observation, Placement
+from arena import Action, Event, GameText, Notes, Observation, Placement, Say, TextLevel
+from arena.core.action_set import MOST_STATEMENTS
 from arena.core.text import per_cent
 from games.hidden_roles.beliefs import belief_question, read_beliefs
-from games.hidden_roles.game import HiddenRolesGame, RoleDealt, RolesRevealed
+from games.hidden_roles.game import (
+    PASS,
+    ClaimSide,
+    HiddenRolesGame,
+    RoleDealt,
+    RolesRevealed,
+    SeatAction,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -239,6 +247,10 @@ def percentages(
     )
 
 
+def _form(move: Action) -> str:
+    return f"{move.verb} Player NUMBER" if isinstance(move, SeatAction) else str(move)
+
+
 class HiddenRolesText(GameText):
     """Texts that games of hidden roles share."""
 
@@ -250,6 +262,31 @@ class HiddenRolesText(GameText):
             raise TypeError(f"{event!r} is not an event of {self.game.name}")
         pairs = zip(self.game.seat_names, event.roles, strict=True)
         return f"The roles were: {', '.join(f'{name} {role}' for name, role in pairs)}."
+
+    def statement_rules(self) -> Iterator[str]:
+        """Yield the grammar of statements, with the option `talk=statements`."""
+        if not self.game.actions.statements:
+            return
+        sides = "|".join(self.game.sides)
+        check = f" | claim checked Player NUMBER {sides}" if self.game.seers else ""
+        moves = dict.fromkeys(_form(move) for moves in self.game.promised for move in moves)
+        yield (
+            f"Statements: claim I am ROLE | claim Player NUMBER {sides}{check} | suspect Player "
+            f"NUMBER | trust Player NUMBER | promise {'|'.join(moves)}."
+        )
+        yield (
+            f"When you may speak, make one as your action, or put up to {MOST_STATEMENTS} into "
+            f"square brackets beside your words: say [claim Player 1 {self.game.sides[1]}] "
+            "[suspect Player 2] TEXT. They may be false."
+        )
+
+    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
+        """Return the legal actions; the rules list the statements."""
+        legal = observation.legal_actions
+        if legal.of(ClaimSide):
+            forms = (PASS, "STATEMENT", Say.notation())
+            return [f"Your actions: {' | '.join(map(str, forms))}"]
+        return super().situation(observation, level)
 
     def belief_question(self, observation: Observation) -> str | None:
         return belief_question(self.game, observation)

@@ -1,27 +1,47 @@
-"""Claims in games of hidden roles: exact truth, and what listeners believe after them.
+"""Statements in games of hidden roles: their exact truth, what listeners believe, talking bots.
 
 A listener's belief is a distribution over the assignments of roles that are possible by its exact
-knowledge, weighted by the claims that it has heard. Two models of listeners are stated:
+knowledge, weighted by the statements that it has heard. Two models of listeners are given:
 
-- literal: a claim is true but for a slip: its likelihood is 1 - SLIP in assignments where it is
+- literal: a statement is true but for a slip: its likelihood is 1 - SLIP in assignments where it is
   true, SLIP where it is false.
-- level 1: the likelihood is a rate of true and of false claims that depends on the side of the
+- level 1: the likelihood is a rate of true and of false statements that depends on the side of the
   speaker and on whether its role can know (`LEVEL1`).
 
-The effect of a claim on a listener is the change of log2 b(T), where b(T) is the listener's
+The effect of a statement on a listener is the change of log2 b(T), where b(T) is the listener's
 probability of the true set of the minority: the logarithmic score of its belief, in bits.
+
+The model of the talking bots (`Voice`) is given too, so that measures can be checked against it:
+
+- A seat chooses among the statements `claim Player N SIDE` about all living seats whose truth it
+  knows for certain. With the lie rate of its side it draws one that is false, else one that is
+  true.
+- A strategic seat of the minority makes the one after which a listener of level 1 with public
+  knowledge suspects its side least.
+- A listening seat weighs the roles that are possible by its exact knowledge with the likelihood of
+  what was stated (`Listener`).
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
+import random
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from arena import Action, Event, Spoken
+from arena.core.action import Promise
 from arena.core.analysis import Knowledge
-from arena.core.claims import Claim, GameTalk
-from games.hidden_roles.game import HiddenRolesGame
+from arena.core.statements import GameTalk
+from games.hidden_roles.game import (
+    ClaimCheck,
+    ClaimRole,
+    ClaimSide,
+    HiddenRolesGame,
+    PromiseMove,
+    Suspect,
+    Trust,
+)
 from games.hidden_roles.knowledge import RolePosterior, members, role_worlds
 
 if TYPE_CHECKING:
@@ -31,14 +51,14 @@ if TYPE_CHECKING:
     from games.hidden_roles.knowledge import Worlds
 
 SLIP = 0.05
-"""Rate at which a literal listener expects a false claim."""
+"""Rate at which a literal listener expects a false statement."""
 MOST_WORLDS = 20_000
 """Assignments of the roles beyond which beliefs are not computed: tables of ten players."""
 
 Rates = tuple[tuple[float, float], ...]
-"""Likelihoods of a false and of a true claim, by the speaker: the majority about another player,
-without a role that sees; the majority about itself; a role that sees about another player; the
-minority."""
+"""Likelihoods of a false and of a true statement, by the speaker: the majority about another
+player, without a role that sees; the majority about itself; a role that sees about another player;
+the minority."""
 LITERAL: Rates = ((SLIP, 1 - SLIP),) * 4
 LEVEL1: Rates = ((0.2, 0.2), (0.05, 0.95), (0.05, 0.95), (0.5, 0.5))
 """The majority tells the truth about what it knows and guesses now and then; the minority may say
@@ -47,65 +67,66 @@ MODELS: Mapping[str, Rates] = {"literal_bits": LITERAL, "level1_bits": LEVEL1}
 """Models of listeners, by the name of the measure of their effect."""
 
 
+EXPECTED = (0.0, 0.9)
+"""Lie rates that a listening bot expects: an honest majority, and a minority that mostly lies."""
+
+
 class RoleTalk(GameTalk):
-    """Talk of a game of hidden roles; a game names its groups and words."""
+    """Talk of a game of hidden roles."""
 
     game: HiddenRolesGame
-    minority: ClassVar[str]
-    """Name of the minority in claims: the group that a suspicion is about."""
 
-    @property
-    @abstractmethod
-    def sees(self) -> frozenset[str]:
-        """Roles that can have learned something about another player."""
-
-    @abstractmethod
-    def members(self, group: str) -> frozenset[str]:
-        """Return the roles of a group: a side, or one role."""
-
-    def holds(self, claim: Claim, speaker: int, worlds: Worlds) -> NDArray[np.bool_] | None:
-        """Return in which assignments (seats, worlds) a claim is true; None for an intention."""
-        if claim.player is None or claim.kind not in ("identity", "sighting", "suspicion"):
-            return None
-        roles = self.game.role_list
-        group = self.minority if claim.kind == "suspicion" else claim.content
-        found: NDArray[np.bool_] = members(roles, self.members(group))[worlds[claim.player]]
-        if not claim.holds:
-            found = ~found
-        if claim.kind == "sighting":
-            found = found & members(roles, self.sees)[worlds[speaker]]
+    def holds(self, statement: Action, speaker: int, worlds: Worlds) -> NDArray[np.bool_] | None:
+        """Return in which assignments (seats, worlds) a statement is true; None for a promise."""
+        game, roles = self.game, self.game.role_list
+        match statement:
+            case ClaimRole(role):
+                seat, wanted = speaker, frozenset({role})
+            case ClaimSide(seat, side) | ClaimCheck(seat, side):
+                wanted = game.roles_of(side)
+            case Suspect(seat) | Trust(seat):
+                wanted = game.roles_of(game.sides[isinstance(statement, Suspect)])
+            case _:
+                return None
+        found: NDArray[np.bool_] = members(roles, wanted)[worlds[seat]]
+        if isinstance(statement, ClaimCheck):
+            found = found & members(roles, game.seers)[worlds[speaker]]
         return found
 
-    def probability(self, claim: Claim, speaker: int, knowledge: Knowledge) -> float | None:
-        """Return the share of the speaker's possible assignments in which a claim is true.
+    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+        """Return the share of the speaker's possible assignments in which a statement is true.
 
-        A sighting says that the speaker knows: it is false if the speaker is not certain.
+        A check says that the speaker knows: it is false if the speaker is not certain.
         """
         assert isinstance(knowledge, RolePosterior)
-        found = self.holds(claim, speaker, knowledge.worlds)
+        found = self.holds(statement, speaker, knowledge.worlds)
         if found is None:
             return None
         share = float(found.mean())
-        return float(share == 1) if claim.kind == "sighting" else share
+        return float(share == 1) if isinstance(statement, ClaimCheck) else share
 
-    def contradict(self, first: Claim, second: Claim, speaker: int) -> bool:
-        """Return whether no deal makes both claims true; opinions and guesses may change."""
-        factual = ("identity", "sighting")
-        if any(c.kind not in factual or c.confidence is not None for c in (first, second)):
+    def is_kept(
+        self, promise: Promise, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
+        """Return whether a vote or a card is the promised one; None for another kind of move."""
+        assert isinstance(promise, PromiseMove)
+        for moves in self.game.promised:
+            if action in moves and promise.move in map(str, moves):
+                return str(action) == promise.move
+        return None
+
+    def contradict(self, first: Action, second: Action, speaker: int) -> bool:
+        """Return whether no deal makes both statements true; opinions may change."""
+        factual = (ClaimRole, ClaimSide, ClaimCheck)
+        if not isinstance(first, factual) or not isinstance(second, factual):
             return False
-        return _contradict(self, first, second, speaker)
-
-    def __hash__(self) -> int:
-        return hash(type(self)) ^ hash(self.game)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.game == getattr(other, "game", None)
+        return _contradict(self.game, first, second, speaker)
 
 
 @lru_cache(maxsize=4096)
-def _contradict(talk: RoleTalk, first: Claim, second: Claim, speaker: int) -> bool:
-    worlds = role_worlds(talk.game.role_list)
-    one, other = (talk.holds(claim, speaker, worlds) for claim in (first, second))
+def _contradict(game: HiddenRolesGame, first: Action, second: Action, speaker: int) -> bool:
+    worlds = role_worlds(game.role_list)
+    one, other = (RoleTalk(game).holds(each, speaker, worlds) for each in (first, second))
     assert one is not None and other is not None
     return not bool((one & other).any())
 
@@ -113,9 +134,9 @@ def _contradict(talk: RoleTalk, first: Claim, second: Claim, speaker: int) -> bo
 def talker_rates(lie_rates: tuple[float, float], seats: int) -> Rates:
     """Return the rates of the bots that speak by lie rates about `seats` living players.
 
-    A player of the majority knows its own side, which is one claim; a role that sees knows, early
-    in a game, one other side too; the minority draws among as many true and false claims as there
-    are seats.
+    A player of the majority knows its own side, which is one statement; a role that sees knows,
+    early in a game, one other side too; the minority draws among as many true and false statements
+    as there are seats.
     """
     majority, minority = lie_rates
     never = 1e-3
@@ -132,50 +153,52 @@ class Listener:
 
     Args:
         talk: The talk of the game.
-        rates: Likelihoods of false and of true claims, by the speaker.
+        rates: Likelihoods of false and of true statements, by the speaker.
     """
 
     def __init__(self, talk: RoleTalk, rates: Rates = LEVEL1) -> None:
         self.talk = talk
         self.rates = rates
-        self.heard: list[tuple[int, Claim]] = []
+        self.heard: list[tuple[int, Action]] = []
         self._worlds: Worlds | None = None
         self._logs: NDArray[np.float64] | None = None
 
-    def hear(self, speaker: int, claim: Claim) -> None:
-        """Add a claim that was made to all."""
-        self.heard.append((speaker, claim))
+    def hear(self, speaker: int, statement: Action) -> None:
+        """Add a statement that was made to all."""
+        self.heard.append((speaker, statement))
         if self._worlds is not None and self._logs is not None:
-            self._logs = self._logs + self.log_likelihood(speaker, claim, self._worlds)
+            self._logs = self._logs + self.log_likelihood(speaker, statement, self._worlds)
 
     def weights(self, worlds: Worlds) -> NDArray[np.float64]:
-        """Return the probability of each assignment (worlds,) after all claims that were heard."""
+        """Return the probability of each assignment (worlds,) after all that was heard."""
         import numpy as np  # Imported late: listing the games must stay fast.
 
         # The assignments of unchanged knowledge are the same array.
         if self._logs is None or self._worlds is not worlds:
             self._worlds, self._logs = worlds, np.zeros(worlds.shape[1])
-            for speaker, claim in self.heard:
-                self._logs = self._logs + self.log_likelihood(speaker, claim, worlds)
+            for speaker, statement in self.heard:
+                self._logs = self._logs + self.log_likelihood(speaker, statement, worlds)
         weights: NDArray[np.float64] = np.exp(self._logs - self._logs.max())
         weights /= weights.sum()
         return weights
 
-    def log_likelihood(self, speaker: int, claim: Claim, worlds: Worlds) -> NDArray[np.float64]:
-        """Return the logarithm of the likelihood of a claim in each assignment (worlds,)."""
+    def log_likelihood(
+        self, speaker: int, statement: Action, worlds: Worlds
+    ) -> NDArray[np.float64]:
+        """Return the logarithm of the likelihood of a statement in each assignment (worlds,)."""
         import numpy as np  # Imported late: listing the games must stay fast.
 
-        found = self.talk.holds(claim, speaker, worlds)
+        found = self.talk.holds(statement, speaker, worlds)
         if found is None:
             return np.zeros(worlds.shape[1])
         game, role = self.talk.game, worlds[speaker]
         # The place in `rates` of the speaker's kind in each assignment.
-        sees = 2 * members(game.role_list, self.talk.sees)[role]
+        sees = 2 * members(game.role_list, game.seers)[role]
         minority = members(game.role_list, game.minority_roles)[role]
-        speakers = np.where(minority, 3, 1 if claim.player == speaker else sees)
+        about_itself = getattr(statement, "seat", speaker) == speaker
+        speakers = np.where(minority, 3, 1 if about_itself else sees)
         logs: NDArray[np.float64] = np.log(self.rates)[speakers, found.astype(int)]
-        # A hedge weakens the evidence: the likelihood ratio to the power 2 c - 1.
-        return logs if claim.confidence is None else logs * (2 * claim.confidence - 1)
+        return logs
 
     def suspicion(self, worlds: Worlds) -> NDArray[np.float64]:
         """Return for each seat the probability that it is of the minority (seats,)."""
@@ -192,3 +215,66 @@ def true_minority(
     sides = members(game.role_list, game.minority_roles)[worlds]
     found: NDArray[np.bool_] = (sides == [[game.team_of(role) == 1] for role in truth]).all(axis=0)
     return found
+
+
+class Voice:
+    """What one bot states, and what it has heard.
+
+    Args:
+        game: The game that is played.
+        player: The seat of the bot.
+        rng: Source of the draws.
+        lie_rates: Share of lies among the statements of the majority, and of the minority.
+    """
+
+    def __init__(
+        self,
+        game: HiddenRolesGame,
+        player: int,
+        rng: random.Random,
+        lie_rates: tuple[float, float],
+    ) -> None:
+        talk = game.talk
+        assert isinstance(talk, RoleTalk), f"{game.name} has no talk"
+        self.game, self.player, self.talk = game, player, talk
+        self._rng, self._lie_rates = rng, lie_rates
+        self.listener = Listener(talk, talker_rates(EXPECTED, game.num_players))
+
+    def hear(self, event: Event) -> None:
+        """Add the statements of a public speech."""
+        if isinstance(event, Spoken) and event.to is None and event.player != self.player:
+            for statement in self.game.actions.attached(event.text):
+                self.listener.hear(event.player, statement)
+
+    def candidates(self, seats: Collection[int], knowledge: RolePosterior) -> dict[Action, bool]:
+        """Return the claims about sides whose truth the seat knows, and whether they are true."""
+        # The minority first: the order decides what a seed draws.
+        sides = self.game.sides[::-1]
+        claims = (ClaimSide(seat, side) for seat in seats for side in sides)
+        known = ((c, self.talk.probability(c, self.player, knowledge)) for c in claims)
+        return {claim: bool(share) for claim, share in known if share in (0.0, 1.0)}
+
+    def draw(self, seats: Collection[int], knowledge: RolePosterior, team: int) -> Action:
+        """Draw a claim by the lie rate of a side; a true one if there is no other."""
+        candidates = self.candidates(seats, knowledge)
+        wanted = self._rng.random() >= self._lie_rates[team]
+        chosen = [claim for claim, is_true in candidates.items() if is_true == wanted]
+        return self._rng.choice(chosen or list(candidates))
+
+    def deceive(
+        self, seats: Sequence[int], knowledge: RolePosterior, public: RolePosterior
+    ) -> Action:
+        """Return the claim that leaves the least public suspicion of the own side; draw ties."""
+        known = knowledge.probabilities(self.game.minority_roles)
+        own = [seat for seat in seats if known[seat] == 1]
+        values = {
+            claim: -float(self._suspicion_after(claim, public)[own].sum())
+            for claim in self.candidates(seats, knowledge)
+        }
+        best = max(values.values())
+        return self._rng.choice([c for c, value in values.items() if value > best - 1e-9])
+
+    def _suspicion_after(self, claim: Action, public: RolePosterior) -> NDArray[np.float64]:
+        listener = Listener(self.talk, LEVEL1)
+        listener.heard = [*self.listener.heard, (self.player, claim)]
+        return listener.suspicion(public.worlds)

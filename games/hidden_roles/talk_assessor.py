@@ -1,57 +1,64 @@
-"""Assessor of claims in games of hidden roles: truth, effect on listeners, detection."""
+"""Assessor of statements in games of hidden roles: truth, effect on listeners, detection."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
-from arena import CHANCE, Action, Assessment, Measure, Ply, Spoken, WeightedSum
-from arena.core.claims import HEDGED, Claim
-from arena.evaluation.talk.assessor import SPEECH_MEASURES, TALK_KINDS, TalkAssessor
+from arena import CHANCE, Action, Assessment, Measure, Ply, WeightedSum
+from arena.evaluation.talk import SPEECH_MEASURES, TALK_KINDS, SpokenStatement, TalkAssessor
 from games.hidden_roles.beliefs import belief_score
-from games.hidden_roles.game import DealRoles, HiddenRolesGame, RolesRevealed, SeatAction
+from games.hidden_roles.game import (
+    DealRoles,
+    HiddenRolesGame,
+    RolesRevealed,
+    SeatAction,
+    Suspect,
+    Trust,
+)
 from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, true_minority
 
 ROLE_TALK_KINDS = TALK_KINDS | {"detection", "effect"}
-PLAIN = 0.75
-"""Probability that a stated suspicion without a hedge is taken for."""
+SURE = 0.75
+"""Probability that the suspected player belongs to the minority, for the score of a suspicion."""
 _MOVED = (
     "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
 )
 EFFECT_MEASURES = (
     Measure(
         "literal_bits",
-        "claims move literal listeners",
-        "bits per claim",
+        "statements move literal listeners",
+        "bits per statement",
         None,
-        f"{_MOVED}probability of the true minority; they believe claims but for slips of 5 %.",
+        f"{_MOVED}probability of the true minority; they believe statements but for slips of 5 %.",
     ),
     Measure(
         "level1_bits",
-        "claims move cautious listeners",
-        "bits per claim",
+        "statements move cautious listeners",
+        "bits per statement",
         None,
-        f"{_MOVED}probability of the true minority; they weigh claims by the rates of each side.",
+        f"{_MOVED}probability of the true minority; they weigh statements by each side's rates.",
     ),
     Measure(
         "stated_bits",
-        "claims move stated beliefs",
-        "bits per claim and listener",
+        "statements move stated beliefs",
+        "bits per statement and listener",
         None,
         "Change of log2 of what a listener of the majority states for the true sides of others, "
-        "from its last answer before the claim to its next one, divided among the claims between; "
-        "only with beliefs=true.",
+        "from its last answer before the statement to its next one, divided among the statements "
+        "between; only with beliefs=true.",
     ),
     Measure(
         "misleading_truths",
         "truths that mislead",
         "share",
         None,
-        "Claims that are certain in the speaker's view and move cautious listeners away from the "
-        "true minority, over claims that are certain.",
+        "Statements that are certain in the speaker's view and move cautious listeners away from "
+        "the true minority, over statements that are certain.",
     ),
 )
 DETECTION_MEASURES = (
@@ -69,7 +76,7 @@ DETECTION_MEASURES = (
         "higher",
         "log2 of the stated probability of what is true, minus the same for a player who knows "
         "only the number of the minority; over suspicions and trust that the majority states. A "
-        "suspicion without a number counts as 75 %, a hedged one as 60 %.",
+        "suspicion counts as 75 %, trust as 25 %.",
     ),
 )
 
@@ -108,15 +115,15 @@ class RoleTalkAssessor(TalkAssessor):
         self._truth: tuple[str, ...] = ()
         self._stated: dict[int, float] = {}
         """Score of the latest stated beliefs of a seat, in bits."""
-        self._since: dict[int, list[tuple[int, int, Claim]]] = {}
-        """Ply, speaker and claim of what it has heard since then."""
+        self._since: dict[int, list[tuple[int, int, Action]]] = {}
+        """Ply, speaker and statement of what it has heard since then."""
         self._listeners = {
             seat: {name: Listener(talk, rates) for name, rates in MODELS.items()}
             for seat in range(game.num_players)
         }
 
     def ply(self, ply: Ply) -> list[Assessment]:
-        """Read the claims of the next ply; return the assessments that are possible now."""
+        """Read the statements of the next ply; return the assessments that are possible now."""
         action = ply.decision.action
         if isinstance(action, DealRoles):
             self._truth = action.roles
@@ -129,7 +136,7 @@ class RoleTalkAssessor(TalkAssessor):
         return [*found, *(each for each in more if self._wants(each.kind, each.player))]
 
     def _believes(self, ply: Ply) -> Iterator[Assessment]:
-        """Yield the effect of the claims between two statements of beliefs of a listener."""
+        """Yield the effect of the statements between two answers of a listener."""
         listener, details = ply.player, ply.decision.details
         if not self._truth or listener == CHANCE or self._team(listener):
             return
@@ -138,10 +145,11 @@ class RoleTalkAssessor(TalkAssessor):
         if score is None:
             return
         heard = self._since.pop(listener, [])
-        for number, speaker, claim in heard if listener in self._stated else ():
+        for number, speaker, statement in heard if listener in self._stated else ():
             # They were heard together, so each counts as an equal part.
             bits = (score - self._stated[listener]) / len(heard)
-            facts: dict[str, JsonValue] = {"claim": str(claim), "listener": listener, "bits": bits}
+            facts: dict[str, JsonValue] = {"statement": str(statement)}
+            facts |= {"listener": listener, "bits": bits}
             measured = {"stated_bits": WeightedSum(bits)}
             yield Assessment(number, speaker, "effect", facts, measured)
         self._stated[listener] = score
@@ -162,35 +170,33 @@ class RoleTalkAssessor(TalkAssessor):
                 self._latest_ply, player, "detection", {"hit": bool(hit.total)}, measured
             )
 
-    def _hear(self, event: Spoken) -> Iterator[Assessment]:
-        for assessment in super()._hear(event):
-            facts, measured = assessment.facts, dict(assessment.measurements)
-            if assessment.kind == "claim":
-                if "lies" in measured:
-                    measured |= self._by_role("lies", event.player, measured["lies"])
-                moved = facts.get("level1_bits")
-                if facts.get("truth") == "honest" and isinstance(moved, float):
-                    measured["misleading_truths"] = WeightedSum(float(moved < -1e-9))
-                claim = Claim.parse(str(facts["claim"]))
-                measured |= self._suspicion_score(event.player, claim)
-                for seat in self._stated.keys() - {event.player}:
-                    heard = self._since.setdefault(seat, [])
-                    heard.append((assessment.ply, event.player, claim))
-            yield Assessment(assessment.ply, event.player, assessment.kind, facts, measured)
+    def _assess(
+        self, player: int, spoken: SpokenStatement, effect: Mapping[str, float]
+    ) -> Assessment:
+        found = super()._assess(player, spoken, effect)
+        measured = {**found.measurements, **self._suspicion_score(player, spoken.statement)}
+        if "lies" in measured:
+            measured |= self._by_role("lies", player, measured["lies"])
+        if found.facts.get("truth") == "honest" and "level1_bits" in effect:
+            measured["misleading_truths"] = WeightedSum(float(effect["level1_bits"] < -1e-9))
+        for seat in self._stated.keys() - {player}:
+            heard = self._since.setdefault(seat, [])
+            heard.append((spoken.ply, player, spoken.statement))
+        return replace(found, measurements=measured)
 
-    def _suspicion_score(self, player: int, claim: Claim) -> dict[str, WeightedSum]:
+    def _suspicion_score(self, player: int, statement: Action) -> dict[str, WeightedSum]:
         """Score a stated suspicion of the majority against one who knows only the numbers."""
-        if claim.kind != "suspicion" or claim.player in (None, player) or self._team(player):
+        if not isinstance(statement, Suspect | Trust) or statement.seat == player:
             return {}
-        assert claim.player is not None
-        stated = PLAIN if claim.confidence is None else max(HEDGED, claim.confidence)
-        stated = stated if claim.holds else 1 - stated
+        if self._team(player):
+            return {}
+        stated = SURE if isinstance(statement, Suspect) else 1 - SURE
         prior = sum(map(self.game.team_of, self._truth)) / (self.game.num_players - 1)
-        if not self._team(claim.player):
+        if not self._team(statement.seat):
             stated, prior = 1 - stated, 1 - prior
         return {"suspicion_score": WeightedSum(math.log2(stated / prior))}
 
-    def _effect(self, speaker: int, claim: Claim) -> Mapping[str, float]:
+    def _effect(self, speaker: int, statement: Action) -> Mapping[str, float]:
         """Return the mean change of the listeners' score of the true minority, by model."""
         sums: dict[str, list[float]] = {name: [] for name in MODELS}
         for seat, models in self._listeners.items():
@@ -204,7 +210,7 @@ class RoleTalkAssessor(TalkAssessor):
             is_true = true_minority(self.game, worlds, self._truth)
             for name, model in models.items():
                 before = float(model.weights(worlds) @ is_true)
-                model.hear(speaker, claim)
+                model.hear(speaker, statement)
                 after = float(model.weights(worlds) @ is_true)
                 # A listener who knows all sides cannot be moved.
                 if not is_true.all():

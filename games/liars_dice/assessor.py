@@ -24,7 +24,7 @@ from arena import (
 from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge
 from arena.core.assessor import SeatAssessor
 from arena.core.text import per_cent, percentage
-from arena.evaluation.talk.assessor import AGAIN_MEASURES, CLAIM_FACTS, CLAIM_MEASURES, with_talk
+from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, with_talk
 from games.liars_dice.game import LiarsDice, LiarsDiceState
 from games.liars_dice.knowledge import LiarsDiceKnowledge, exact_probability
 from games.liars_dice.moves import Challenge, DiceBid, SpotOn
@@ -222,15 +222,15 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     game: LiarsDice
 
-    facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
-    measures = (*MEASURES, *CLAIM_MEASURES, *AGAIN_MEASURES)
+    facts: ClassVar[Mapping[str, Fact]] = {**STATEMENT_FACTS, **FACTS}
+    measures = (*MEASURES, *STATEMENT_MEASURES)
     decision_kinds = DECISION_KINDS
     knowledge_type = LiarsDiceKnowledge
 
     def assessor(
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
     ) -> Assessor:
-        """Return a new assessor of one game; bids are also claims."""
+        """Return a new assessor of one game; bids are also statements."""
         return with_talk(self.game, LiarsDiceAssessor(self.game, players, kinds), players, kinds)
 
     def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:

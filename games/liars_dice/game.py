@@ -52,7 +52,7 @@ class LiarsDice(Game):
     Analysis = "games.liars_dice.assessor:LiarsDiceAnalysis"
     Arrays = "games.liars_dice.knowledge:LiarsDiceArrays"
     View = "games.liars_dice.view:LiarsDiceView"
-    Talk = "games.liars_dice.talk:LiarsDiceTalk"
+    Talk = "games.liars_dice.knowledge:LiarsDiceTalk"
     default_bots = ("reader", "counter")
     level_bots = ("random", "counter", "reader")
 

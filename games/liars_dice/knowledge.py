@@ -13,11 +13,13 @@ about how others play, is in `games.liars_dice.bots`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from arena import ArraySpec, Event, GameArrays, Notes, Observation, Placement
+from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation, Placement
+from arena.core.analysis import Knowledge
+from arena.core.statements import GameTalk
 from games.liars_dice.game import LiarsDice
 from games.liars_dice.moves import (
     BidMade,
@@ -281,3 +283,19 @@ class LiarsDiceKnowledge:
     def probability(self, bid: DiceBid) -> float:
         """Return the probability that a bid is true; once all dice are shown, 0 or 1."""
         return bid_probability(self.notes, bid)
+
+
+class LiarsDiceTalk(GameTalk):
+    """Bids as statements. A bid that is more probably false than true is a bluff."""
+
+    game: LiarsDice
+    bluff_below = 0.5
+
+    def statements(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Action]:
+        """Return a bid."""
+        return (action,) if isinstance(action, DiceBid) else ()
+
+    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+        """Return the probability that a bid is true, given the bidder's own dice."""
+        assert isinstance(knowledge, LiarsDiceKnowledge) and isinstance(statement, DiceBid)
+        return knowledge.probability(statement)

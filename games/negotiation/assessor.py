@@ -20,9 +20,9 @@ from arena import (
 from arena.core.analysis import Assessor, Fact
 from arena.core.assessor import SeatAssessor
 from arena.core.text import pluralize
-from arena.evaluation.talk.assessor import (
-    CLAIM_FACTS,
+from arena.evaluation.talk import (
     SPEECH_MEASURES,
+    STATEMENT_FACTS,
     comment_talk,
     with_talk,
 )
@@ -60,15 +60,6 @@ MEASURES = (
         "higher",
         "Sum of the points of all players over the largest possible sum; 0 without an agreement.",
     ),
-)
-
-PROMISES = Measure(
-    "promises_kept",
-    "promises kept",
-    "share",
-    None,
-    "Promises that the speaker's next offer, or its answer to an offer, kept, over promises that "
-    "came due. A promise gives another player items, or is to accept, also under a condition.",
 )
 
 FACTS = {
@@ -146,8 +137,8 @@ class NegotiationAnalysis(GameAnalysis):
 
     game: Negotiation
 
-    facts: ClassVar[Mapping[str, Fact]] = {**CLAIM_FACTS, **FACTS}
-    measures = (*MEASURES, *SPEECH_MEASURES, PROMISES)
+    facts: ClassVar[Mapping[str, Fact]] = {**STATEMENT_FACTS, **FACTS}
+    measures = (*MEASURES, *SPEECH_MEASURES)
     knowledge_type = ValueKnowledge
 
     def assessor(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import Field
 
 from arena import Action, Event
+from arena.core.action import Promise, Statement
 from arena.core.event import PrivateEvent
 from arena.core.game import SeatOptions
+from arena.core.text import pluralize
 from games.negotiation.deals import TOTAL_VALUE, Triple, Values
 
 
@@ -19,7 +22,11 @@ class NegotiationOptions(SeatOptions):
     turns: int = Field(
         10, ge=3, le=40, description="Turns of all players together, then there is no deal."
     )
-    talk: bool = Field(True, description="Whether a player may send a message in each turn.")
+    talk: Literal[False, True, "statements"] = Field(
+        True,
+        description="Whether a player may send a message in each turn. 'statements': it can also "
+        "attach statements whose truth is known.",
+    )
     discount: float = Field(
         1.0,
         gt=0,
@@ -99,6 +106,62 @@ class WalkAway(Action):
 
 
 ACCEPT, REJECT, WALK_AWAY = AcceptOffer(), RejectOffer(), WalkAway()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimValue(Statement):
+    """State what one item of a type is worth to the speaker."""
+
+    item: str
+    value: int
+
+    def __str__(self) -> str:
+        return f"claim {self.item} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseItems(Promise):
+    """Promise a player so many items or more in the next own offer."""
+
+    number: int
+    item: str
+    to: int | None = None
+    """None with two players."""
+
+    def __str__(self) -> str:
+        to = "" if self.to is None else f" to Player {self.to}"
+        return f"promise {pluralize(self.number, self.item)}{to}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseAnswer(Promise):
+    """Promise the next answer to an offer: `accept`, `reject` or `walk away`."""
+
+    answer: str
+
+    def __str__(self) -> str:
+        return f"promise {self.answer}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseAccept(Promise):
+    """Promise to accept the next offer that gives the speaker so many items or more."""
+
+    number: int
+    item: str
+
+    def __str__(self) -> str:
+        return f"promise accept for {pluralize(self.number, self.item)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance(Action):
+    """Statement of an accepted offer: this share is worth no less to the speaker than no deal."""
+
+    share: Triple
+
+    def __str__(self) -> str:
+        return f"accept {numbers(self.share)}"
 
 
 @dataclass(frozen=True, slots=True)

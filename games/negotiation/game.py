@@ -12,7 +12,7 @@ no deal within the turns still gives 0.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import ClassVar
@@ -30,10 +30,12 @@ from arena import (
     Spoken,
     State,
 )
+from arena.core.action import Statement
 from games.negotiation.deals import (
     ITEMS,
     MOST,
     MOST_OF_A_TYPE,
+    SINGULAR,
     TOTAL_VALUE,
     Triple,
     Values,
@@ -49,12 +51,16 @@ from games.negotiation.events import (
     REJECT,
     WALK_AWAY,
     AcceptOffer,
+    ClaimValue,
     DealItems,
     DivisionProposed,
     ItemsDealt,
     NegotiationOptions,
     OfferAccepted,
     OfferRejected,
+    PromiseAccept,
+    PromiseAnswer,
+    PromiseItems,
     ProposeDivision,
     RejectOffer,
     ValuesDealt,
@@ -120,7 +126,18 @@ class Negotiation(Game):
 
     def _all_actions(self) -> Iterable[Action]:
         leave = [WALK_AWAY] if self.options.walk_away else []
-        return (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)
+        moves = (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)
+        return (*moves, *self._statements()) if self.options.talk == "statements" else moves
+
+    def _statements(self) -> Iterator[Statement]:
+        numbers = range(1, MOST_OF_A_TYPE + 1)
+        others: Sequence[int | None] = range(self.num_players) if self.num_players > 2 else (None,)
+        for item in SINGULAR:
+            yield from (ClaimValue(item, value) for value in range(TOTAL_VALUE + 1))
+            yield from (PromiseItems(n, item, to) for n in numbers for to in others)
+            yield from (PromiseAccept(n, item) for n in numbers)
+        answers = (ACCEPT, REJECT, *([WALK_AWAY] if self.options.walk_away else []))
+        yield from (PromiseAnswer(str(answer)) for answer in answers)
 
     def proposals(self, counts: Triple) -> Sequence[Action]:
         """Return all offers of a division of these items."""
@@ -202,14 +219,16 @@ class NegotiationState(State):
         actions += game.proposals(self.counts) if self.may_offer else [REJECT]
         actions += [WALK_AWAY] if game.options.walk_away else []
         # One message for each turn, before the action that ends it: so a game always ends.
-        talk = game.options.talk and not self.spoken
-        return game.actions.subset(actions, speech=(SpeechOffer(Say),) if talk else ())
+        if not game.options.talk or self.spoken:
+            return game.actions.subset(actions)
+        return game.actions.subset((*actions, *game.actions.statements), (SpeechOffer(Say),))
 
     def _apply(self, player: int, action: Action) -> None:
         match action:
             case DealItems(counts, values):
                 self._deal(counts, values)
-            case Say(text):
+            case Say() | Statement():
+                text = action.text if isinstance(action, Say) else f"[{action}]"
                 self.log.append(Spoken(player, text))
                 self.spoken = True
             case ProposeDivision():

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena import Event, GameText, Observation, PlayGuide, Say, Spoken, TextLevel
+from arena.core.action import Statement
+from arena.core.action_set import MOST_STATEMENTS
 from arena.core.text import pluralize
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.events import (
+    ClaimValue,
     DivisionProposed,
     ItemsDealt,
     OfferAccepted,
@@ -183,6 +186,18 @@ class NegotiationText(GameText):
                 "Once in each of your turns, before your action, you may send a message that all "
                 "players read. Messages bind no player and need not be true."
             )
+        if game.actions.statements:
+            to = " to Player NUMBER" if players == 3 else ""
+            leave = "|walk away" if options.walk_away else ""
+            lines.append(
+                "Statements: claim ITEM VALUE (what one is worth to you) | promise COUNT ITEM"
+                f"{to} (so many or more, in your next offer) | promise accept for COUNT ITEM | "
+                f"promise accept|reject{leave}."
+            )
+            lines.append(
+                f"A message is a statement alone, or TEXT with up to {MOST_STATEMENTS} statements "
+                "in square brackets: say [claim hat 3] [promise accept for 2 hats] TEXT."
+            )
         lines.append("Only your own points count: score as many as you can.")
         lines.append(_notation(game))
         return "\n".join(lines)
@@ -226,8 +241,9 @@ class NegotiationText(GameText):
         if legal.of(ProposeDivision):
             keep = "keep BOOKS HATS BALLS"
             forms.append(keep if game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
-        forms += [str(action) for action in legal if not isinstance(action, ProposeDivision)]
-        talk = f" Before it, if you like: {Say.notation()}." if legal.speech else ""
+        forms += [str(a) for a in legal if not isinstance(a, ProposeDivision | Statement)]
+        statement = "STATEMENT | " if legal.of(ClaimValue) else ""
+        talk = f" Before it, if you like: {statement}{Say.notation()}." if legal.speech else ""
         yield f"Your action: {' | '.join(forms)}.{talk}"
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:

@@ -1,16 +1,17 @@
-"""Bots of Werewolf: the exact posterior, weighted by votes, with short statements; and a crowd."""
+"""Bots of Werewolf: by the exact posterior, weighted by votes and statements; and a crowd."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
-from games.hidden_roles.game import PASS
+from games.hidden_roles.game import PASS, ClaimCheck, ClaimRole, Suspect
+from games.hidden_roles.talk import Voice
 from games.werewolf.game import Werewolf
 from games.werewolf.knowledge import WerewolfNotes
 from games.werewolf.moves import (
@@ -20,6 +21,7 @@ from games.werewolf.moves import (
     SEER,
     VILLAGER,
     WOLF,
+    WOLVES,
     DayVote,
     DayVoted,
     Inspect,
@@ -48,9 +50,14 @@ MENTION = 0.05
 TRUE_CLAIM, TREASON, LIE, BLUNDER = 1.0, 0.02, 0.3, 0.01
 """Assumed rates at which players claim to be the seer and name a seat: the seer a wolf, a wolf a
 wolf, a wolf another player, and a mistake of the village."""
+WOLF_SIDE = Werewolf.sides[WOLVES]
 
-_CLAIM = re.compile(r"I am the seer\. Player (\d+) is a werewolf\.")
-_SUSPICION = re.compile(r"I suspect Player (\d+)\.")
+
+def in_words(statement: ClaimCheck | Suspect) -> Say:
+    """Return what bots say in place of a statement, without the option `talk=statements`."""
+    if isinstance(statement, Suspect):
+        return Say(f"I suspect Player {statement.seat}.")
+    return Say(f"I am the seer. Player {statement.seat} is a werewolf.")
 
 
 class WerewolfDeducer:
@@ -76,6 +83,9 @@ class WerewolfDeducer:
         """Notes of a spectator, who knows only what is public."""
         self._claims: dict[int, set[int]] = {}
         """For each player who claims to be the seer, the wolves that it named."""
+        self._states = bool(seat.game.actions.statements)
+        statements = ((ClaimCheck(n, WOLF_SIDE), Suspect(n)) for n in range(seat.game.num_players))
+        self._sentences = {in_words(each).text: each for pair in statements for each in pair}
         self._expected: list[Sequence[int]] = []
         """For each vote of the past, the living seats in the order in which all expected votes."""
         self._read = 0
@@ -94,9 +104,20 @@ class WerewolfDeducer:
 
     def _hear(self, event: Event) -> None:
         """Note the claim of a seer."""
-        claim = _CLAIM.fullmatch(event.text) if isinstance(event, Spoken) else None
-        if claim and isinstance(event, Spoken):
-            self._claims.setdefault(event.player, set()).add(int(claim[1]))
+        if not isinstance(event, Spoken):
+            return
+        for statement in self._statements(event):
+            if statement == ClaimRole(SEER):
+                self._claims.setdefault(event.player, set())
+            elif isinstance(statement, ClaimCheck) and statement.side == WOLF_SIDE:
+                self._claims.setdefault(event.player, set()).add(statement.seat)
+
+    def _statements(self, event: Spoken) -> Sequence[Action]:
+        """Return the statements of a speech to all."""
+        if event.to is not None:
+            return ()
+        said = self._sentences.get(event.text)
+        return self.game.actions.attached(event.text) if said is None else (said,)
 
     def _choose(self, legal: ActionSet) -> Action:
         choosers: dict[type[Action], Callable[[Sequence[int]], int]] = {
@@ -170,16 +191,20 @@ class WerewolfDeducer:
         seats = [seat for seat in self._notes.living if seat != self.player]
         wolves = [seat for seat in seats if self._notes.inspected.get(seat)]
         if wolves:
-            return Say(f"I am the seer. Player {wolves[0]} is a werewolf.")
-        scores = self._scores(seats)
-        return Say(f"I suspect Player {self._best(seats, lambda seat: scores[seat])}.")
+            statement: ClaimCheck | Suspect = ClaimCheck(wolves[0], WOLF_SIDE)
+        else:
+            scores = self._scores(seats)
+            statement = Suspect(self._best(seats, lambda seat: scores[seat]))
+        return statement if self._states else in_words(statement)
 
     def _scores(self, seats: Sequence[int]) -> dict[int, float]:
         """Return how strongly each seat should be eliminated."""
         mentions = Counter(
-            int(found[1])
+            statement.seat
             for event in self._notes.statements
-            if event.player != self.player and (found := _SUSPICION.fullmatch(event.text))
+            if event.player != self.player
+            for statement in self._statements(event)
+            if isinstance(statement, Suspect)
         )
         # A wolf votes as all expect, against its pack too: other votes would give it away.
         is_wolf = self._notes.role == WOLF
@@ -245,3 +270,45 @@ class WerewolfCrowd:
         if votes:
             return Decision(min(votes, key=lambda vote: vote.seat))
         return Decision(PASS if PASS in legal else self._rng.choice(legal))
+
+
+class WerewolfTalker(WerewolfDeducer):
+    """Deducer that makes true statements by the model of `Voice`.
+
+    Without the option `talk=statements` all of these bots talk as the deducer.
+    """
+
+    lie_rates: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """Share of lies among the statements of the village, and of the wolves."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self.voice = Voice(self.game, self.player, seat.rng, self.lie_rates)
+
+    def _hear(self, event: Event) -> None:
+        if self._states:
+            self.voice.hear(event)
+        else:
+            super()._hear(event)
+
+    def _speak(self) -> Action:
+        if not self._states:
+            return super()._speak()
+        team = self.game.team_of(self._notes.role)
+        return self.voice.draw(self._notes.living, self._notes.posterior, team)
+
+
+class WerewolfDeceiver(WerewolfTalker):
+    """As a wolf it makes the statement that moves a listener of level 1 furthest from its pack."""
+
+    def _speak(self) -> Action:
+        if self._notes.role != WOLF or not self._states:
+            return super()._speak()
+        return self.voice.deceive(self._notes.living, self._notes.posterior, self._public.posterior)
+
+
+class WerewolfSceptic(WerewolfDeceiver):
+    """Listens as a Bayesian who expects each side to lie at its rate."""
+
+    def _weights(self, notes: WerewolfNotes) -> NDArray[np.float64]:
+        return super()._weights(notes) * self.voice.listener.weights(notes.posterior.worlds)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from arena import Action, ActionSet, Observation
+from arena import Action, ActionSet
 from games.hidden_roles.game import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
 from games.werewolf.moves import (
     DOCTOR,
@@ -69,6 +69,7 @@ class Werewolf(HiddenRolesGame):
 
     name = "werewolf"
     team_names = ("the village", "the werewolves")
+    sides = ("village", "werewolf")
     summary = "a village votes out whom it takes for werewolves, who kill at night"
     Options = WerewolfOptions
     options: WerewolfOptions
@@ -78,7 +79,7 @@ class Werewolf(HiddenRolesGame):
     Analysis = "games.werewolf.assessor:WerewolfAnalysis"
     Arrays = "games.werewolf.knowledge:WerewolfArrays"
     View = "games.werewolf.view:WerewolfView"
-    Talk = "games.werewolf.talk:WerewolfTalk"
+    Talk = "games.hidden_roles.talk:RoleTalk"
 
     @cached_property
     def role_list(self) -> tuple[str, ...]:
@@ -90,14 +91,17 @@ class Werewolf(HiddenRolesGame):
         return WOLVES if role in PACK else VILLAGE
 
     @property
-    def talks(self) -> bool:
-        """Whether players make statements by day."""
-        return self.options.talk > 0
+    def seers(self) -> frozenset[str]:
+        return frozenset({SEER}) & {*self.role_list}
+
+    @property
+    def promised(self) -> tuple[tuple[Action, ...], ...]:
+        return ((*map(DayVote, range(self.num_players)), PASS),)
 
     @cached_property
     def pack_talks(self) -> bool:
         """Whether the wolves talk at night."""
-        return self.options.talk > 0 and self.options.num_wolves > 1
+        return self.talk_rounds > 0 and self.options.num_wolves > 1
 
     def _all_actions(self) -> Iterable[Action]:
         yield PASS
@@ -113,6 +117,7 @@ class Werewolf(HiddenRolesGame):
             yield from map(kind, range(self.num_players))
         if self.options.witch:
             yield HEAL
+        yield from self._statements()
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is the shot of the hunter."""
@@ -120,11 +125,6 @@ class Werewolf(HiddenRolesGame):
 
     def initial_state(self) -> WerewolfState:
         return WerewolfState(self)
-
-    def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return `pass` where it is legal, so that a failed answer neither votes nor shoots."""
-        legal = observation.legal_actions
-        return (PASS,) if PASS in legal else legal
 
 
 class WerewolfState(HiddenRolesState):
@@ -171,9 +171,10 @@ class WerewolfState(HiddenRolesState):
             case "night":
                 return self._night_actions(player)
             case "night talk":
-                can_speak = self.dealt[player] == WOLF
+                speech = (SPEAK,) if self.dealt[player] == WOLF else ()
+                return self.game.actions.subset((PASS,), speech)
             case "talk":
-                can_speak = True
+                return self.game.talk_actions
             case "potions":
                 return self._potion_actions(player)
             case "vote":
@@ -181,7 +182,6 @@ class WerewolfState(HiddenRolesState):
                 return self._about(DayVote, (s for s in seats if s != player), may_pass=True)
             case _:
                 return self._about(ShootPlayer, self.living, may_pass=True)
-        return self.game.actions.subset((PASS,), (SPEAK,) if can_speak else ())
 
     def _night_actions(self, player: int) -> ActionSet:
         role = self.dealt[player]
@@ -254,7 +254,7 @@ class WerewolfState(HiddenRolesState):
 
     def _discuss(self) -> None:
         """Begin a round of statements, or the vote after the last one."""
-        if self.talks < self.game.options.talk:
+        if self.talks < self.game.talk_rounds:
             self._begin("talk", self.living)
         else:
             self._begin_vote(())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from arena import Action, Event
 from arena.core.event import PrivateEvent
-from arena.core.game import SeatOptions
-from games.hidden_roles.game import SeatAction
+from games.hidden_roles.game import RoleOptions, SeatAction
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
@@ -22,7 +21,7 @@ PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
 
-class WerewolfOptions(SeatOptions):
+class WerewolfOptions(RoleOptions):
     """Options of `werewolf`."""
 
     players: int = Field(7, ge=5, le=12, description="Number of seats.")
@@ -52,12 +51,11 @@ class WerewolfOptions(SeatOptions):
         False, description="A tie by day is followed by one more vote, among the tied players only."
     )
     reveal: bool = Field(True, description="The role of a player who dies becomes public.")
-    talk: int = Field(
+    talk: Literal[0, 1, 2, 3, "statements"] = Field(
         1,
-        ge=0,
-        le=3,
-        description="Rounds of statements each day, in which all living players speak at once; "
-        "with any, the wolves also talk once each night among themselves. 0: no talk.",
+        description="Rounds of speech each day, in which all living players speak at once; with "
+        "any, the wolves also talk once each night among themselves. 0: no talk. 'statements': one "
+        "round, in which players can also attach statements whose truth is known.",
     )
 
     @property

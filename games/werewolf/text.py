@@ -66,7 +66,7 @@ def _notation(game: Werewolf) -> str:
         notation += f" | inspect Player NUMBER | {helper} Player NUMBER"
     if game.options.hunter:
         notation += " | shoot Player NUMBER"
-    return f"{notation} | say TEXT" if game.options.talk else notation
+    return f"{notation} | say TEXT" if game.talk_rounds else notation
 
 
 def _role(role: str) -> str:
@@ -160,7 +160,7 @@ class WerewolfText(HiddenRolesText):
             "The votes are public, and werewolves seldom vote against each other: compare who has "
             "never voted against whom."
         )
-        if options.talk and not options.plain:
+        if self.game.talk_rounds and not options.plain:
             example = (
                 "Two players claim to be the seer. One of them lies, and most liars are "
                 "werewolves: ask both whom they have looked at, and compare it with what you know."
@@ -171,8 +171,8 @@ class WerewolfText(HiddenRolesText):
                 "of the living players."
             ),
             turn=(
-                f"{night}. By day all {'talk, and then ' if options.talk else ''}vote who is out "
-                f"of the game.{hunter}"
+                f"{night}. By day all {'talk, and then ' if self.game.talk_rounds else ''}vote who "
+                f"is out of the game.{hunter}"
             ),
             end=(
                 "The village wins when the last werewolf is out; the werewolves when they are "
@@ -196,7 +196,7 @@ class WerewolfText(HiddenRolesText):
             "count, and in a tie the vote of the werewolf with the lowest number."
             + ("" if options.plain else f" {_SEER} {_WITCH if options.witch else _DOCTOR}")
             + (" In the first night no player is killed." if options.quiet_first_night else ""),
-            f"Day: {_talk(options.talk)}all living players vote "
+            f"Day: {_talk(game.talk_rounds)}all living players vote "
             + ("one after the other" if options.open_votes else "at the same time")
             + " for another player, or pass, and the votes are published. The player with the most "
             "votes is out of the game; in a tie "
@@ -218,6 +218,7 @@ class WerewolfText(HiddenRolesText):
             lines.append(
                 "Before the werewolves choose, each may make one statement, which only they hear."
             )
+        lines += self.statement_rules()
         lines.append(f"Your action: {_notation(game)}. For example: vote Player 3")
         return "\n".join(lines)
 

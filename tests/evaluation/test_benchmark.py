@@ -42,7 +42,7 @@ from arena.evaluation.records import GameResult, SeatResult, Slot
 PLAYER = "bot:detective"
 PUBLISHED = {
     "clue-bench 1": "4994c75c25a3",
-    "deception 1": "f03a0518d383",
+    "deception 1": "c153d418c5d6",
     "hidden-info-8 1": "28e4a1ff3d43",
     "hidden-info-8-plus 1": "1b41bbf79763",
     "mini 1": "0ddcbc1946c8",

@@ -16,7 +16,7 @@ from arena.agents.agent import Agent, RandomBot, act_now
 from arena.core.errors import ActionError, IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
 from games.avalon.assessor import AvalonAnalysis
-from games.avalon.bots import AvalonDeducer
+from games.avalon.bots import AvalonDeducer, AvalonNaive
 from games.avalon.game import Avalon, AvalonState
 from games.avalon.knowledge import AvalonPosterior
 from games.avalon.moves import (
@@ -35,7 +35,6 @@ from games.avalon.moves import (
     SecretSeen,
     TeamVoted,
 )
-from games.avalon.naive import AvalonNaive
 from games.hidden_roles.game import PASS, DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")

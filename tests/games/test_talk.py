@@ -1,4 +1,4 @@
-"""Measures of talk against bots whose propensities are known, and against exact enumeration."""
+"""Measures of statements against bots whose propensities are known, and against enumeration."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from arena import (
@@ -27,32 +28,38 @@ from arena import (
     make_game,
     play,
 )
+from arena.agents.reply.reader import read_reply
+from arena.core.action_set import MOST_STATEMENTS
 from arena.core.analysis import WeightedSum, sum_measurements
 from arena.core.assessor import JointAssessor
-from arena.core.claims import Claim
+from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.game import Game
 from arena.episodes.measurement import assessments, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.statistics import rate
+from arena.testing import check_game
 from games.hidden_roles.beliefs import FLOOR, belief_score, read_beliefs
-from games.hidden_roles.game import PASS, DealRoles, HiddenRolesGame, RoleDealt
+from games.hidden_roles.game import PASS, ClaimSide, DealRoles, HiddenRolesGame, RoleDealt
 from games.hidden_roles.knowledge import RolePosterior
-from games.hidden_roles.talk import Listener, RoleTalk, talker_rates
-from games.hidden_roles.talkers import EXPECTED
-from games.liars_dice.moves import DiceBid
+from games.hidden_roles.talk import EXPECTED, Listener, RoleTalk, talker_rates
 from games.negotiation.deals import worth
 from games.negotiation.events import ACCEPT, DealItems, ProposeDivision
+from games.werewolf.bots import WerewolfTalker
 from games.werewolf.moves import DOCTOR, SEER, VILLAGER, WOLF
-from games.werewolf.talkers import WerewolfTalker
 from trainers.rewards import Rewards, SeatEpisode, default_reward
 
+STATED = {
+    "werewolf": make_game("werewolf", players=7, talk="statements"),
+    "avalon": make_game("avalon", players=7, talk="statements", lady=True),
+    "negotiation": make_game("negotiation", players=3, talk="statements", walk_away=3),
+}
+"""Games with statements."""
+WEREWOLF = STATED["werewolf"]
 ROLES = (WOLF, WOLF, SEER, DOCTOR, VILLAGER, VILLAGER, VILLAGER)
 
 
-class Liar(WerewolfTalker):
-    """Village that lies in one of five claims, wolves in seven of ten."""
-
-    lie_rates: ClassVar[tuple[float, float]] = (0.2, 0.7)
+LIE_RATES = (0.2, 0.7)
+"""Village that lies in one of five statements, wolves in seven of ten."""
 
 
 def played(game: Game, bots: Sequence[str], seed: int) -> Episode:
@@ -76,12 +83,19 @@ def judged(
         events = tuple(state.log.events[before:])
         details = {"beliefs": beliefs[number]} if number in beliefs else {}
         found += assessor.ply(Ply(number, player, Decision(action, details=details), events))
-    kinds = ("claim", "intention", "speech", "evasion", "effect")
-    return [each for each in found if each.kind in kinds]
+    return [a for a in found if a.kind in ("statement", "promise", "speech", "effect")]
 
 
-def day_of(game: Game, texts: Sequence[str | None]) -> list[tuple[int, Action]]:
-    """Return the first night, without a victim that matters, and a round of statements."""
+def stated(found: Sequence[Assessment]) -> list[tuple[object, ...]]:
+    return [
+        (a.player, a.facts["statement"], a.facts.get("truth"))
+        for a in found
+        if a.kind == "statement"
+    ]
+
+
+def day_of(texts: Sequence[str | None], game: Game = WEREWOLF) -> list[tuple[int, Action]]:
+    """Return the first night, without a victim that matters, and a round of speech."""
     state = game.initial_state()
     state.apply(CHANCE, DealRoles(ROLES))
     steps: list[tuple[int, Action]] = [(CHANCE, DealRoles(ROLES))]
@@ -97,45 +111,164 @@ def day_of(game: Game, texts: Sequence[str | None]) -> list[tuple[int, Action]]:
     return [*steps, *((player, Say(text) if text else PASS) for player, text in said)]
 
 
-def test_claims_are_judged_by_what_the_speaker_knows() -> None:
-    game = make_game("werewolf", players=7)
+# Grammar
+
+
+@pytest.mark.parametrize("game", STATED.values(), ids=STATED)
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_what_is_attached_is_read_back(game: Game, data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.sampled_from(game.actions.statements), unique=True, max_size=4))
+    words = data.draw(st.text(st.sampled_from("ab 1\u00e9[],;:.!?<>"), max_size=40))
+    # Free words may hold brackets, but not in those of a statement.
+    parts = [f"[{each}]" for each in chosen]
+    parts.insert(data.draw(st.integers(0, len(parts))), words)
+    text = " ".join(parts)
+    if len(chosen) > MOST_STATEMENTS:
+        with pytest.raises(InvalidAction, match="at most 3 statements, not 4"):
+            game.actions.attached(text)
+    else:
+        assert set(game.actions.attached(text)) == {*chosen}
+
+
+@pytest.mark.parametrize("game", STATED.values(), ids=STATED)
+def test_a_statement_is_an_action_and_a_part_of_speech(game: Game) -> None:
+    for statement in game.actions.statements:
+        assert game.actions.parse(str(statement)) == statement
+        assert game.actions.attached(f"[{statement}]") == (statement,)
+    # Without the option they are words, and the other actions keep their numbers.
+    talk = True if game.name == "negotiation" else 1
+    plain = make_game(game.name, **{**game.options.model_dump(), "talk": talk})
+    assert plain.actions.statements == plain.actions.attached(f"[{statement}]") == ()
+    assert list(plain.actions) == list(game.actions)[: len(plain.actions)]
+    assert "Statements: claim" in game.text.rules()
+    assert "Statements: claim" not in plain.text.rules()
+
+
+def test_statements_are_read_as_models_and_people_write_them() -> None:
+    read = WEREWOLF.actions.attached
+    for text in (
+        "[claim P3 is a werewolf]",
+        "hm [Claim player 3: WEREWOLF!] ok",
+        "[claim P3 werewolf] [red]",
+    ):
+        assert [*map(str, read(text))] == ["claim Player 3 werewolf"]
+    assert [*map(str, read("[claim I am the seer] [promise vote P2]"))] == [
+        "claim I am Seer",
+        "promise vote Player 2",
+    ]
+    assert read("I claim that Player 3 is a werewolf. [smiles] [1]") == ()
+    for text in ("[claim Player 9 werewolf]", "[claim nothing]", "[promise me the moon]"):
+        with pytest.raises(
+            InvalidAction, match=r"is no statement, but \[claim I am Werewolf\] is one"
+        ):
+            read(text)
+
+
+def test_models_attach_statements_and_are_corrected() -> None:
+    state = WEREWOLF.initial_state()
+    for player, action in day_of([])[: -len(ROLES)]:
+        state.apply(player, action)
+    seen = state.observe(4)
+    assert "Your actions: pass | STATEMENT | say TEXT" in seen.text()
+    for reply, spoken in (
+        ("Action: claim Player 1 werewolf", "claim Player 1 werewolf"),
+        ("Action: say [claim P1 werewolf] [suspect Player 0] Trust me.", None),
+        ('{"thoughts": "", "action": "say [trust Player 2] hello"}', None),
+    ):
+        read = read_reply(reply, seen).action
+        assert read in seen.legal_actions and (spoken is None or str(read) == spoken)
+    wrong = read_reply("Action: say [claim Player 1 wizard] Hello.", seen)
+    assert wrong.action is None and wrong.failure == "invalid_speech"
+    with pytest.raises(IllegalAction, match="is no statement"):
+        state.apply(4, Say("[claim Player 1 wizard] Hello."))
+    four = "".join(f"[suspect Player {seat}]" for seat in range(4))
+    with pytest.raises(IllegalAction, match="at most 3 statements"):
+        state.apply(4, Say(four))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("werewolf", {"players": 5}),
+        ("avalon", {"players": 5}),
+        ("negotiation", {"players": 2, "turns": 6}),
+    ],
+)
+def test_conformance(name: str, options: dict[str, JsonValue]) -> None:
+    check_game(make_game(name, talk="statements", **options), range(2))
+
+
+# Truth
+
+
+def test_statements_are_judged_by_what_the_speaker_knows() -> None:
     found = judged(
-        game,
+        WEREWOLF,
         day_of(
-            game,
             [
-                "I am the seer. Player 1 is innocent.",  # A wolf: two lies.
-                "Player 4 is not a werewolf.",  # A wolf: true, and it knows.
-                "I am the seer. I checked Player 0: werewolf. I checked Player 4: werewolf.",
-                "I am the doctor, and Player 5 is a werewolf.",
-                "I suspect Player 1.",
-                "Ich bin der Seher.",
+                "[claim I am Seer] [claim Player 1 village] Trust me.",  # A wolf: two lies.
+                "[claim Player 4 village]",  # A wolf: true, and it knows.
+                "[claim I am Seer][claim checked P0 werewolf][claim checked Player 4 village]",
+                "[claim I am Doctor] and [claim Player 5 werewolf]",
+                "[suspect Player 1] [trust Player 4]",
+                "I am the seer, and Player 0 is a werewolf!",  # Free words are not judged.
             ],
         ),
     )
-    truths = [
-        (a.player, a.facts["claim"], a.facts.get("truth")) for a in found if a.kind == "claim"
-    ]
-    assert truths == [
-        (0, "identity 0 Seer", "lie"),
-        (0, "identity 1 village", "lie"),
-        (1, "not identity 4 Werewolf", "honest"),
-        (2, "identity 2 Seer", "honest"),
-        (2, "sighting 0 Werewolf", "honest"),
+    assert stated(found) == [
+        (0, "claim I am Seer", "lie"),
+        (0, "claim Player 1 village", "lie"),
+        (1, "claim Player 4 village", "honest"),
+        (2, "claim I am Seer", "honest"),
+        (2, "claim checked Player 0 werewolf", "honest"),
         # The seer did not check seat 4.
-        (2, "sighting 4 Werewolf", "lie"),
-        (3, "identity 3 Doctor", "honest"),
-        (3, "identity 5 Werewolf", "unsupported"),
-        (4, "suspicion 1", "unsupported"),
+        (2, "claim checked Player 4 village", "lie"),
+        (3, "claim I am Doctor", "honest"),
+        (3, "claim Player 5 werewolf", "unsupported"),
+        (4, "suspect Player 1", "unsupported"),
+        (4, "trust Player 4", "honest"),
     ]
-    unread = [a.player for a in found if a.kind == "speech" and a.facts["unread"]]
-    assert unread == [5]
+    silent = sum_measurements(a.measurements for a in found if a.kind == "speech")
+    assert silent["unstated"] == WeightedSum(1.0, 6.0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from(["werewolf", "avalon"]))
+def test_truth_is_that_of_the_worlds_which_the_speaker_holds_possible(seed: int, name: str) -> None:
+    """Each claim is compared with a count over the assignments of the speaker's knowledge."""
+    game, rng = STATED[name], random.Random(seed)
+    assert isinstance(game, HiddenRolesGame) and isinstance(game.talk, RoleTalk)
+    state = game.initial_state()
+    state.apply(CHANCE, state.sample_chance(rng))
+    seat = rng.randrange(game.num_players)
+    knowledge = game.analysis.knowledge(seat)
+    assert isinstance(knowledge, RolePosterior)
+    for event in state.log.witnessed[seat]:
+        knowledge.update(event)
+    worlds = [[game.distinct_roles[role] for role in column] for column in knowledge.worlds.T]
+    for statement in rng.sample(game.actions.statements, 20):
+        words = str(statement).split()
+        match words:
+            case ["claim", "I", "am", *role]:
+                true = [world[seat] == " ".join(role) for world in worlds]
+            case ["claim", "Player", other, side]:
+                team = game.sides.index(side)
+                true = [game.team_of(world[int(other)]) == team for world in worlds]
+            case ["suspect" | "trust", "Player", other]:
+                team = int(words[0] == "suspect")
+                true = [game.team_of(world[int(other)]) == team for world in worlds]
+            case _:
+                continue
+        found = game.talk.probability(statement, seat, knowledge)
+        assert found == pytest.approx(sum(true) / len(true))
 
 
 def test_a_lie_of_a_wolf_moves_listeners_away_and_the_seer_moves_them_to_the_truth() -> None:
-    game = make_game("werewolf", players=7)
-    found = judged(game, day_of(game, ["Player 4 is a werewolf.", None, "Player 0 is a werewolf."]))
-    claims = {a.player: a.facts for a in found if a.kind == "claim"}
+    found = judged(
+        WEREWOLF, day_of(["[claim Player 4 werewolf]", None, "[claim Player 0 werewolf]"])
+    )
+    claims = {a.player: a.facts for a in found if a.kind == "statement"}
     literal, level1 = (
         {p: float(str(facts[f"{model}_bits"])) for p, facts in claims.items()}
         for model in ("literal", "level1")
@@ -145,45 +278,52 @@ def test_a_lie_of_a_wolf_moves_listeners_away_and_the_seer_moves_them_to_the_tru
     assert level1[0] > 0 and level1[2] > 0
 
 
-def test_contradictions_intentions_and_evasions_are_counted() -> None:
-    game = make_game("werewolf", players=7, talk=2)
-    steps = day_of(game, ["Player 2, are you the seer?", "I am the doctor. I am the seer."])
-    state = game.initial_state()
+def test_contradictions_and_broken_promises_are_counted() -> None:
+    steps = day_of(
+        ["[claim I am Doctor] [claim I am Seer] [promise vote Player 1]", "[promise pass]"]
+    )
+    state = WEREWOLF.initial_state()
     for player, action in steps:
-        state.apply(player, action)
-    second = ["I will vote for Player 1.", None, "What a nice day."]
-    steps += [(p, Say(t) if t else PASS) for p, t in itertools.zip_longest(state.to_act, second)]
-    for player, action in steps[-len(state.to_act) :]:
         state.apply(player, action)
     for player in tuple(state.to_act):
         action = next(a for a in state.legal_actions(player) if str(a) != "vote Player 1")
         steps.append((player, action))
         state.apply(player, action)
-    totals = sum_measurements(a.measurements for a in judged(game, steps))
-    assert totals["contradictions"] == WeightedSum(1.0, 3.0)
-    assert totals["intentions_kept"] == WeightedSum(0.0, 1.0)
-    assert totals["evasions"] == WeightedSum(1.0, 1.0)
+    found = judged(WEREWOLF, steps)
+    totals = sum_measurements(a.measurements for a in found)
+    assert totals["contradictions"] == WeightedSum(1.0, 4.0)
+    assert totals["promises_kept"] == WeightedSum(0.0, 2.0)
+    assert [a.facts["kept"] for a in found if a.kind == "promise"] == [False, False]
+
+
+def test_what_wolves_say_at_night_is_not_judged() -> None:
+    state = WEREWOLF.initial_state()
+    steps: list[tuple[int, Action]] = [(CHANCE, DealRoles(ROLES))]
+    state.apply(*steps[0])
+    for player in state.to_act:
+        steps.append((player, Say("[claim I am Seer]") if player < 2 else PASS))
+    assert judged(WEREWOLF, steps) == []
 
 
 def test_measured_lie_rates_are_those_of_the_bots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WerewolfTalker, "lie_rates", Liar.lie_rates)
-    game = make_game("werewolf", players=7)
+    monkeypatch.setattr(WerewolfTalker, "lie_rates", LIE_RATES)
+    game = WEREWOLF
     totals: dict[str, WeightedSum] = {}
     for seed in range(30):
         episode = played(game, ["bot:truthful"] * 7, seed)
         totals = sum_measurements([totals, *measure_seats(game, episode)])
-    for side, expected in zip(game.return_scale.team_names, Liar.lie_rates, strict=True):
+    for side, expected in zip(game.return_scale.team_names, LIE_RATES, strict=True):
         lies = totals[f"lies as {side}"]
         interval = rate(int(lies.total), int(lies.weight))
         assert lies.weight > 60
         assert interval.low is not None and interval.high is not None
         assert interval.low <= expected <= interval.high
-    # Such claims are certain for their speaker, so those that are no lies are honest.
+    # Such statements are certain for their speaker, so those that are no lies are honest.
     assert totals["honest"].total + totals["lies"].total == totals["lies"].weight
 
 
 def test_deceivers_lie_as_wolves_only() -> None:
-    game = make_game("werewolf", players=7)
+    game = WEREWOLF
     totals: dict[str, WeightedSum] = {}
     for seed in range(4):
         episode = played(game, ["bot:deceiver"] * 7, seed)
@@ -199,28 +339,28 @@ def test_a_sceptic_detects_as_well_as_exact_enumeration() -> None:
     more about the player that it has inspected, the wolf as many true as false claims as there are
     seats. A listener of the public knowledge names a wolf.
     """
-    game = make_game("werewolf", players=5)
+    game = make_game("werewolf", players=5, talk="statements")
     talk = game.talk
     assert isinstance(talk, RoleTalk)
     seats, (_, lie) = range(5), EXPECTED
     optimum = sceptic = 0.0
-    honest = {s: Claim("identity", s, WOLF, holds=False) for s in seats}
-    said: dict[tuple[tuple[int, Claim], ...], np.ndarray] = {}
+    honest = {s: ClaimSide(s, "village") for s in seats}
+    said: dict[tuple[tuple[int, ClaimSide], ...], np.ndarray] = {}
     for wolf, seer, inspected in itertools.permutations(seats, 3):
-        for seat, holds in itertools.product(seats, (True, False)):
-            claim = Claim("identity", seat, WOLF, holds)
-            share = (1 - lie if (seat == wolf) == holds else lie) / 5
-            report = Claim("identity", inspected, WOLF, holds=False)
+        for seat, side in itertools.product(seats, ("werewolf", "village")):
+            claim = ClaimSide(seat, side)
+            share = (1 - lie if (seat == wolf) == (side == "werewolf") else lie) / 5
+            report = ClaimSide(inspected, "village")
             for seen in (honest[seer], report):
                 spoken = {**honest, wolf: claim, seer: seen}
                 # P(wolf, claims): 60 equal deals, the seer's two claims are equally likely; the
                 # seer may also have inspected the wolf, below.
                 said.setdefault(tuple(spoken.items()), np.zeros(5))[wolf] += share / 160
     for wolf, seer in itertools.permutations(seats, 2):
-        for seat, holds in itertools.product(seats, (True, False)):
-            claim = Claim("identity", seat, WOLF, holds)
-            share = (1 - lie if (seat == wolf) == holds else lie) / 5
-            for seen in (honest[seer], Claim("identity", wolf, WOLF)):
+        for seat, side in itertools.product(seats, ("werewolf", "village")):
+            claim = ClaimSide(seat, side)
+            share = (1 - lie if (seat == wolf) == (side == "werewolf") else lie) / 5
+            for seen in (honest[seer], ClaimSide(wolf, "werewolf")):
                 spoken = {**honest, wolf: claim, seer: seen}
                 said.setdefault(tuple(spoken.items()), np.zeros(5))[wolf] += share / 160
     posterior = game.analysis.knowledge(-1)
@@ -239,88 +379,89 @@ def test_a_sceptic_detects_as_well_as_exact_enumeration() -> None:
     assert sceptic >= optimum - 0.01
 
 
-def test_bids_are_claims() -> None:
+def test_bids_are_statements() -> None:
     game = make_game("liars_dice", players=2, dice=1)
-    found = sum_measurements(
-        each.measurements
-        for seed in range(10)
-        for each in assessments(
-            game.analysis.assessor(kinds=("claim",)),  # type: ignore[arg-type]
-            played(game, ["bot:counter"] * 2, seed),
-        )
-    )
-    assert found["lies"].weight > 10
-    assert game.talk is not None
-    claim, *_ = game.talk.move_claims(1, DiceBid(2, 5), ())
-    assert str(claim) == "bid 1 2 fives"
+    totals: dict[str, WeightedSum] = {}
+    for seed in range(10):
+        assessor = game.analysis.assessor(kinds=("statement",))
+        assert assessor is not None
+        found = [*assessments(assessor, played(game, ["bot:counter"] * 2, seed))]
+        assert all(str(each.facts["statement"]).startswith("bid ") for each in found)
+        totals = sum_measurements([totals, *(each.measurements for each in found)])
+    assert totals["lies"].weight > 10 and "contradictions" not in totals
 
 
-def test_own_values_and_acceptances_are_claims_in_negotiation() -> None:
-    game = make_game("negotiation")
-    deal = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
+DEAL = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
+
+
+def test_own_values_and_acceptances_are_statements_in_negotiation() -> None:
     steps: list[tuple[int, Action]] = [
-        (CHANCE, deal),
-        (0, Say("The book is worthless to me, and the hats are worth 2 to me.")),
+        (CHANCE, DEAL),
+        (0, Say("[claim book 0] The hats are mine! [claim hat 2] [claim ball 1]")),
         (0, ProposeDivision((1, 0, 1))),
-        (1, Say("I will not accept this.")),
+        (1, Say("[promise reject]")),
         (1, ACCEPT),
     ]
-    found = judged(game, steps)
-    truths = [
-        (a.player, a.facts["claim"], a.facts.get("truth")) for a in found if a.kind == "claim"
+    found = judged(make_game("negotiation", talk="statements"), steps)
+    assert stated(found) == [
+        (0, "claim book 0", "lie"),
+        (0, "claim hat 2", "lie"),
+        (0, "claim ball 1", "honest"),
+        (1, "promise reject", None),
+        (1, "accept 0 4 0", "honest"),
     ]
-    assert truths == [
-        (0, "holding 0 book=0", "lie"),
-        (0, "holding 0 hat=2", "lie"),
-        (1, "not intention - accept", None),
-        (1, "acceptance 1 0 4 0", "honest"),
+    assert [a.facts["kept"] for a in found if a.kind == "promise"] == [False]
+    assert worth((0, 4, 0), DEAL.values[1]) == 8
+    # Free words are counted, and an acceptance is a statement in any case.
+    steps[1], steps[3] = (0, Say("[claim book 0]")), (1, Say("zzz"))
+    found = judged(make_game("negotiation"), steps)
+    assert stated(found) == [(1, "accept 0 4 0", "honest")]
+    assert [(a.ply, a.measurements["unstated"].total) for a in found if a.kind == "speech"] == [
+        (1, 1.0),
+        (3, 1.0),
     ]
-    assert [a.facts["kept"] for a in found if a.kind == "intention"] == [False]
-    assert worth((0, 4, 0), deal.values[1]) == 8
 
 
 def negotiated(said: Mapping[int, str], moves: Sequence[Action]) -> list[tuple[str, object]]:
-    """Return which announcements are kept in a game with these moves; texts come before a move."""
-    deal = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
-    steps: list[tuple[int, Action]] = [(CHANCE, deal)]
+    """Return which promises are kept in a game with these moves; texts come before a move."""
+    steps: list[tuple[int, Action]] = [(CHANCE, DEAL)]
     for turn, move in enumerate(moves):
         steps += [(turn % 2, Say(said[turn]))] if turn in said else []
         steps.append((turn % 2, move))
-    game = make_game("negotiation")
-    found = judged(game, steps)
-    shown = [game.analysis.comment(each) for each in found if each.kind == "intention"]
+    game = make_game("negotiation", talk="statements")
+    found = [each for each in judged(game, steps) if each.kind == "promise"]
+    shown = [game.analysis.comment(each) for each in found]
     assert all(comment and comment.omniscient for comment in shown)
-    return [(str(a.facts["claim"]), a.facts["kept"]) for a in found if a.kind == "intention"]
+    return [(str(a.facts["statement"]), a.facts["kept"]) for a in found]
 
 
-def test_promises_about_offers_and_answers_are_checked_against_what_is_done() -> None:
+def test_promises_are_checked_against_offers_and_answers() -> None:
     all_hats, no_hat = ProposeDivision((1, 0, 1)), ProposeDivision((1, 4, 1))
     two_hats = ProposeDivision((1, 2, 0))
-    assert negotiated({0: "I will give you two hats and the ball."}, [two_hats]) == [
-        ("intention 1 gets 2 hat", True),
-        ("intention 1 gets all ball", True),
+    assert negotiated({0: "[promise 2 hats] [promise 1 ball]"}, [two_hats]) == [
+        ("promise 2 hats", True),
+        ("promise 1 ball", True),
     ]
-    assert negotiated({0: "You can have the hats."}, [two_hats]) == [
-        ("intention 1 gets all hat", False)
+    assert negotiated({0: "[promise 3 hats]"}, [two_hats]) == [("promise 3 hats", False)]
+    # An answer is due when there is an offer; a counter-offer rejects it.
+    assert negotiated({0: "[promise accept]"}, [no_hat, no_hat, ACCEPT]) == [
+        ("promise accept", True)
     ]
-    assert negotiated({0: "I won't give you a hat."}, [all_hats]) == [
-        ("not intention 1 gets 1 hat", False)
-    ]
-    # An answer that depends on an offer is due when such an offer comes, not before.
-    promise = "I will accept if you give me the hats."
+    assert negotiated({1: "[promise reject]"}, [no_hat, no_hat]) == [("promise reject", True)]
+    # A promise that depends on an offer is due when such an offer comes, not before.
+    promise = "[promise accept for 4 hats]"
     assert negotiated({1: promise}, [no_hat, no_hat, two_hats, no_hat]) == []
     for answer, kept in ((ACCEPT, True), (no_hat, False)):
         found = negotiated({1: promise}, [no_hat, no_hat, all_hats, answer])
-        assert found == [("intention 1 accept for all hat", kept)]
-    # It stays in force when another move is announced.
-    said = {1: promise, 3: "I will give you the book."}
+        assert found == [("promise accept for 4 hats", kept)]
+    # It stays in force when another promise is made.
+    said = {1: promise, 3: "[promise 1 book]"}
     found = negotiated(said, [no_hat, no_hat, all_hats, ProposeDivision((0, 4, 1))])
-    assert ("intention 1 accept for all hat", False) in found
-    assert ("intention 0 gets all book", True) in found
+    assert found == [("promise accept for 4 hats", False), ("promise 1 book", True)]
 
 
 def test_the_rate_of_kept_promises_is_that_of_the_speaker() -> None:
-    game, rng = make_game("negotiation"), random.Random(4)
+    game, rng = make_game("negotiation", talk="statements"), random.Random(4)
     totals: dict[str, WeightedSum] = {}
     for _ in range(200):
         deal = game.initial_state().sample_chance(rng)
@@ -329,32 +470,20 @@ def test_the_rate_of_kept_promises_is_that_of_the_speaker() -> None:
         keeps = rng.random() < 0.7
         steps: list[tuple[int, Action]] = [
             (CHANCE, deal),
-            (0, Say("You can have all the balls.")),
+            (0, game.actions.parse(f"promise {balls} ball{'s' * (balls > 1)}")),
             (0, ProposeDivision((books, hats, 0 if keeps else balls))),
-            # A threat is announced, but promises nothing.
-            (1, Say("I will walk away.")),
-            (1, ACCEPT),
         ]
-        found = [a.measurements for a in judged(game, steps)]
-        totals = sum_measurements([totals, *found])
+        totals = sum_measurements([totals, *(a.measurements for a in judged(game, steps))])
     kept = totals["promises_kept"]
     interval = rate(int(kept.total), int(kept.weight))
-    assert kept.weight == 200 and totals["intentions_kept"].weight == 400
+    assert kept.weight == 200
     assert interval.low is not None and interval.high is not None
     assert interval.low <= 0.7 <= interval.high
 
 
-def test_a_speech_without_claims_belongs_to_its_own_ply() -> None:
-    game = make_game("negotiation")
-    state = game.initial_state()
-    deal = state.sample_chance(random.Random(1))
-    found = judged(game, [(CHANCE, deal), (0, Say("zzz qqq xxx"))])
-    assert [(each.kind, each.ply) for each in found] == [("speech", 1)]
-
-
 def test_the_effect_on_beliefs_that_a_listener_states() -> None:
-    game = make_game("werewolf", players=7)
-    steps = day_of(game, ["Player 4 is a werewolf.", None, "Player 1 is a werewolf."])
+    game = WEREWOLF
+    steps = day_of(["[claim Player 4 werewolf]", None, "[claim Player 1 werewolf]"])
     first = next(n for n, (_, action) in enumerate(steps) if isinstance(action, Say))
     state = game.initial_state()
     for player, action in steps:
@@ -392,16 +521,16 @@ def test_beliefs_are_asked_of_the_majority_by_what_it_has_seen() -> None:
         assert len({text for text in asked if text}) == 1
 
 
-def test_claims_are_annotated_for_open_cards_only() -> None:
+def test_statements_are_annotated_for_open_cards_only() -> None:
     for name in ("werewolf", "avalon"):
-        game = make_game(name, players=7)
+        game = STATED[name]
         episode = played(game, ["bot:sceptic"] * 7, 3)
         assessor = game.analysis.assessor()
         assert assessor is not None
         comments = [
             game.analysis.comment(each)
             for each in assessments(assessor, episode)
-            if each.kind in ("claim", "intention", "speech", "evasion", "detection")
+            if each.kind in ("statement", "promise", "speech", "detection")
         ]
         shown = [comment for comment in comments if comment]
         assert shown and all(comment.omniscient for comment in shown)
@@ -409,7 +538,7 @@ def test_claims_are_annotated_for_open_cards_only() -> None:
 
 def test_what_a_talking_bot_says_depends_on_what_it_has_seen_only() -> None:
     """Deal the hidden roles again: the same seed says the same in both worlds."""
-    game = make_game("werewolf", players=7)
+    game = WEREWOLF
     for seat in range(7):
         texts = set()
         for others in itertools.islice(itertools.permutations(set(range(7)) - {seat}), 0, 720, 97):
@@ -421,7 +550,10 @@ def test_what_a_talking_bot_says_depends_on_what_it_has_seen_only() -> None:
             state = game.initial_state()
             state.apply(CHANCE, DealRoles(tuple(dealt)))
             bot = WerewolfTalker(Seat(game, seat, random.Random(1)))
-            events: list[Event] = [RoleDealt(seat, VILLAGER), Spoken(0, "Player 3 is a werewolf.")]
+            events: list[Event] = [
+                RoleDealt(seat, VILLAGER),
+                Spoken(0, "[claim Player 3 werewolf]"),
+            ]
             for event in events:
                 bot._notes.update(event)
                 bot._hear(event)
@@ -430,7 +562,7 @@ def test_what_a_talking_bot_says_depends_on_what_it_has_seen_only() -> None:
 
 
 def test_reward_terms_of_talk() -> None:
-    game = make_game("werewolf", players=7)
+    game = WEREWOLF
     episode = played(game, ["bot:deceiver"] * 7, 1)
     rewards = Rewards.parse("honesty=1,detection=1,deception=1", game)
     outcome = episode.outcome

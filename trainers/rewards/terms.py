@@ -119,10 +119,10 @@ ENTROPY_REMOVED = RewardTerm(
 
 HONESTY = RewardTerm(
     "honesty",
-    "Minus the share of lies among the seat's claims, by its exact knowledge; from -1 to 0, and 0 "
-    "without a claim. As it is always computed, training logs how lying changes.",
+    "Minus the share of lies among the seat's statements, by its exact knowledge; from -1 to 0, "
+    "and 0 without a statement. As it is always computed, training logs how lying changes.",
     lambda _, assessments: -ratio(measure_sum("lies", assessments)),
-    frozenset({"claim"}),
+    frozenset({"statement"}),
     frozenset({"lies"}),
     cheap=True,
 )
@@ -135,9 +135,9 @@ DETECTION = RewardTerm(
 )
 DECEPTION = RewardTerm(
     "deception",
-    "Red-team option, never a default: bits per claim by which the seat moves cautious listeners "
-    "away from the true minority. It rewards deception.",
+    "Red-team option, never a default: bits per statement by which the seat moves cautious "
+    "listeners away from the true minority. It rewards deception.",
     lambda _, assessments: -ratio(measure_sum("level1_bits", assessments)),
-    frozenset({"claim"}),
+    frozenset({"statement"}),
     frozenset({"level1_bits"}),
 )

@@ -57,15 +57,14 @@ DECEPTION = "deception"
 PROFILE = {
     "lies": "lies",
     "bluffs": "bluffs",
-    "honest": "honest claims",
+    "honest": "honest statements",
     "literal_bits": "effect on literal listeners (bits)",
     "level1_bits": "effect on cautious listeners (bits)",
     "detection": "votes that hit the minority",
     "suspicion_score": "score of stated suspicions (bits)",
-    "intentions_kept": "announced moves that were made",
     "promises_kept": "promises kept",
     "contradictions": "contradictions",
-    "unread": "unread speech",
+    "unstated": "speech without statements",
 }
 """Measures of a profile of talk, with their names in tables."""
 TOLERANCE = 1e-4

@@ -198,8 +198,8 @@ function describe(choice) {
   return choice === true ? "yes" : choice === false ? "no" : String(choice).replaceAll("_", " ");
 }
 
-// Values of options have the type of their default.
+// Values of options have the type of their default, or are words: "statements".
 function convert(text, usual) {
-  if (typeof usual === "boolean") return text === "true";
-  return typeof usual === "number" ? Number(text) : text;
+  if (typeof usual === "boolean") return { true: true, false: false }[text] ?? text;
+  return typeof usual === "number" && text !== "" && !isNaN(text) ? Number(text) : text;
 }

@@ -1,0 +1,236 @@
+"""Assessor of talk: each statement against the exact knowledge of its speaker.
+
+Only what all players can hear counts: wolves who talk among themselves deceive no player. Free
+words are counted and never judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from arena.core.action import CHANCE, Action, Promise, Speech, Statement
+from arena.core.analysis import Assessment, Assessor, Comment, Fact, Knowledge, Measure, WeightedSum
+from arena.core.assessor import JointAssessor, SeatAssessor
+from arena.core.event import Event, Ply, Spoken
+from arena.core.game import Game
+from arena.core.outcome import Outcome
+from arena.core.statements import GameTalk, Truth
+from arena.core.text import per_cent
+
+TALK_KINDS = frozenset({"statement", "promise", "speech"})
+"""Kinds of assessments of this module."""
+
+_BY_KNOWLEDGE = "by the speaker's exact knowledge, over statements about facts and opinions."
+STATEMENT_MEASURES = (
+    Measure("lies", "lies", "share", None, f"Statements with probability 0 {_BY_KNOWLEDGE}"),
+    Measure(
+        "bluffs",
+        "bluffs",
+        "share",
+        None,
+        f"Statements that are possible but improbable {_BY_KNOWLEDGE}",
+    ),
+    Measure(
+        "honest", "honest statements", "share", None, f"Statements that are certain {_BY_KNOWLEDGE}"
+    ),
+)
+SPEECH_MEASURES = (
+    *STATEMENT_MEASURES,
+    Measure(
+        "promises_kept",
+        "promises kept",
+        "share",
+        None,
+        "Promises that the speaker's next such move kept, over promises that came due.",
+    ),
+    Measure(
+        "contradictions",
+        "contradictions",
+        "share",
+        "lower",
+        "Statements that cannot be true together with an earlier one of the speaker, over "
+        "statements.",
+    ),
+    Measure(
+        "unstated",
+        "speech without statements",
+        "share",
+        None,
+        "Speeches of free words alone, over speeches. They count neither as honest nor as lies.",
+    ),
+)
+STATEMENT_FACTS: Mapping[str, Fact] = {
+    "probability": Fact("probability", "exact probability of the statement in its speaker's view"),
+    "statement": Fact("", "the statement, as its speaker made it"),
+    "truth": Fact("", "lie, bluff, honest or unsupported, by the speaker's exact knowledge"),
+}
+_CLASSES: Mapping[str, Truth] = {"lies": "lie", "bluffs": "bluff", "honest": "honest"}
+
+
+@dataclass(slots=True)
+class SpokenStatement:
+    """A statement, with the probability that its speaker gave it when it decided to speak."""
+
+    ply: int
+    statement: Action
+    probability: float | None
+
+
+@dataclass(slots=True)
+class _SeatTalk:
+    """What one seat has stated and promised so far."""
+
+    stated: list[Action] = field(default_factory=list)
+    ply: int = 0
+    """Number of the ply of its latest speech."""
+    pending: list[SpokenStatement] = field(default_factory=list)
+    """Statements of this speech while it is not heard yet."""
+    promises: list[tuple[int, Promise]] = field(default_factory=list)
+    """Promises that are not due yet, with their plies."""
+
+
+class TalkAssessor(SeatAssessor):
+    """Assessor of the statements of one game; its kinds are `TALK_KINDS`."""
+
+    def __init__(
+        self,
+        game: Game,
+        talk: GameTalk,
+        players: Collection[int] | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        super().__init__(game, players, kinds)
+        self.talk = talk
+        self._knowledge: dict[int, Knowledge] = {}
+        for seat in range(game.num_players):
+            knowledge = game.analysis.knowledge(seat)
+            assert knowledge is not None, f"{game.name} has talk, so it has knowledge"
+            self._knowledge[seat] = knowledge
+        self._seats = [_SeatTalk() for _ in range(game.num_players)]
+        self._events: list[Event] = []
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Read the statements of the next ply; return the assessments that are possible now."""
+        self._latest_ply = ply.number
+        found = list[Assessment]()
+        if ply.player != CHANCE:
+            found += self._decide(ply)
+        for event in ply.events:
+            if isinstance(event, Spoken) and event.to is None:
+                found += self._hear(event)
+            for seat, knowledge in self._knowledge.items():
+                if event.seen_by(seat):
+                    knowledge.update(event)
+        self._events += ply.events
+        return [each for each in found if self._wants(each.kind, each.player)]
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return nothing: all statements are judged during the game."""
+        return []
+
+    def _decide(self, ply: Ply) -> Iterator[Assessment]:
+        player, action = ply.player, ply.decision.action
+        stated = [
+            SpokenStatement(
+                ply.number, each, self.talk.probability(each, player, self._knowledge[player])
+            )
+            for each in self.talk.statements(player, action, self._events)
+        ]
+        if isinstance(action, Speech | Statement):
+            # The seal of a round of speech may open later.
+            self._seats[player].ply, self._seats[player].pending = ply.number, stated
+            return
+        yield from self._due(player, action)
+        for each in stated:
+            yield self._assess(player, each, {})
+
+    def _due(self, player: int, action: Action) -> Iterator[Assessment]:
+        """Yield for each promise whether this move keeps it."""
+        seat = self._seats[player]
+        left = []
+        for ply, promise in seat.promises:
+            kept = self.talk.is_kept(promise, player, action, self._events)
+            if kept is None:
+                left.append((ply, promise))
+            else:
+                facts: dict[str, JsonValue] = {"statement": str(promise), "kept": kept}
+                measured = {"promises_kept": WeightedSum(float(kept))}
+                yield Assessment(ply, player, "promise", facts, measured)
+        seat.promises = left
+
+    def _hear(self, event: Spoken) -> Iterator[Assessment]:
+        seat = self._seats[event.player]
+        pending, seat.pending = seat.pending, []
+        unstated = {"unstated": WeightedSum(float(not pending))}
+        yield Assessment(seat.ply, event.player, "speech", {}, unstated)
+        # A later promise replaces the earlier ones, unless these depend on what others do.
+        new = [(s.ply, s.statement) for s in pending if isinstance(s.statement, Promise)]
+        if new:
+            lasting = [each for each in seat.promises if self.talk.is_lasting(each[1])]
+            again = {promise for _, promise in new}
+            seat.promises = [each for each in lasting if each[1] not in again] + new
+        for spoken in pending:
+            yield self._assess(event.player, spoken, self._effect(event.player, spoken.statement))
+
+    def _effect(self, speaker: int, statement: Action) -> Mapping[str, float]:
+        """Return what a statement does to its listeners, by measure; a game with beliefs has it."""
+        return {}
+
+    def _assess(
+        self, player: int, spoken: SpokenStatement, effect: Mapping[str, float]
+    ) -> Assessment:
+        statement, probability = spoken.statement, spoken.probability
+        own = self._seats[player].stated
+        facts: dict[str, JsonValue] = {"statement": str(statement), **effect}
+        measured = {name: WeightedSum(value) for name, value in effect.items()}
+        if isinstance(statement, Statement):
+            contradicts = any(self.talk.contradict(each, statement, player) for each in own)
+            measured["contradictions"] = WeightedSum(float(contradicts))
+            own.append(statement)
+        if probability is not None:
+            truth = self.talk.truth(probability)
+            facts |= {"probability": probability, "truth": truth}
+            for name, kind in _CLASSES.items():
+                measured[name] = WeightedSum(float(truth == kind))
+        return Assessment(spoken.ply, player, "statement", facts, measured)
+
+
+def with_talk(
+    game: Game, assessor: Assessor, players: Collection[int] | None, kinds: Collection[str] | None
+) -> Assessor:
+    """Return an assessor that also judges statements, if their kinds are wanted."""
+    talk = game.talk
+    if talk is None or (kinds is not None and not TALK_KINDS & {*kinds}):
+        return assessor
+    return JointAssessor((assessor, TalkAssessor(game, talk, players, kinds)))
+
+
+def comment_talk(assessment: Assessment) -> Comment | None:
+    """Return a statement or a promise that came due as text, for viewers who see everything."""
+    facts = assessment.facts
+    match assessment.kind:
+        case "promise":
+            text = f"{'Keeps' if facts['kept'] else 'Breaks'} its promise: {facts['statement']}."
+        # Whom a vote hits and what moves beliefs to the truth follow from hidden roles.
+        case "detection":
+            text = f"Votes for one of the {'minority' if facts['hit'] else 'majority'}."
+        case "effect":
+            moved = f"moves what player {facts['listener']} states by {facts['bits']:+.2f} bits"
+            text = f"{facts['statement']}: {moved} towards the true sides."
+        case "statement":
+            text = f"Statement: {facts['statement']}."
+            probability = facts.get("probability")
+            if isinstance(probability, int | float):
+                text = (
+                    f"Statement: {facts['statement']}: {facts['truth']}, true with "
+                    f"{per_cent(probability)} by what the speaker knows."
+                )
+            bits = facts.get("level1_bits")
+            if isinstance(bits, int | float):
+                text += f" It moves a cautious listener by {bits:+.2f} bits to the true sides."
+        case _:
+            return None
+    return Comment(text, omniscient=True)

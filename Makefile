@@ -103,7 +103,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site: build/site/index.html"
 
-BENCHMARKS := games adapters knowledge service games_in_flight executors sampler training prompts play
+BENCHMARKS := games adapters knowledge service executors sampler training
 bench: $(VENV)/.bench
 	$(BIN)/pytest --store $(addprefix tests/benchmarks/bench_,$(addsuffix .py,$(BENCHMARKS))); failed=$$?; \
 	  $(BIN)/pytest -s tests/agents/test_reply_corpus.py; failed=$$((failed + $$?)); \

@@ -1,7 +1,7 @@
 """Agent that is a program of its own: `agent:COMMAND`, in any language.
 
 One process plays one seat of one game. It reads messages on its standard input and answers each
-with one line on its standard output, all of them JSON objects, which docs/guides/agents.md
+with one line on its standard output, all of them JSON objects, which docs/guides/connect.md
 specifies. They hold what the seat may know and nothing else.
 
 An illegal action costs a fallback move. A program that breaks the protocol or exceeds a limit of

@@ -90,7 +90,7 @@ test-openenv: build/venv-openenv/.ready
 test-verifiers: build/venv-connectors/.ready
 	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -m verifiers tests/trainers/test_verifiers.py
 test-mcp: build/venv-connectors/.ready
-	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -m mcp tests/envs/test_mcp.py
+	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -p no:unraisableexception -m 'mcp or inspect' tests/envs
 # Fifty kills for each executor.
 test-ray: build/venv-connectors/.ready
 	ARENA_KILLS=50 build/venv-connectors/bin/python -m pytest -m ray tests/episodes tests/trainers/test_ray_model_servers.py
@@ -139,7 +139,7 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 build/venv-adapters/.ready: PACKAGES = '.[open-spiel,pettingzoo,textarena,web]'
 # transformers at a version that works with the huggingface_hub of TRL.
 build/venv-openenv/.ready: PACKAGES = '.[openenv,embedded]' transformers==5.3.0 trl==1.16.0 datasets==5.2.0 jmespath psutil
-build/venv-connectors/.ready: PACKAGES = '.[train,ray,mcp,verifiers]' --constraint constraints.txt
+build/venv-connectors/.ready: PACKAGES = '.[train,ray,mcp,verifiers]' 'inspect-ai>=0.3.285,<0.4'
 build/venv-models/.ready: PACKAGES = '.[models]' 'litellm==1.109.1' 'openai>=3,<4'
 build/venv-%/.ready: pyproject.toml
 	$(PYTHON) -m venv build/venv-$*

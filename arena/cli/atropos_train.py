@@ -18,8 +18,8 @@ from trainers.runs.run_files import plan_run
 
 if TYPE_CHECKING:
     from trainers.atropos.training.options import TrajectoryOptions
+    from trainers.loop.training import TrainingView
     from trainers.runs.records import RunFiles, RunState
-    from trainers.runs.run_log import TrainingView
 
 
 FLAGS = {

@@ -236,7 +236,7 @@ def _describe_model(name: str, source: str, folder: Path) -> dict[str, JsonValue
     """Return the fields of a model; those of one that cannot be used are null, and its fault."""
     from backends.embedded.architecture import FAMILIES, read_architecture, weight_files
     from trainers.config.config import TrainConfig
-    from trainers.hosts.footprint import FLOAT, LIBRARIES, footprint
+    from trainers.hosts.selection import FLOAT, LIBRARIES, footprint
 
     known: dict[str, JsonValue] = {"name": name, "spec": f"embedded:{name}", "source": source}
     known["folder"] = str(folder)

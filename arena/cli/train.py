@@ -28,8 +28,8 @@ from trainers.runs.run_files import Plan, plan_run, read_config, run_files
 
 if TYPE_CHECKING:
     from trainers.hosts.selection import HostChoice
+    from trainers.loop.training import TrainingView
     from trainers.runs.records import RunFiles, RunState
-    from trainers.runs.run_log import TrainingView
 
 OTHER_VARIABLES = {
     "project": "ART_PROJECT",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from trainers.config.config import TrainConfig
-    from trainers.runs.run_log import TrainingView
+    from trainers.loop.training import TrainingView
 
 
 @dataclass(frozen=True, slots=True)

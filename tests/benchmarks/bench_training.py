@@ -50,8 +50,8 @@ from trainers.config.config import TrainConfig
 from trainers.credit import credit_games
 from trainers.loop.grpo import train
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
-from trainers.rollouts.opponents import NEWEST
-from trainers.rollouts.rollouts import GroupSetup, Rollouts, RolloutSetting, training_chat
+from trainers.rollouts.opponents import NEWEST, GroupSetup
+from trainers.rollouts.rollouts import Rollouts, RolloutSetting, training_chat
 from trainers.runs.records import StepRecord
 from trainers.trajectory import TrajectoryGroup
 

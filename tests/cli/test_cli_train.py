@@ -290,7 +290,7 @@ def test_a_model_that_does_not_fit_is_refused(
     needed = dry(flags, capsys)["footprint"]
     assert needed["memory"]["optimizer"] == 2 * needed["memory"]["weights"] == 2 * needed["step"]
     total = sum(needed["memory"].values())
-    monkeypatch.setattr("trainers.hosts.footprint._memory", lambda _: (total - 1, "GPU 0"))
+    monkeypatch.setattr("trainers.hosts.selection._memory", lambda _: (total - 1, "GPU 0"))
     for dry_run in (["--dry-run"], []):
         assert run(["train", *flags.split(), *dry_run]) == 2
         captured = capsys.readouterr()

@@ -24,8 +24,8 @@ from arena.plugins.loader import make_game
 from replays.html_report.training_report import render, write_training_report
 from replays.html_report.transcripts import transcript, transcript_pairs
 from trainers.config.config import TrainConfig
+from trainers.loop.training import ReportWriter
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
-from trainers.runs.run_log import ReportWriter
 from trainers.runs.sentences import headline
 from trainers.runs.tables import pages
 from trainers.runs.training_run import TrainingRun

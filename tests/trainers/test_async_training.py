@@ -20,12 +20,11 @@ from arena.core.errors import ArenaError
 from arena.episodes.replay import read_replay
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
-from trainers.loop.grpo import OwnGames, grpo_loop
+from trainers.loop.grpo import OwnGames, RolloutsAhead, grpo_loop
 from trainers.loop.metrics import RolloutCounts, staleness_metrics
 from trainers.loop.setup import make_host
 from trainers.loop.training import update_weights
 from trainers.rollouts.rollouts import PlayedStep
-from trainers.rollouts.step_games import RolloutsAhead
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
 

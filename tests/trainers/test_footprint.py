@@ -17,9 +17,9 @@ from tiny_model import build_tiny_model
 from arena.core.errors import UsageError
 from backends.embedded import architecture
 from backends.embedded.architecture import read_architecture
-from trainers.algorithms import heap
+from trainers.algorithms import learner as heap
 from trainers.config.config import TrainConfig
-from trainers.hosts.footprint import Footprint, check_fits, footprint, games_at_once
+from trainers.hosts.selection import Footprint, check_fits, footprint, games_at_once
 
 MODEL: dict[str, Any] = {
     "layers": 6, "width": 512, "heads": 8, "kv_heads": 2, "head_dim": 64, "inner": 2048,
@@ -114,7 +114,7 @@ def test_freed_memory_is_returned_if_it_is_much(monkeypatch: pytest.MonkeyPatch)
     blocks = blocks[::50]
     resident = [psutil.Process().memory_info().rss]
     for most in (10**9, 10**8):
-        monkeypatch.setattr(heap, "MOST_FREE", most)
+        monkeypatch.setattr(heap, "FREE_HEAP", most)
         heap.return_free_memory()
         resident.append(psutil.Process().memory_info().rss)
     kept, returned = (before - after for before, after in pairwise(resident))

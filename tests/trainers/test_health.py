@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trainers.runs import health
-from trainers.runs.health import Health, free_space
+from trainers.loop import metrics as health
+from trainers.loop.metrics import Health, free_space
 
 
 def watch(

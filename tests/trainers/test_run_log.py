@@ -15,8 +15,8 @@ from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
+from trainers.loop.training import RunLog, evenly, kept_steps, reason_of
 from trainers.runs.records import RunState, StepRecord, read_records
-from trainers.runs.run_log import RunLog, evenly, kept_steps, reason_of
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
 

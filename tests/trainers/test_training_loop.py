@@ -41,8 +41,8 @@ from trainers.rollouts.opponents import (
     PERIODIC,
     OpponentMix,
     first_deal,
+    schedule_step,
 )
-from trainers.rollouts.step_games import schedule_step
 from trainers.runs.records import RunFiles, RunState
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from arena.core.errors import ArenaError
 from backends.embedded.architecture import (
     ADAPTER,
     BASE,
+    FREE_HEAP,
     AdapterBase,
     adapter_base,
     read_architecture,
@@ -30,7 +32,6 @@ from trainers.algorithms.checkpoint_files import (
     read_weights,
     write_tensors,
 )
-from trainers.algorithms.heap import return_free_memory
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
 from trainers.algorithms.loss import (
     LossOptions,
@@ -383,3 +384,34 @@ def write_mean(folders: Sequence[Path], base: Path, target: Path) -> None:
     with draft_of(target, base, NOT_COPIED) as draft:
         means = {name: (total / len(folders)).float() for name, total in sums.items()}
         write_tensors(means, draft / "model.safetensors")
+
+
+HEAP_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+"""Numbers that glibc gives of its heap; `fordblks` are the free bytes."""
+
+
+class _HeapInfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in HEAP_FIELDS.split())
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    """Return the C library, if it is glibc 2.33 or newer."""
+    try:
+        library = ctypes.CDLL(None)
+        library.mallinfo2.restype = _HeapInfo
+    except (TypeError, AttributeError):  # Windows; another C library.
+        return None
+    return library
+
+
+def return_free_memory() -> None:
+    """Return the free parts of the heap to the system if they are larger than `FREE_HEAP`.
+
+    Passes of changing sizes leave holes that later ones do not fill. Does nothing without glibc.
+    """
+    library = _glibc()
+    if library is not None and library.mallinfo2().fordblks > FREE_HEAP:
+        library.malloc_trim(0)

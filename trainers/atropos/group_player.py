@@ -30,8 +30,8 @@ from trainers.config.config import TrainConfig, settings_in
 from trainers.credit import complete_groups
 from trainers.hosts.host import check_used
 from trainers.loop.setup import parse_config, rollout_setting
+from trainers.rollouts.opponents import schedule_step
 from trainers.rollouts.rollouts import Rollouts
-from trainers.rollouts.step_games import schedule_step
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 

@@ -12,9 +12,8 @@ from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS
-from trainers.hosts.footprint import Footprint, check_fits, footprint
 from trainers.hosts.host import HostRequest, train_arguments
-from trainers.hosts.selection import base_checkpoint, check_device
+from trainers.hosts.selection import Footprint, base_checkpoint, check_device, check_fits, footprint
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.adapter_server import check_servers

@@ -30,11 +30,11 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
+from trainers.loop.training import RunLog, TrainingView, evenly, kept_steps
 from trainers.rollouts.opponents import AVERAGE, FINAL, PERIODIC, policy_spec
 from trainers.rollouts.rollouts import RolloutSetting
 from trainers.rollouts.trajectories import check_context, decision_statuses
 from trainers.runs.records import HeldOutResult
-from trainers.runs.run_log import RunLog, TrainingView, evenly, kept_steps
 
 RECORDED_GAMES = 5
 """Games of the final evaluation whose replays are saved, per checkpoint."""

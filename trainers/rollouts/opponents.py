@@ -1,4 +1,4 @@
-"""Deals and opponents in training: seeds, and a weighted mix of SPECs and checkpoints.
+"""Deals and tables in training: seeds, and a weighted mix of SPECs and checkpoints as opponents.
 
 No training deal has the seed of a held-out deal.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NoReturn
 
 from arena.agents.seating import default_opponent
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.core.seeds import stream
 from arena.core.spec import redacted, split_weighted_specs
 from arena.llm.settings import Settings
+from trainers.config.config import TrainConfig
 
 DEALS_PER_RUN = 10_000_000
 """Consecutive seeds that belong to the runs of one --seed."""
@@ -92,3 +95,58 @@ class OpponentMix:
     def specs(self) -> tuple[str, ...]:
         """The names that are SPECs."""
         return tuple(name for name in self.names if name not in ("self", "past"))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSetup:
+    """The deal and the players that the games of a group share."""
+
+    seed: int
+    specs: tuple[str, ...]
+    """By seat; the learner is NEWEST, or a checkpoint if several versions play."""
+    learners: tuple[int, ...]
+    """The seats that are trained: one, or all in self-play."""
+
+    def with_learner(self, spec: str) -> GroupSetup:
+        """Return the same table with a SPEC in place of NEWEST."""
+        specs = tuple(spec if each == NEWEST else each for each in self.specs)
+        return replace(self, specs=specs)
+
+
+def schedule_step(
+    config: TrainConfig, seats: int, mix: OpponentMix, pool: Sequence[int], step: int
+) -> list[GroupSetup]:
+    """Return the groups of the step after `step` finished ones.
+
+    The result depends on the arguments only. `pool` holds the steps of the checkpoints that the
+    opponent `past` is drawn from.
+    """
+    setups = []
+    for k in range(config.groups_per_step):
+        # Number of the group in the run. Without a data set each group has a deal of its own.
+        place = step * config.groups_per_step + k
+        if config.dataset_size:
+            # place = epoch * dataset_size + index; each epoch has its own permutation.
+            epoch, index = divmod(place, config.dataset_size)
+            place = _permutation(config.dataset_size, config.seed, epoch)[index]
+        seed = first_deal(config.seed) + place
+        if config.self_play:
+            # In self-play each seat is a learner: one setup gives a group per seat.
+            setups.append(GroupSetup(seed, (NEWEST,) * seats, tuple(range(seats))))
+            continue
+        # The label holds the step: a deal of the data set gets another table in each epoch.
+        rng = stream(seed, f"table of step {step}")
+        seat = rng.randrange(seats)
+        others = mix.draw(seats - 1, pool, rng)
+        # `others` are the other seats in their order; the learner is inserted at its seat.
+        setups.append(GroupSetup(seed, (*others[:seat], NEWEST, *others[seat:]), (seat,)))
+    return setups
+
+
+# Two: a step may reach from the end of one epoch into the next.
+@lru_cache(maxsize=2)
+def _permutation(size: int, seed: int, epoch: int) -> list[int]:
+    """Return the order of the data set's deals in one epoch."""
+    order = list(range(size))
+    stream(seed, f"epoch {epoch}").shuffle(order)
+    return order

@@ -18,7 +18,7 @@ from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from trainers.loop.metrics import RolloutCounts
 from trainers.rewards.scoring import RewardGuard
-from trainers.rollouts.opponents import NEWEST
+from trainers.rollouts.opponents import GroupSetup
 from trainers.rollouts.trajectories import (
     GameFailed,
     RewardedEpisode,
@@ -33,22 +33,6 @@ from trainers.trajectory import Trajectory, TrajectoryGroup
 
 ATTEMPTS = 3
 """Attempts to play a game to its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSetup:
-    """The deal and the players that the games of a group share."""
-
-    seed: int
-    specs: tuple[str, ...]
-    """By seat; the learner is NEWEST, or a checkpoint if several versions play."""
-    learners: tuple[int, ...]
-    """The seats that are trained: one, or all in self-play."""
-
-    def with_learner(self, spec: str) -> GroupSetup:
-        """Return the same table with a SPEC in place of NEWEST."""
-        specs = tuple(spec if each == NEWEST else each for each in self.specs)
-        return replace(self, specs=specs)
 
 
 @dataclass(frozen=True, slots=True)

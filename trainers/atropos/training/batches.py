@@ -24,7 +24,7 @@ from trainers.atropos.client import (
     patiently,
 )
 from trainers.atropos.wire import ScoredData, TrainerRegistration
-from trainers.runs.run_log import TrainingView, reason_of
+from trainers.loop.training import TrainingView, reason_of
 
 
 class _StoredBatch(BaseModel):

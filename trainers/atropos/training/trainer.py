@@ -26,9 +26,8 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
-from trainers.loop.training import TrainingLoop
+from trainers.loop.training import RunLog, TrainingLoop, TrainingView, kept_steps
 from trainers.runs.records import GroupCounts, RunState, StepRecord
-from trainers.runs.run_log import RunLog, TrainingView, kept_steps
 
 SHOWN_REASONS = 3
 """Refused groups of a batch whose reasons are shown; all are in the quarantine."""

@@ -77,8 +77,6 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
         body |= {"logprobs": True, "return_token_ids": True}
     if request.guided_choice:
         body["structured_outputs"] = {"choice": [*request.guided_choice]}
-    elif request.guided_regex:
-        body["structured_outputs"] = {"regex": request.guided_regex}
     elif request.guided_json is not None:
         body["structured_outputs"] = {"json": request.guided_json}
     return body

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,12 +19,8 @@ from backends.server import DEFAULT_PORT, ServeOptions, shared_adapters
 
 if TYPE_CHECKING:
     from backends.embedded.sampler import Sampler
-    from backends.server.metrics import RequestLog
 
-REQUIRED_PACKAGES = (
-    "jinja2", "safetensors", "tokenizers", "torch",
-    "prometheus_client", "starlette", "uvicorn",
-)  # fmt: skip
+REQUIRED_PACKAGES = ("jinja2", "safetensors", "tokenizers", "torch", "starlette", "uvicorn")
 """Checked without an import: importing takes seconds, and the port may be in use."""
 
 
@@ -50,7 +44,7 @@ def serve(model: str, options: ServeOptions) -> int:
     The API key is the variable ARENA_API_KEY, from the environment or `.env`. Everything that can
     be refused is checked before the model is loaded. Raises ArenaError.
     """
-    require("arena serve", REQUIRED_PACKAGES, "embedded,serve")
+    require("arena serve", REQUIRED_PACKAGES, "embedded,web")
     from arena.http.server import bind_error, bind_socket, resolve_address, server_key
 
     address = resolve_address(options.host)
@@ -67,27 +61,16 @@ def serve(model: str, options: ServeOptions) -> int:
         )
     folder = find_checkpoint(model)
     # Bound before the model is loaded: a port in use is reported at once.
-    with bind_socket(address, options.port) as listener, _request_log(options, key) as log:
+    with bind_socket(address, options.port) as listener:
         sampler = _load_sampler(options, folder)
         try:
-            asyncio.run(_serve(options, sampler, key, listener, log))
+            asyncio.run(_serve(options, sampler, key, listener))
         except OSError as error:
             # Two servers can bind the same port as long as neither of them listens.
             if error.errno != errno.EADDRINUSE:
                 raise
             raise bind_error(address, options.port, error) from None
     return 0
-
-
-@contextmanager
-def _request_log(options: ServeOptions, key: SecretStr | None) -> Iterator[RequestLog | None]:
-    from backends.server.metrics import RequestLog
-
-    if not (options.log_requests or options.log_file or options.log_bodies):
-        yield None
-        return
-    with closing(RequestLog(options.log_file, key, has_bodies=options.log_bodies)) as log:
-        yield log
 
 
 def _load_sampler(options: ServeOptions, folder: Path) -> Sampler:
@@ -112,14 +95,13 @@ async def _serve(
     sampler: Sampler,
     key: SecretStr | None,
     listener: socket.socket,
-    log: RequestLog | None,
 ) -> None:
     from arena.http.server import run_server
     from backends.server.app import make_app
 
     try:
         await run_server(
-            make_app(sampler, options, key=key, log=log),
+            make_app(sampler, options, key=key),
             listener,
             _greeting(sampler, listener, key),
             drain_seconds=options.drain_seconds,

@@ -73,8 +73,8 @@ class Tool:
 class Request:
     """A chat request. Equal requests may be answered from the cache, so it holds all that matters.
 
-    At most one of `guided_choice`, `guided_regex`, `guided_json` (a JSON schema) and `tools` is
-    set; a backend that cannot guide ignores it, and the reader of the answer must not rely on it.
+    At most one of `guided_choice`, `guided_json` (a JSON schema) and `tools` is set; a backend that
+    cannot guide ignores it, and the reader of the answer must not rely on it.
     """
 
     messages: tuple[Message, ...]
@@ -82,7 +82,6 @@ class Request:
     logprobs: bool = False
     """Wanted: token ids and log-probabilities of the answer."""
     guided_choice: tuple[str, ...] = ()
-    guided_regex: str = ""
     guided_json: dict[str, JsonValue] | None = None
     tools: tuple[Tool, ...] = ()
     """Functions of which the model must call one; the call is added to the text of the answer, as

@@ -175,7 +175,6 @@ def _sampling_params(request: Request) -> list[SamplingParams]:
             stop=sampling.stop,
             seed=_choice_seed(sampling.seed, number),
             guided_choice=request.guided_choice,
-            guided_regex=request.guided_regex,
             guided_json=request.guided_json,
         )
         for number in range(sampling.n)

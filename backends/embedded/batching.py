@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
-from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -18,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from arena.core.errors import BackendError
-from backends.embedded.model import Chunk, InferenceModel
+from backends.embedded.model import InferenceModel
 from backends.embedded.scheduler import (
     PrefixCache,
     SamplerStats,
@@ -29,9 +28,7 @@ from backends.embedded.scheduler import (
 )
 from backends.embedded.token_sampling import (
     GeneratedToken,
-    adjust_logits,
     sample_token,
-    score_token,
     top_logprobs,
     without_end,
 )
@@ -81,7 +78,6 @@ class Batcher:
                 raise _stopped_error()
             self._waiting.append(sequence)
             self.stats.waiting += 1
-            self.stats.requests += 1
             self._wakeup.notify()
 
     def close(self) -> None:
@@ -136,9 +132,7 @@ class Batcher:
 
     def _start(self, sequence: SequenceState) -> bool:
         """Start a request; return False if waiting for the prefill of another one is better."""
-        # Tokens in the cache have keys and values but no logits.
-        reuse = sequence.params.prompt_logprobs is None
-        lease = self._cache.acquire(sequence.prompt, reuse=reuse)
+        lease = self._cache.acquire(sequence.prompt)
         if lease is None:
             return False
         if lease.copy_from is not None:
@@ -169,8 +163,6 @@ class Batcher:
         # Only after all threads are done: other requests may then copy these keys and values.
         for item in scheduled:
             self._record_progress(item)
-        self.stats.steps += 1
-        self.stats.generated_tokens += len(new_tokens)
         for sequence in [sequence for sequence in self._running if sequence.finished]:
             self._remove(sequence)
         # One call per event loop and step: waking a loop costs more than delivering a token.
@@ -194,35 +186,13 @@ class Batcher:
                 self.model.forward(weights, tile).cpu().numpy()
                 for tile in self.model.make_tiles(chunks)
             )
-            ends = list[tuple[SequenceState, NDArray[np.float32]]]()
-            for item in group:
-                for chunk in filter(attrgetter("logit_count"), item.chunks):
-                    logits = [next(rows) for _ in range(chunk.logit_count)]
-                    self._score_prompt(item.sequence, chunk, logits)
-                    if item.sequence.ends_with(chunk):
-                        ends.append((item.sequence, logits[0]))
+            ends = [(item.sequence, next(rows)) for item in group if item.chunks[-1].has_logits]
             deque(rows, maxlen=0)  # Computes the tiles after the last one with logits.
             # On a CPU the helpers have work of their own. numpy lets threads run side by side.
             draw = map if self.model.device.type == "cpu" else self._helpers.map
             tokens = draw(lambda end: self._sample(*end), ends)
             new_tokens += zip((sequence for sequence, _ in ends), tokens, strict=True)
         return new_tokens
-
-    def _score_prompt(
-        self, sequence: SequenceState, chunk: Chunk, logits: Sequence[NDArray[np.float32]]
-    ) -> None:
-        """Record the log-probabilities of prompt tokens, if they are requested.
-
-        The logits are the rows after the tokens of the chunk, from the last one backwards.
-        """
-        count = sequence.params.prompt_logprobs
-        if count is None or chunk.is_decode:
-            return
-        # The row of a position belongs to the token after it.
-        following = sequence.prompt.tokens[chunk.start + 1 : chunk.start + 1 + len(chunk.tokens)]
-        for token, row in zip(following, reversed(logits), strict=False):
-            scored = score_token(row, token, count, self._tokenizer.token_text)
-            sequence.prompt_logprobs.append(scored)
 
     def _record_progress(self, item: ScheduledSequence) -> None:
         sequence, last = item.sequence, item.chunks[-1]
@@ -238,12 +208,7 @@ class Batcher:
         allowed = constraint.allowed() if constraint else None
         if len(sequence.output_ids) < params.min_tokens:
             allowed = without_end(allowed, len(logits), self._tokenizer.end_ids)
-        adjusted = (
-            adjust_logits(logits, params, sequence.prompt.tokens, sequence.output_ids)
-            if params.changes_logits
-            else None
-        )
-        draw = sample_token(logits, params, sequence.uniform(), allowed, adjusted)
+        draw = sample_token(logits, params, sequence.uniform(), allowed)
         sequence.output_ids.append(draw.id)
         if constraint is not None:
             constraint.advance(draw.id)
@@ -267,7 +232,6 @@ class Batcher:
             top=top_logprobs(draw.logprobs, params.top_logprobs, self._tokenizer.token_text),
             finish_reason=finish_reason,
             cached_tokens=sequence.cached_tokens,
-            prompt_logprobs=sequence.take_prompt_logprobs(),
         )
 
 

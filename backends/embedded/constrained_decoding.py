@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -76,8 +76,8 @@ class ChoiceConstraint:
         self._next = self._next[first:last] + 1
 
 
-class GrammarConstraint:
-    """Constraint to a regular expression or a JSON schema, computed by llguidance."""
+class SchemaConstraint:
+    """Constraint to a JSON schema, computed by llguidance."""
 
     def __init__(self, matcher: Any, end_id: int) -> None:
         self._matcher = matcher
@@ -109,20 +109,11 @@ class ConstraintFactory:
     def create(self, params: SamplingParams) -> TokenConstraint | None:
         """Return the constraint that the parameters ask for, if any.
 
-        Raises UsageError for an invalid grammar, MissingDependency without llguidance.
+        Raises UsageError for an invalid schema, MissingDependency without llguidance.
         """
         if params.guided_choice:  # Without a grammar engine.
             return ChoiceConstraint(self._sort_choices(params.guided_choice))
-        if params.guided_regex:
-            return self._grammar(lambda llg: llg.grammar_from_regex(params.guided_regex))
-        if params.guided_json is not None:
-            schema = params.guided_json
-            return self._grammar(
-                lambda llg: llg.grammar_from_json_schema(schema, overrides=JSON_FORMAT)
-            )
-        if params.guided_grammar:
-            return self._grammar(lambda llg: llg.grammar_from_lark(_lark(params.guided_grammar)))
-        return None
+        return None if params.guided_json is None else self._follow_schema(params.guided_json)
 
     def _sort_choices(self, choices: tuple[str, ...]) -> SortedChoices:
         """Return the tokens of choices, cached up to `MAX_CACHED_BYTES`; the oldest leave first."""
@@ -141,8 +132,8 @@ class ConstraintFactory:
             self._cached_bytes -= _entry_bytes(oldest, self._choices.pop(oldest))
         return made
 
-    def _grammar(self, make_grammar: Callable[[Any], str]) -> TokenConstraint:
-        require("an answer that follows a guide other than choices", ("llguidance",), "embedded")
+    def _follow_schema(self, schema: dict[str, JsonValue]) -> TokenConstraint:
+        require("an answer that follows a JSON schema", ("llguidance",), "embedded")
         import llguidance
 
         if self._grammar_tokenizer is None:  # Built at first use.
@@ -150,23 +141,15 @@ class ConstraintFactory:
                 self._tokenizer.raw.to_str(), n_vocab=self._vocabulary, eos_token=self._end_id
             )
         try:
-            matcher = llguidance.LLMatcher(
-                self._grammar_tokenizer, make_grammar(llguidance.LLMatcher), log_level=0
-            )
+            grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, overrides=JSON_FORMAT)
+            matcher = llguidance.LLMatcher(self._grammar_tokenizer, grammar, log_level=0)
         except ValueError as error:
-            raise UsageError(f"the grammar cannot be used: {error}") from None
+            raise UsageError(f"the JSON schema cannot be used: {error}") from None
         if matcher.is_error():
-            raise UsageError(f"the grammar cannot be used: {matcher.get_error()}")
-        return GrammarConstraint(matcher, self._end_id)
+            raise UsageError(f"the JSON schema cannot be used: {matcher.get_error()}")
+        return SchemaConstraint(matcher, self._end_id)
 
 
 def _entry_bytes(choices: tuple[str, ...], made: SortedChoices) -> int:
     """Return the approximate memory of an entry of the cache."""
     return made.bytes + sum(map(sys.getsizeof, choices))
-
-
-def _lark(grammar: str) -> str:
-    """Return a grammar in Lark's format, in which llguidance reads it; it may be GBNF."""
-    from llguidance.gbnf_to_lark import any_to_lark
-
-    return any_to_lark(grammar)

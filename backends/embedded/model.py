@@ -57,13 +57,7 @@ class Chunk:
     start: int  # Position of the first token.
     cache_offset: int  # Cache slot of position 0.
     is_decode: bool
-    logit_count: int  # The logits after this many of its last tokens are needed.
-
-    def logit_places(self, first: int) -> range:
-        """Return the places of tokens that need logits if the chunk starts at place `first`."""
-        # Backwards, so that the row of the answer's token is the same with and without the others.
-        last = first + len(self.tokens) - 1
-        return range(last, last - self.logit_count, -1)
+    has_logits: bool  # The logits after its last token are needed.
 
 
 class JoinedChunks(NamedTuple):
@@ -175,8 +169,8 @@ class InferenceModel:
             end = chunk.start + len(chunk.tokens)
             positions.extend(range(chunk.start, end))
             slots.extend(range(chunk.cache_offset + chunk.start, chunk.cache_offset + end))
-        selected = [number for number, chunk in enumerate(chunks) if chunk.logit_count]
-        logit_rows = [row for n in selected for row in chunks[n].logit_places(first_rows[n])]
+        selected = [number for number, chunk in enumerate(chunks) if chunk.has_logits]
+        logit_rows = [first_rows[n] + len(chunks[n].tokens) - 1 for n in selected]
         rows = self._tile_size(len(tokens))
         return RowTile(
             tokens=self._index_tensor(tokens, rows),
@@ -195,7 +189,7 @@ class InferenceModel:
     ) -> AttentionPlan:
         """Plan the attention for all rows of the chunks, padded to `rows`.
 
-        With `rows` None the results are those of tokens that need logits, the last one first.
+        With `rows` None the results are those of the last token of each chunk.
         """
         decode_count = sum(chunk.is_decode for chunk in chunks)
         block_rows: list[int] = []
@@ -205,7 +199,7 @@ class InferenceModel:
             # The results are the decoded tokens, one each, followed by whole blocks.
             first = number if chunk.is_decode else decode_count + len(block_rows) + offset
             if rows is None:
-                result_rows.extend(chunk.logit_places(first))
+                result_rows.append(first + length - 1)
             else:
                 # Padding rows in front exist only if a chunk has its tile to itself.
                 padding = [first] * (row - len(result_rows))

@@ -32,12 +32,10 @@ from backends.embedded.layers import (
 )
 from backends.embedded.model import CUDA_TILE_SIZES, InferenceModel, batch_invariant_tiles
 from backends.embedded.scheduler import HashedPrompt, SamplerStats, SequenceState
-from backends.embedded.token_sampling import GeneratedToken, PromptLogprob, SamplingParams
+from backends.embedded.token_sampling import GeneratedToken, SamplingParams
 from backends.embedded.tokenizer import ChatTokenizer
 
-__all__ = [
-    "GeneratedToken", "PromptLogprob", "QueueFull", "Sampler", "SamplerStats", "SamplingParams",
-]  # fmt: skip
+__all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplerStats", "SamplingParams"]
 
 
 SamplingPrecision = Literal["float32", "bf16"]
@@ -175,8 +173,6 @@ class Sampler:
         vocabulary = self._batcher.model.architecture.vocabulary
         if not prompt or not all(0 <= token < vocabulary for token in prompt):
             raise UsageError("the prompt is empty, or contains ids outside the vocabulary")
-        if not all(0 <= token < vocabulary for token in params.logit_bias):
-            raise UsageError(f"logit_bias: token ids must be 0 to {vocabulary - 1}")
         if len(prompt) >= self.context_length:
             raise ContextOverflow(
                 f"the prompt has {len(prompt)} tokens; the context of {self.name} is "

@@ -18,7 +18,7 @@ from arena.core.errors import BackendError
 from backends.embedded.constrained_decoding import TokenConstraint
 from backends.embedded.layers import ModelWeights
 from backends.embedded.model import BLOCK_SIZE, Chunk
-from backends.embedded.token_sampling import GeneratedToken, PromptLogprob, SamplingParams
+from backends.embedded.token_sampling import GeneratedToken, SamplingParams
 from backends.embedded.tokenizer import IncrementalDetokenizer
 
 HASH_STRIDE = 32
@@ -79,14 +79,12 @@ class PrefixCache:
         self._computed: dict[int, CacheRegion] = {}
         self._pending: dict[int, CacheRegion] = {}
 
-    def acquire(self, prompt: HashedPrompt, *, reuse: bool = True) -> CacheLease | None:
+    def acquire(self, prompt: HashedPrompt) -> CacheLease | None:
         """Return a region for this prompt; at least the last token is left to compute.
 
-        Without `reuse` all tokens are. Return None if waiting is better: another request is
-        computing the same tokens now. The caller must not hold more leases than there are regions.
+        Return None if waiting is better: another request is computing the same tokens now. The
+        caller must not hold more leases than there are regions.
         """
-        if not reuse:
-            return self._take(self._least_recently_used(), prompt, 0)
         match = self._longest_match(prompt)
         # The last token is always computed: its logits give the first token of the answer.
         cached = 0 if match is None else _common_prefix_length(match.tokens, prompt.tokens[:-1])
@@ -177,15 +175,12 @@ PREFILL_TOKENS = 256
 
 @dataclass(slots=True)
 class SamplerStats:
-    """Totals since the start, and the current numbers of running and waiting requests."""
+    """Requests that are running and waiting now, and tokens of prompts since the start."""
 
-    requests: int = 0
     running: int = 0
     waiting: int = 0
     prompt_tokens: int = 0
     cached_prompt_tokens: int = 0
-    generated_tokens: int = 0
-    steps: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -208,8 +203,6 @@ class SequenceState:
     computed_tokens: int = 0
     """Tokens whose keys and values are in the region."""
     output_ids: list[int] = field(default_factory=list)
-    prompt_logprobs: list[PromptLogprob] = field(default_factory=list)
-    """Of the prompt's tokens from the second one on, if they are requested."""
     finished: bool = False
     _random: Callable[[], float] | None = None
     _tokens: asyncio.Queue[GeneratedToken | BackendError] = field(default_factory=asyncio.Queue)
@@ -220,16 +213,6 @@ class SequenceState:
         if self._random is None:
             self._random = self.params.make_rng().random
         return self._random()
-
-    def ends_with(self, chunk: Chunk) -> bool:
-        """Check whether the chunk has the newest token of prompt and answer."""
-        length = len(self.prompt.tokens) + len(self.output_ids)
-        return chunk.start + len(chunk.tokens) == length
-
-    def take_prompt_logprobs(self) -> tuple[PromptLogprob, ...]:
-        """Return the log-probabilities of the prompt, once."""
-        taken, self.prompt_logprobs = tuple(self.prompt_logprobs), []
-        return taken
 
     async def next_token(self) -> GeneratedToken:
         """Wait for the next token. Raises BackendError if the sampler stops."""
@@ -287,7 +270,7 @@ def _decode_chunk(sequence: SequenceState, context: int) -> Chunk:
         start=len(sequence.prompt.tokens) + len(sequence.output_ids) - 1,
         cache_offset=_cache_offset(sequence, context),
         is_decode=True,
-        logit_count=1,
+        has_logits=True,
     )
 
 
@@ -298,7 +281,6 @@ def _prefill_chunks(sequence: SequenceState, context: int, limit: int) -> Iterat
     """
     start, prompt = sequence.computed_tokens, sequence.prompt.tokens
     last = min(start + limit, len(prompt))
-    scores_prompt = sequence.params.prompt_logprobs is not None
     while start < last:
         # The next block boundary; `start` is inside a block after a cached prefix.
         end = min(len(prompt), (start // BLOCK_SIZE + 1) * BLOCK_SIZE)
@@ -307,8 +289,8 @@ def _prefill_chunks(sequence: SequenceState, context: int, limit: int) -> Iterat
             start=start,
             cache_offset=_cache_offset(sequence, context),
             is_decode=False,
-            # Each token predicts the next one; only the last one predicts a token of the answer.
-            logit_count=end - start if scores_prompt else int(end == len(prompt)),
+            # Only the last token predicts one of the answer.
+            has_logits=end == len(prompt),
         )
         start = end
 

@@ -1,4 +1,4 @@
-"""Sampling of one token from one row of logits: penalties, masks, temperature, log-probabilities.
+"""Sampling of one token from one row of logits: masks, temperature, log-probabilities.
 
 All arithmetic is in float64 and for one row at a time, so that no row can influence another.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -26,8 +25,8 @@ TokenIds = NDArray[np.int64]
 class SamplingParams:
     """Parameters of one answer; names and meanings are those of OpenAI and vLLM.
 
-    At most one of the `guided_…` fields may be set. Without a seed the operating system supplies
-    one.
+    At most one of `guided_choice` and `guided_json` may be set. Without a seed the operating system
+    supplies one.
     """
 
     temperature: float = 1.0
@@ -36,31 +35,15 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     guided_choice: tuple[str, ...] = ()
-    guided_regex: str = ""
     guided_json: dict[str, JsonValue] | None = None
-    guided_grammar: str = ""
+    """A JSON schema."""
     top_logprobs: int = 0
-    prompt_logprobs: int | None = None
-    """Also compute the log-probabilities of the prompt: of its tokens and of this many others."""
     top_k: int = 0
     """Sample among this many most probable tokens; 0 or -1 takes all."""
     min_p: float = 0.0
     """Least probability of a token, as a share of that of the most probable one."""
-    presence_penalty: float = 0.0
-    """Subtracted from the logit of each token that the answer has."""
-    frequency_penalty: float = 0.0
-    """Subtracted once for each time that the answer has the token."""
-    repetition_penalty: float = 1.0
-    """Divides positive logits, and multiplies negative ones, of tokens of prompt and answer."""
-    logit_bias: Mapping[int, float] = field(default_factory=dict)
-    """Added to the logits of these token ids."""
     min_tokens: int = 0
     """Tokens before an end token, unless a guide allows nothing else."""
-
-    @property
-    def changes_logits(self) -> bool:
-        penalties = self.presence_penalty, self.frequency_penalty, self.repetition_penalty
-        return bool(self.logit_bias) or penalties != (0.0, 0.0, 1.0)
 
     def validate(self) -> None:
         """Raise UsageError for a value out of range."""
@@ -70,15 +53,10 @@ class SamplingParams:
             raise UsageError(f"top_p={self.top_p}: must be above 0 and at most 1")
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens={self.max_tokens}: must be at least 1")
-        if self.prompt_logprobs is not None and self.prompt_logprobs < 0:
-            raise UsageError(f"prompt_logprobs={self.prompt_logprobs}: must be at least 0")
-        if self.top_k < -1 or not 0.0 <= self.min_p <= 1.0 or not self.repetition_penalty > 0.0:
-            raise UsageError("top_k must be at least -1, min_p 0 to 1, repetition_penalty above 0")
-        constraints = [
-            self.guided_choice, self.guided_regex, self.guided_grammar, self.guided_json is not None
-        ]  # fmt: skip
-        if sum(map(bool, constraints)) > 1:
-            raise UsageError("only one of the guided_… parameters can be set")
+        if self.top_k < -1 or not 0.0 <= self.min_p <= 1.0:
+            raise UsageError("top_k must be at least -1, min_p 0 to 1")
+        if self.guided_choice and self.guided_json is not None:
+            raise UsageError("only one of guided_choice and guided_json can be set")
 
     def make_rng(self) -> random.Random:
         """Return the random numbers of this answer: one per token, independent of the batch."""
@@ -92,18 +70,6 @@ class TopLogprob:
     id: int
     text: str
     logprob: float
-
-
-@dataclass(frozen=True, slots=True)
-class PromptLogprob:
-    """Log-probability of a token of the prompt after the tokens before it."""
-
-    id: int
-    text: str
-    logprob: float
-    rank: int
-    """1 for the most probable token."""
-    top: tuple[TopLogprob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +89,6 @@ class GeneratedToken:
     finish_reason: Literal["stop", "length"] | None
     cached_tokens: int = 0
     """Prompt tokens that were found in the KV cache."""
-    prompt_logprobs: tuple[PromptLogprob, ...] = ()
-    """With the first token, if requested: one for each prompt token from the second one on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +106,6 @@ def sample_token(
     params: SamplingParams,
     uniform: float,
     allowed: TokenIds | None = None,
-    adjusted: FloatArray | None = None,
 ) -> TokenDraw:
     """Sample a token by inversion of the cumulative distribution.
 
@@ -152,12 +115,10 @@ def sample_token(
             0 takes the most probable token, with probability 1.
         uniform: A uniform random number in [0, 1).
         allowed: The token ids that may be sampled, ascending; None allows all.
-        adjusted: The row after penalties and biases, to sample from.
     """
     logprobs = log_softmax(logits.astype(np.float64))
-    scores = logprobs if adjusted is None else adjusted
     # The mask comes first: temperature and top-p apply to the distribution over allowed tokens.
-    scores = scores if allowed is None else scores[allowed]
+    scores = logprobs if allowed is None else logprobs[allowed]
     if params.temperature == 0.0:
         index, sampled_logprob = int(scores.argmax()), 0.0  # log(1) = 0
     else:
@@ -180,27 +141,6 @@ def sample_token(
     # `index` counts within the allowed ids.
     token = index if allowed is None else int(allowed[index])
     return TokenDraw(token, float(logprobs[token]), sampled_logprob, logprobs)
-
-
-def adjust_logits(
-    logits: NDArray[np.float32],
-    params: SamplingParams,
-    prompt: Sequence[int],
-    answer: Sequence[int],
-) -> FloatArray:
-    """Return a row of logits [vocabulary] after penalties (as in vLLM) and biases."""
-    adjusted = logits.astype(np.float64)
-    if params.repetition_penalty != 1.0:
-        seen = np.array(sorted({*prompt, *answer}), dtype=np.int64)
-        penalty = params.repetition_penalty
-        adjusted[seen] = np.where(
-            adjusted[seen] > 0, adjusted[seen] / penalty, adjusted[seen] * penalty
-        )
-    for token, count in Counter(answer).items():
-        adjusted[token] -= params.presence_penalty + count * params.frequency_penalty
-    for token, bias in params.logit_bias.items():
-        adjusted[token] += bias
-    return adjusted
 
 
 def without_end(allowed: TokenIds | None, vocabulary: int, end_ids: Sequence[int]) -> TokenIds:
@@ -226,17 +166,6 @@ def top_logprobs(
         return ()
     ids = map(int, np.argsort(-logprobs, kind="stable")[:count])
     return tuple(TopLogprob(token, token_text(token), float(logprobs[token])) for token in ids)
-
-
-def score_token(
-    logits: NDArray[np.float32], token: int, count: int, token_text: Callable[[int], str]
-) -> PromptLogprob:
-    """Return the log-probability of a given token, and the `count` most probable tokens."""
-    logprobs = log_softmax(logits.astype(np.float64))
-    # The tokens that are at least as probable, as in vLLM.
-    rank = int((logprobs >= logprobs[token]).sum())
-    top = top_logprobs(logprobs, count, token_text)
-    return PromptLogprob(token, token_text(token), float(logprobs[token]), rank, top)
 
 
 def _nucleus_mask(weights: FloatArray, top_p: float) -> NDArray[np.bool_]:

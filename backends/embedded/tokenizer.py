@@ -115,9 +115,6 @@ class CheckpointTokenizer:
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         return str(self.raw.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
-    def convert_ids_to_tokens(self, ids: Sequence[int]) -> list[str | None]:
-        return [self.raw.id_to_token(token) for token in ids]
-
     def render(self, chat: Sequence[Mapping[str, Any]], **variables: Any) -> str:
         """Return the chat as text; `variables` are those of the template.
 
@@ -282,15 +279,6 @@ class ChatTokenizer:
 
     def _decode_token(self, token: int) -> str:
         return self.tokenizer.decode([token])
-
-    def split(self, ids: Sequence[int]) -> list[str]:
-        """Return the text that each token adds, special ones included."""
-        if not ids:
-            return []
-        detokenizer = IncrementalDetokenizer(self.tokenizer.decode)
-        pieces = [detokenizer.push(token) for token in ids]
-        pieces[-1] += detokenizer.flush()
-        return pieces
 
     def make_detokenizer(self, stop: Sequence[str]) -> IncrementalDetokenizer:
         return IncrementalDetokenizer(self._decode, stop)

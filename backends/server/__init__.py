@@ -1,8 +1,7 @@
 """`arena serve`: an OpenAI-compatible server for the embedded sampler.
 
-Routes: POST /v1/chat/completions, /v1/completions, /tokenize, /detokenize,
-/v1/load_lora_adapter, /v1/unload_lora_adapter, /generate, /lora/load, /lora/unload and
-/llm_request; GET /v1/models, /lora/status, /health, /ping, /version, /openapi.json and /metrics.
+Routes: POST /v1/chat/completions, /v1/completions, /v1/load_lora_adapter,
+/v1/unload_lora_adapter and /llm_request; GET /v1/models and /health.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from arena.llm.config import Config, setting
 
 DEFAULT_PORT = 5001
 """Where the backend `art` looks unless ART_WRAPPER_URL is set."""
-LIMITS, LOG = "limits for clients", "log"
-"""Headings of the help."""
+LIMITS = "limits for clients"
+"""Heading of the help."""
 
 
 def shared_adapters() -> Path:
@@ -59,11 +58,5 @@ class ServeOptions(Config):
     """Above half of it, new connections replace stalled ones."""
     max_adapters: int | None = setting(None, LIMITS, ge=1)
     """Loading one more unloads the oldest. Default: keep all."""
-    log_requests: bool = setting(False, LOG)
-    """Write a line of JSON per request to standard error."""
-    log_file: Path | None = setting(None, LOG)
-    """Request log in this file, of at most twice 50 MB."""
-    log_bodies: bool = setting(False, LOG)
-    """Request log with the requests' bodies: the prompts."""
-    verbose: bool = setting(False, LOG)
+    verbose: bool = setting(False)
     """Log what the server does."""

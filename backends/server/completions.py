@@ -1,61 +1,67 @@
-"""The endpoints for chat and text completions: from a checked body to the response."""
+"""The endpoints for chat and text completions: from a checked body to the response.
+
+The choices of a request are generated concurrently and merged into one stream of tokens; the
+response is complete, or a stream of server-sent events.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from jinja2 import TemplateError
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
 from arena.http.access import invalid_value, to_api_error
 from backends.embedded.sampler import SamplingParams
-from backends.server.generation import ChoiceRequest, ChoiceToken, Generation, format_event
-from backends.server.messages import parse_calls
+from backends.server.messages import parse_calls, render_chat
 from backends.server.responses import (
     ChatResponseBuilder,
+    ChoiceRequest,
+    GenerationJob,
     ResponseBuilder,
     TextResponseBuilder,
-    finite_logprob,
     join_text,
 )
-from backends.server.schemas import (
-    MAX_CHOICES,
-    ChatBody,
-    GenerateBody,
-    LegacyBody,
-    SamplingBody,
-    TextBody,
-)
+from backends.server.schemas import MAX_CHOICES, ChatBody, LegacyBody, SamplingBody, TextBody
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
     from starlette.requests import Request
 
-    from backends.embedded.sampler import GeneratedToken, PromptLogprob
-    from backends.server.tokenization import Tokenizing
+    from backends.embedded.sampler import GeneratedToken, Sampler
+    from backends.server.messages import ChatMessage, ToolDefinition
+    from backends.server.models import ModelEndpoints
 
-SAMPLING_FIELDS = (
-    "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty",
-    "repetition_penalty", "logit_bias", "min_tokens", "stop",
-)  # fmt: skip
+Result = TypeVar("Result")
+ChoiceToken = tuple[int, "GeneratedToken"]
+"""A token, after the index of its choice."""
+SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "min_tokens", "stop")
 """Fields of a body that the sampler has under the same name."""
-MAX_SCORES = 200_000
-"""Log-probabilities of prompts in one response: they take up to 200 bytes each."""
+LONG_TEXT = 20_000
+"""Characters; a text of this length is tokenized within a few milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
 class CompletionEndpoints:
-    """The endpoints that complete chats and texts."""
+    """The endpoints that complete chats and texts.
 
-    generation: Generation
-    tokenizing: Tokenizing
-    tokens_as_ids: bool = False
-    """Represent tokens as "token_id:123" unless a request chooses."""
+    With `tokens_as_ids` tokens are represented as "token_id:123" unless a request chooses.
+    """
+
+    def __init__(
+        self, sampler: Sampler, models: ModelEndpoints, tokens_as_ids: bool = False
+    ) -> None:
+        self._sampler = sampler
+        self._models = models
+        self._tokens_as_ids = tokens_as_ids
+        self._tokenizing = asyncio.Lock()
 
     async def chat(self, request: Request, body: ChatBody) -> Response:
         """Answer a chat."""
@@ -64,14 +70,12 @@ class CompletionEndpoints:
         tools = body.usable_tools
         # Templates without a variable for thinking ignore it: their models do not think.
         template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
-        prompt = await self.tokenizing.encode_chat(body.messages, tools, **template)
-        _check_scores(len(prompt), body.prompt_logprobs)
+        prompt = await self._encode_chat(body.messages, tools, **template)
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
-        choices = self.choices(body, prompt, max_tokens, body.top_logprobs, body.prompt_logprobs)
-        parse = partial(
-            parse_calls, tools=tools, required=body.must_call, parallel=body.parallel_tool_calls
-        )
+        choices = self._choices(body, prompt, max_tokens, body.top_logprobs)
+        required, parallel = body.tool_choice == "required", body.parallel_tool_calls
+        parse = partial(parse_calls, tools=tools, required=required, parallel=parallel)
         make_builder = partial(
             ChatResponseBuilder, has_logprobs=body.logprobs, parse=parse if tools else None
         )
@@ -79,103 +83,52 @@ class CompletionEndpoints:
 
     async def text(self, request: Request, body: TextBody) -> Response:
         """Complete one or several texts."""
-        prompts = [await self.tokenizing.encode_prompt(prompt) for prompt in body.prompts]
+        prompts = [await self._encode_prompt(prompt) for prompt in body.prompts]
         # Each field is within its limits, but the product decides how much is sampled.
         if not 1 <= len(prompts) * body.n <= MAX_CHOICES:
             raise invalid_value("prompt", f"prompt: prompts times n must be 1 to {MAX_CHOICES}")
-        # With `echo` the log-probabilities of the prompt precede those of the answer.
-        counts = (body.prompt_logprobs, body.logprobs if body.echo else None)
-        scored = max((count for count in counts if count is not None), default=None)
-        _check_scores(sum(map(len, prompts)), scored)
         choices = [
             choice
             for prompt in prompts
-            for choice in self.choices(body, prompt, body.max_tokens, body.logprobs or 0, scored)
+            for choice in self._choices(body, prompt, body.max_tokens, body.logprobs or 0)
         ]
-        make_builder = partial(
-            TextResponseBuilder,
-            has_logprobs=body.logprobs is not None,
-            echoes=[await self.tokenizing.split(prompt) for prompt in prompts if body.echo],
-        )
+        make_builder = partial(TextResponseBuilder, has_logprobs=body.logprobs is not None)
         return await self._respond(request, body, make_builder, choices)
 
     async def legacy(self, request: Request, body: LegacyBody) -> Response:
         """Answer a request of an earlier Cluedo arena with one text."""
-        prompt = await self.tokenizing.encode_chat(body.chat)
+        prompt = await self._encode_chat(body.chat)
         params = SamplingParams(
             temperature=body.temperature,
-            max_tokens=self.generation.limit_tokens(prompt, body.max_tokens, "messages"),
+            max_tokens=body.max_tokens,
             seed=body.seed,
         )
-        job = self.generation.job(request, body.model, [ChoiceRequest(prompt, params)])
-        [tokens] = await self.generation.collect(request, job)
+        job = self._job(body.model, [ChoiceRequest(prompt, params)])
+        [tokens] = await self._collect(request, job)
         return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
 
-    async def generate(self, request: Request, body: GenerateBody) -> Response:
-        """Complete a prompt in the format of Atropos' server.
-
-        Its requests name no model: the adapter that was loaded last answers, through whichever
-        endpoint it was loaded, or else the base model.
-        """
-        tokenizing, generation = self.tokenizing, self.generation
-        ids = await tokenizing.encode_prompt(body.prompt.prompt_token_ids or body.prompt.prompt)
-        _check_scores(len(ids), body.prompt_logprobs)
-        choices = self.choices(body, ids, body.max_tokens, body.logprobs or 0, body.prompt_logprobs)
-        job = generation.job(request, body.model or generation.models.newest_name, choices, body.n)
-        answers = await generation.collect(request, job)
-        answer: dict[str, JsonValue] = {
-            "text": [join_text(tokens) for tokens in answers],
-            "prompt": body.prompt.prompt or await tokenizing.decode(ids),
-            "finish_reasons": [tokens[-1].finish_reason for tokens in answers],
-        }
-        if body.logprobs is not None:
-            answer |= {
-                "logprobs": [
-                    [[_scores(token, body.logprobs)] for token in tokens] for tokens in answers
-                ],
-                "prompt_token_ids": [*ids],
-                "token_ids": [[token.id for token in tokens] for tokens in answers],
-            }
-        if body.prompt_logprobs is not None:
-            # Nothing precedes the first token, so it has no probability.
-            answer["prompt_logprobs"] = [
-                None,
-                *(_scores(token, body.prompt_logprobs) for token in answers[0][0].prompt_logprobs),
-            ]
-        return JSONResponse(answer)
-
-    def choices(
-        self,
-        body: SamplingBody,
-        prompt: list[int],
-        max_tokens: int | None,
-        top_logprobs: int,
-        prompt_logprobs: int | None,
+    def _choices(
+        self, body: SamplingBody, prompt: list[int], max_tokens: int | None, top_logprobs: int
     ) -> list[ChoiceRequest]:
         """Return the `n` choices of a prompt. Choice i has the seed plus i, as in vLLM."""
-        constraint = body.constraint
-        param = "messages" if isinstance(body, ChatBody) else "prompt"
         params = partial(
             SamplingParams,
             **{name: getattr(body, name) for name in SAMPLING_FIELDS},
-            max_tokens=self.generation.limit_tokens(prompt, max_tokens, param),
-            guided_choice=constraint.choice,
-            guided_regex=constraint.regex,
-            guided_json=constraint.json_schema,
-            guided_grammar=constraint.grammar,
+            **body.guide,
+            # An answer ends with the context, too.
+            max_tokens=max_tokens or self._sampler.context_length,
             top_logprobs=top_logprobs,
         )
-        # The first choice scores the prompt for all; the others find it in the cache.
-        return [
-            ChoiceRequest(
-                prompt,
-                params(
-                    seed=None if body.seed is None else body.seed + number,
-                    prompt_logprobs=None if number else prompt_logprobs,
-                ),
-            )
-            for number in range(body.n)
-        ]
+        seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]
+        return [ChoiceRequest(prompt, params(seed=seed)) for seed in seeds]
+
+    def _job(
+        self, model: str, choices: Sequence[ChoiceRequest], per_prompt: int = 1
+    ) -> GenerationJob:
+        """Return the job for a model or adapter. Raises ApiError if it is not served."""
+        name = self._models.resolve(model)
+        adapter = None if name == self._sampler.name else name
+        return GenerationJob(name, self._sampler.engine, adapter, tuple(choices), per_prompt)
 
     async def _respond(
         self,
@@ -185,57 +138,148 @@ class CompletionEndpoints:
         choices: Sequence[ChoiceRequest],
     ) -> Response:
         """Generate the choices; return them as one response or as a stream of events."""
-        if body.stream and body.prompt_logprobs is not None:
-            message = "prompt_logprobs: not available with stream: true"
-            raise invalid_value("prompt_logprobs", message)
         as_ids = body.return_tokens_as_token_ids
-        as_ids = self.tokens_as_ids if as_ids is None else as_ids
-        decode = self.generation.sampler.chat_tokenizer.token_text
-        job = self.generation.job(request, body.model, choices, body.n)
+        as_ids = self._tokens_as_ids if as_ids is None else as_ids
+        job = self._job(body.model, choices, body.n)
         builder = make_builder(
             job=job,
-            token_text="token_id:{}".format if as_ids else decode,
+            token_text="token_id:{}".format if as_ids else self._sampler.chat_tokenizer.token_text,
             has_token_ids=body.return_token_ids,
-            prompt_logprobs=body.prompt_logprobs,
         )
         if not body.stream:
-            return JSONResponse(builder.complete(await self.generation.collect(request, job)))
-        tokens = await self.generation.stream(request, job)
-        events = _events(builder, tokens, body.stream_options.include_usage)
+            return JSONResponse(builder.complete(await self._collect(request, job)))
+        stream = _stream_tokens(self._sampler, job)
+        # Before the head of the response is sent, an error can still change its status.
+        first = await _cancel_on_disconnect(request, anext(stream))
+        events = _events(builder, first, stream, body.stream_options.include_usage)
         headers = {"Cache-Control": "no-cache"}
         return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
+    async def _collect(self, request: Request, job: GenerationJob) -> list[list[GeneratedToken]]:
+        """Return all tokens of each choice. Raises ArenaError, ClientDisconnect."""
+        collected: list[list[GeneratedToken]] = [[] for _ in job.choices]
 
-def _scores(token: GeneratedToken | PromptLogprob, count: int) -> dict[str, JsonValue]:
-    """Return log-probabilities by id: the token's own, then those of the `count` most probable."""
-    scores: dict[str, JsonValue] = {str(token.id): finite_logprob(token.logprob)}
-    for top in token.top[:count]:
-        # The token itself may be among them; clients take the first entry for its own.
-        scores.setdefault(str(top.id), finite_logprob(top.logprob))
-    return scores
+        async def read() -> list[list[GeneratedToken]]:
+            async for index, token in stream:
+                collected[index].append(token)
+            return collected
 
+        async with aclosing(_stream_tokens(self._sampler, job)) as stream:
+            return await _cancel_on_disconnect(request, read())
 
-def _check_scores(tokens: int, alternatives: int | None) -> None:
-    """Raise ApiError if a response had too many log-probabilities of prompts."""
-    if alternatives is not None and tokens * (1 + alternatives) > MAX_SCORES:
-        raise invalid_value(
-            "prompt_logprobs",
-            f"prompt_logprobs, echo: {tokens} prompt tokens with {alternatives} alternatives each "
-            f"are more than {MAX_SCORES} log-probabilities; send fewer or shorter prompts",
-        )
+    async def _encode_chat(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[ToolDefinition] = (),
+        **template: bool,
+    ) -> list[int]:
+        """Return the prompt tokens. Raises ApiError if the chat template refuses the chat."""
+        tokenizer = self._sampler.chat_tokenizer
+
+        def encode() -> list[int]:
+            chat = render_chat(messages, tools, tokenizer.guard)
+            return tokenizer.encode(chat, is_guarded=True, **template)
+
+        try:
+            return await self._tokenize(sum(message.length for message in messages), encode)
+        except TemplateError as error:
+            message = f"messages: the model's chat template refuses them: {error}"
+            raise invalid_value("messages", message) from error
+
+    async def _encode_prompt(self, prompt: str | list[int]) -> list[int]:
+        """Return the tokens of a prompt."""
+        if not isinstance(prompt, str):
+            return prompt
+        return await self._tokenize(len(prompt), lambda: self._sampler.tokenizer.encode(prompt))
+
+    async def _tokenize(self, length: int, work: Callable[[], Result]) -> Result:
+        """Tokenize a long text in a thread, one at a time: 2 MB take seconds."""
+        if length <= LONG_TEXT:
+            return work()
+        # The tokenizer releases the GIL, so other requests go on in the event loop.
+        async with self._tokenizing:
+            return await asyncio.to_thread(work)
 
 
 async def _events(
-    builder: ResponseBuilder, tokens: AsyncGenerator[ChoiceToken, None], include_usage: bool
+    builder: ResponseBuilder,
+    first: ChoiceToken,
+    rest: AsyncGenerator[ChoiceToken, None],
+    include_usage: bool,
 ) -> AsyncIterator[str]:
     """Yield the response as server-sent events; a later error becomes an event too."""
-    async with aclosing(tokens):  # Also when the client leaves: stops the sampling.
+    async with aclosing(rest):  # Also when the client leaves: stops the sampling.
+        yield _event(builder.chunk(*first))
         try:
-            async for item in tokens:
-                yield format_event(builder.chunk(item.index, item.token))
+            async for item in rest:
+                yield _event(builder.chunk(*item))
             if include_usage:
-                yield format_event(builder.usage_chunk())
+                yield _event(builder.usage_chunk())
         except ArenaError as error:
-            yield format_event(to_api_error(error).body)
+            yield _event(to_api_error(error).body)
     # OpenAI's end mark, also after an error, so that no client waits for more.
     yield "data: [DONE]\n\n"
+
+
+def _event(data: dict[str, JsonValue]) -> str:
+    """Return a server-sent event."""
+    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n"
+
+
+async def _stream_tokens(sampler: Sampler, job: GenerationJob) -> AsyncGenerator[ChoiceToken, None]:
+    """Yield the tokens of all choices in the order of sampling.
+
+    The first tokens are held back until every choice has one: after this point the sampler refuses
+    none of the choices, so a response can start. Closing the iterator stops the sampling.
+    """
+    queue: asyncio.Queue[ChoiceToken | Exception] = asyncio.Queue()
+
+    async def generate(index: int, choice: ChoiceRequest) -> None:
+        try:
+            async for token in sampler.generate(choice.prompt_ids, choice.params, job.adapter):
+                queue.put_nowait((index, token))
+        except Exception as error:  # Raised again by the loop that reads the queue.
+            queue.put_nowait(error)
+
+    # One task per choice; the sampler batches them. The queue merges their tokens.
+    tasks = [asyncio.create_task(generate(n, choice)) for n, choice in enumerate(job.choices)]
+    running = len(tasks)
+    started: set[int] = set()
+    held_back: list[ChoiceToken] = []
+    try:
+        while running:
+            item = await queue.get()
+            if isinstance(item, Exception):
+                raise item
+            started.add(item[0])
+            held_back.append(item)
+            running -= item[1].finish_reason is not None  # The last token of its choice.
+            if len(started) == len(tasks):
+                for ready in held_back:
+                    yield ready
+                held_back.clear()
+    finally:  # Also when the client has disconnected: frees the slots of the sampler.
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _cancel_on_disconnect(request: Request, work: Awaitable[Result]) -> Result:
+    """Return the result of the work; cancel it and raise ClientDisconnect if the client leaves."""
+
+    async def wait_for_disconnect() -> None:
+        # After the body, the only message that `receive` can return is the disconnect.
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(wait_for_disconnect())
+    try:
+        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        watching.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)

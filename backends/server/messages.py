@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from arena.http.access import ApiError, invalid_value
+from arena.http.access import invalid_value
 from arena.llm.backend import Message
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ For each function call, return a json object with function name and arguments wi
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
+Guard = Callable[[str, "Role"], str]
+"""Marks the control tokens that a text of this role spells, so that they stay plain text."""
 
 
 def join_text_parts(content: object) -> object:
@@ -68,43 +70,6 @@ class RequestBody(BaseModel):
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
-
-
-NeutralValues = Mapping[str, tuple[JsonValue, ...]]
-Guard = Callable[[str, "Role"], str]
-"""Marks the control tokens that a text of this role spells, so that they stay plain text."""
-
-
-class EndpointBody(RequestBody):
-    """Base of the bodies of endpoints: a field that is not supported is refused, never ignored."""
-
-    neutral_values: ClassVar[NeutralValues] = {}
-    """The accepted values of fields that are not supported."""
-    remedies: ClassVar[Mapping[str, str]] = {}
-    """What to do about such a field, if there is more to say than to omit it."""
-    fields_without_effect: ClassVar[frozenset[str]] = frozenset()
-    """Fields that cannot change an answer."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unsupported(cls, fields: object) -> object:
-        if not isinstance(fields, dict):
-            return fields
-        for name, neutral in cls.neutral_values.items():
-            # Ignoring such a field would answer with another distribution than the client asked
-            # for.
-            if fields.get(name) is not None and fields[name] not in neutral:
-                remedy = cls.remedies.get(name, "omit it")
-                message = f"{name}: this server does not support it; {remedy}"
-                raise ApiError(400, message, param=name, code="unsupported_parameter")
-        known = {*cls.neutral_values, *cls.fields_without_effect}
-        for name, info in cls.model_fields.items():
-            known.add(info.validation_alias if isinstance(info.validation_alias, str) else name)
-        for name in (name for name, value in fields.items() if value is not None):
-            if name not in known:
-                message = f"{str(name)[:100]}: this server does not know it; omit it"
-                raise ApiError(400, message, param=str(name)[:100], code="unknown_parameter")
-        return fields
 
 
 class CalledFunction(RequestBody):
@@ -170,13 +135,6 @@ class ToolDefinition(RequestBody):
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
 
 
-class NamedToolChoice(RequestBody):
-    """The choice of one function that the model must call."""
-
-    type: Literal["function"]
-    function: CalledFunction
-
-
 class ParsedCall(BaseModel):
     """A call in the text of an answer."""
 
@@ -206,19 +164,17 @@ def call_schema(tools: Sequence[ToolDefinition]) -> dict[str, JsonValue]:
     """Return the JSON schema of one call. Raises ApiError for definitions that contradict."""
     calls: list[JsonValue] = []
     definitions: dict[str, JsonValue] = {}
-    for tool in tools:
-        parameters = dict(tool.function.parameters)
+    for function in (tool.function for tool in tools):
+        parameters = dict(function.parameters)
         # References such as "#/$defs/Card" start at the root of the whole schema.
         own = parameters.pop("$defs", {})
         for name, schema in own.items() if isinstance(own, dict) else ():
             if definitions.setdefault(name, schema) != schema:
-                raise invalid_value(
-                    "tools", f"tools: two functions define $defs/{name} differently"
-                )
+                raise invalid_value("tools", f"tools: two functions define $defs/{name}")
         calls.append(
             {
                 "type": "object",
-                "properties": {"name": {"const": tool.function.name}, "arguments": parameters},
+                "properties": {"name": {"const": function.name}, "arguments": parameters},
                 "required": ["name", "arguments"],
                 "additionalProperties": False,
             }

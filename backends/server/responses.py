@@ -1,7 +1,7 @@
 """Response bodies in the format of OpenAI, complete and in chunks.
 
 Beside OpenAI's fields: `sampled_logprob` with each logprob (the log-probability of the token under
-the sampling distribution), and vLLM's `token_ids`, `prompt_token_ids` and `prompt_logprobs`.
+the sampling distribution), and vLLM's `token_ids` and `prompt_token_ids`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,34 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from backends.embedded.sampler import GeneratedToken, PromptLogprob
-    from backends.server.generation import GenerationJob
+    from backends.embedded.sampler import GeneratedToken, SamplingParams
 
     JsonObject = dict[str, JsonValue]
 
 MIN_LOGPROB = -9999.0
 """Replaces minus infinity, which JSON does not have; the value is vLLM's."""
 
-TokenText = Callable[[int], str]
-"""Returns the representation of a token id in lists of log-probabilities."""
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRequest:
+    """Prompt and sampling parameters of one choice."""
+
+    prompt_ids: list[int]
+    params: SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationJob:
+    """All choices of one request, in the order of their indices."""
+
+    model: str
+    """Name of the model in the response."""
+    engine: str
+    """What samples, see `Sampler.engine`."""
+    adapter: str | None
+    choices: tuple[ChoiceRequest, ...]
+    choices_per_prompt: int
+    """Consecutive choices that share a prompt."""
 
 
 @dataclass(kw_only=True)
@@ -39,111 +57,72 @@ class ResponseBuilder(ABC):
     id_prefix: ClassVar[str]
     object_name: ClassVar[str]
     """The field `object` of a complete response."""
-    chunk_object_name: ClassVar[str]
-    """The field `object` of a chunk."""
     prompt_in_choice: ClassVar[bool]
-    """vLLM puts `prompt_…` fields into each choice, or beside the choices."""
+    """vLLM puts `prompt_token_ids` into each choice, or beside the choices."""
 
     job: GenerationJob
-    token_text: TokenText
-    """Representation of tokens in lists of log-probabilities."""
+    token_text: Callable[[int], str]
+    """Returns the representation of a token id in lists of log-probabilities."""
     has_logprobs: bool = False
     has_token_ids: bool = False
     """Add the token ids of prompts and answers."""
-    prompt_logprobs: int | None = None
-    """Add this many most probable tokens of each position of the prompt, and its own token."""
-    _id: str = field(init=False)
+    _id: str = field(init=False, default_factory=lambda: uuid.uuid4().hex)
     _created: int = field(init=False, default_factory=lambda: int(time.time()))
     _generated: int = field(init=False, default=0)  # Sampled tokens of all choices.
-    # By choice: cached prompt tokens, and log-probabilities of the prompt.
+    # By choice: cached prompt tokens.
     _cached: dict[int, int] = field(init=False, default_factory=dict)
-    _scored: dict[int, tuple[PromptLogprob, ...]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._id = f"{self.id_prefix}-{uuid.uuid4().hex}"
 
     @abstractmethod
-    def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        """Return a complete choice."""
-
-    @abstractmethod
-    def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
-        """Return the choice of a chunk, for one token."""
+    def _choice(
+        self, index: int, tokens: Sequence[GeneratedToken], *, is_first: bool, is_chunk: bool
+    ) -> JsonObject:
+        """Return a complete choice, or the part of it that a chunk has."""
 
     def complete(self, choices: Sequence[Sequence[GeneratedToken]]) -> JsonObject:
         """Return the whole response."""
-        self._generated = sum(map(len, choices))
-        # Each choice has at least one token: the one with its finish reason.
-        for index, tokens in enumerate(choices):
-            self._begin(index, tokens[0])
-        body = self._head(self.object_name) | self._prompt(0, in_choice=False)
+        body = self._head()
         body["choices"] = [
-            self._choice(index, tokens) | self._prompt(index, in_choice=True)
-            for index, tokens in enumerate(choices)
+            self._part(body, index, tokens, is_chunk=False) for index, tokens in enumerate(choices)
         ]
         return body | {"usage": self._usage()}
 
     def chunk(self, index: int, token: GeneratedToken) -> JsonObject:
         """Return the chunk for the next token of a choice."""
-        is_first = index not in self._cached
-        if is_first:
-            self._begin(index, token)
-        self._generated += 1
-        choice = self._delta(index, token, is_first=is_first)
-        body = self._head(self.chunk_object_name)
-        if is_first:
-            choice |= self._prompt(index, in_choice=True)
-            body |= self._prompt(index, in_choice=False)
-        return body | {"choices": [choice]}
+        body = self._head(".chunk")
+        body["choices"] = [self._part(body, index, [token], is_chunk=True)]
+        return body
 
     def usage_chunk(self) -> JsonObject:
         """Return the last chunk, which has the usage and no choice."""
-        return self._head(self.chunk_object_name) | {"choices": [], "usage": self._usage()}
+        return self._head(".chunk") | {"choices": [], "usage": self._usage()}
 
-    def _begin(self, index: int, first: GeneratedToken) -> None:
-        """Record what the first token of a choice reports about its prompt."""
-        self._cached[index] = first.cached_tokens
-        self._scored[index] = first.prompt_logprobs
-
-    def _head(self, object_name: str) -> JsonObject:
+    def _head(self, suffix: str = "") -> JsonObject:
+        # Text completions have one name for both.
+        name = self.object_name if self.prompt_in_choice else self.object_name + suffix
         return {
-            "id": self._id,
-            "object": object_name,
+            "id": f"{self.id_prefix}-{self._id}",
+            "object": name,
             "created": self._created,
             "model": self.job.model,
             "system_fingerprint": self.job.engine,
         }
 
-    def _prompt(self, index: int, *, in_choice: bool) -> JsonObject:
-        """Return the fields about the prompt of a choice."""
-        fields: JsonObject = {}
-        if in_choice != self.prompt_in_choice:
-            return fields
+    def _part(
+        self, body: JsonObject, index: int, tokens: Sequence[GeneratedToken], *, is_chunk: bool
+    ) -> JsonObject:
+        """Return a choice or a part of it, and count its tokens."""
+        is_first = index not in self._cached
+        # Each choice has at least one token: the one with its finish reason.
+        self._cached.setdefault(index, tokens[0].cached_tokens)
+        self._generated += len(tokens)
+        choice = self._choice(index, tokens, is_first=is_first, is_chunk=is_chunk)
+        choice |= {"index": index}
         if self.has_token_ids:
-            fields["prompt_token_ids"] = [*self.job.choices[index].prompt_ids]
-        if self.prompt_logprobs is not None:
-            # Nothing precedes the first token, so it has no probability.
-            fields["prompt_logprobs"] = [None, *map(self._ranked, self._scores(index))]
-        return fields
-
-    def _scores(self, index: int) -> Sequence[PromptLogprob]:
-        """Return the log-probabilities of the prompt; the first choice of a prompt has them."""
-        return self._scored[index - index % self.job.choices_per_prompt]
-
-    def _ranked(self, scored: PromptLogprob) -> JsonObject:
-        """Return vLLM's form: the prompt's own token, then the most probable ones."""
-        entries = [(scored.id, scored.text, scored.logprob, scored.rank)]
-        for rank, top in enumerate(scored.top[: self.prompt_logprobs], 1):
-            entries.append((top.id, top.text, top.logprob, rank))
-        ranked: JsonObject = {}
-        for token, text, logprob, rank in entries:
-            entry: JsonObject = {"logprob": finite_logprob(logprob), "rank": rank}
-            # The prompt's own token may be among the most probable ones.
-            ranked.setdefault(str(token), entry | {"decoded_token": text})
-        return ranked
-
-    def _token_ids(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        return {"token_ids": [token.id for token in tokens]} if self.has_token_ids else {}
+            choice["token_ids"] = [token.id for token in tokens]
+            if is_first:
+                place = choice if self.prompt_in_choice else body
+                place["prompt_token_ids"] = [*self.job.choices[index].prompt_ids]
+        return choice
 
     def _usage(self) -> JsonObject:
         # Only the first choice of each prompt counts: the others find its prompt in the cache.
@@ -164,7 +143,6 @@ class ChatResponseBuilder(ResponseBuilder):
 
     id_prefix = "chatcmpl"
     object_name = "chat.completion"
-    chunk_object_name = "chat.completion.chunk"
     prompt_in_choice = False
 
     parse: Callable[[str], tuple[str, list[JsonObject]]] | None = None
@@ -172,40 +150,29 @@ class ChatResponseBuilder(ResponseBuilder):
     # By choice: the text that may hold a tool call.
     _texts: dict[int, str] = field(init=False, default_factory=dict)
 
-    def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        message: JsonObject = {"role": "assistant", "refusal": None}
-        answer, end = self._answer(join_text(tokens))
-        return {"index": index, "message": message | answer, **self._details(tokens), **end}
-
-    def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
+    def _choice(
+        self, index: int, tokens: Sequence[GeneratedToken], *, is_first: bool, is_chunk: bool
+    ) -> JsonObject:
         # OpenAI sends the role in the first chunk of a choice only.
-        delta: JsonObject = {"role": "assistant"} if is_first else {}
-        answer: JsonObject = {"content": token.text}
-        end: JsonObject = {}
+        message: JsonObject = {"role": "assistant", "refusal": None} if is_first else {}
+        finish_reason: str | None = tokens[-1].finish_reason
+        message["content"] = text = join_text(tokens)
         if self.parse is not None:
             # Whether a text is a call is known at its end only, so the last chunk has all of it.
-            self._texts[index] = text = self._texts.get(index, "") + token.text
-            answer = {"content": ""}
-            if token.finish_reason is not None:
-                answer, end = self._answer(text)
-        return {"index": index, "delta": delta | answer, **self._details([token]), **end}
-
-    def _answer(self, text: str) -> tuple[JsonObject, JsonObject]:
-        """Return content and tool calls, and the finish reason if there are calls."""
-        if self.parse is None:
-            return {"content": text}, {}
-        content, calls = self.parse(text)
-        if not calls:
-            return {"content": content}, {}
-        numbered: list[JsonValue] = [{"index": n, **call} for n, call in enumerate(calls)]
-        return {"content": content or None, "tool_calls": numbered}, {"finish_reason": "tool_calls"}
-
-    def _details(self, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        content: list[JsonValue] = [self._logprob(token) for token in tokens]
+            self._texts[index] = text = self._texts.get(index, "") + text
+            content, calls = self.parse(text) if finish_reason else ("", [])
+            message["content"] = content
+            if calls:
+                numbered: list[JsonValue] = [{"index": n, **call} for n, call in enumerate(calls)]
+                message |= {"content": content or None, "tool_calls": numbered}
+                finish_reason = "tool_calls"
+        logprobs: JsonObject | None = None
+        if self.has_logprobs:
+            logprobs = {"content": [self._logprob(token) for token in tokens], "refusal": None}
         return {
-            "logprobs": {"content": content, "refusal": None} if self.has_logprobs else None,
-            "finish_reason": tokens[-1].finish_reason,
-            **self._token_ids(tokens),
+            "delta" if is_chunk else "message": message,
+            "logprobs": logprobs,
+            "finish_reason": finish_reason,
         }
 
     def _logprob(self, token: GeneratedToken) -> JsonObject:
@@ -225,60 +192,35 @@ class TextResponseBuilder(ResponseBuilder):
     """Format of `/v1/completions`."""
 
     id_prefix = "cmpl"
-    object_name = chunk_object_name = "text_completion"
+    object_name = "text_completion"
     prompt_in_choice = True
 
-    echoes: Sequence[Sequence[str]] = ()
-    """By prompt: the texts of its tokens, which precede each answer; empty for none."""
     # By choice: the characters that were sent in chunks.
     _lengths: dict[int, int] = field(init=False, default_factory=dict)
 
-    def _choice(self, index: int, tokens: Sequence[GeneratedToken]) -> JsonObject:
-        return self._format(index, tokens, self._echo(index), 0)
-
-    def _delta(self, index: int, token: GeneratedToken, *, is_first: bool) -> JsonObject:
-        echo = self._echo(index) if is_first else ()
-        start = self._lengths.get(index, 0)
-        self._lengths[index] = start + sum(map(len, echo)) + len(token.text)
-        return self._format(index, [token], echo, start)
-
-    def _echo(self, index: int) -> Sequence[str]:
-        return self.echoes[index // self.job.choices_per_prompt] if self.echoes else ()
-
-    def _format(
-        self, index: int, tokens: Sequence[GeneratedToken], echo: Sequence[str], start: int
+    def _choice(
+        self, index: int, tokens: Sequence[GeneratedToken], *, is_first: bool, is_chunk: bool
     ) -> JsonObject:
-        """Return the choice of a response or of a chunk, whose text starts at `start`."""
-        logprobs = self._logprobs(index, tokens, echo, start) if self.has_logprobs else None
+        start, text = self._lengths.get(index, 0), join_text(tokens)
+        self._lengths[index] = start + len(text)
         return {
-            "index": index,
-            "text": "".join(echo) + join_text(tokens),
-            "logprobs": logprobs,
+            "text": text,
+            "logprobs": self._logprobs(tokens, start) if self.has_logprobs else None,
             "finish_reason": tokens[-1].finish_reason,
-            **self._token_ids(tokens),
         }
 
-    def _logprobs(
-        self, index: int, tokens: Sequence[GeneratedToken], echo: Sequence[str], start: int
-    ) -> JsonObject:
-        choice = self.job.choices[index]
-        prompt_ids = choice.prompt_ids if echo else []
-        scores = self._scores(index) if echo else ()
-        # The first token of a text has no probability: nothing precedes it.
-        first: list[JsonValue] = [None] if echo else []
-        tops = [score.top[: choice.params.top_logprobs] for score in scores]
-        tops += [token.top for token in tokens]
+    def _logprobs(self, tokens: Sequence[GeneratedToken], start: int) -> JsonObject:
         text = self.token_text
-        texts = [*echo, *(token.text for token in tokens)]
         return {
-            "tokens": [text(token) for token in (*prompt_ids, *(token.id for token in tokens))],
-            "token_logprobs": first + [finite_logprob(t.logprob) for t in (*scores, *tokens)],
-            "sampled_logprobs": [None for _ in prompt_ids]
-            + [finite_logprob(token.sampled_logprob) for token in tokens],
-            "top_logprobs": first
-            + [{text(other.id): finite_logprob(other.logprob) for other in top} for top in tops],
+            "tokens": [text(token.id) for token in tokens],
+            "token_logprobs": [finite_logprob(token.logprob) for token in tokens],
+            "sampled_logprobs": [finite_logprob(token.sampled_logprob) for token in tokens],
+            "top_logprobs": [
+                {text(other.id): finite_logprob(other.logprob) for other in token.top}
+                for token in tokens
+            ],
             # The position of each token in the text of the choice.
-            "text_offset": [*accumulate(map(len, texts[:-1]), initial=start)],
+            "text_offset": [*accumulate((len(t.text) for t in tokens[:-1]), initial=start)],
         }
 
 

@@ -23,7 +23,7 @@ from backends.embedded.layers import read_state_dict, rope_frequencies  # noqa: 
 from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams  # noqa: E402
 
 PROMPT = [random.Random(1).randrange(3, 500) for _ in range(150)]
-SCORED = SamplingParams(seed=3, max_tokens=4, prompt_logprobs=0)
+SCORED = SamplingParams(seed=3, max_tokens=4, top_logprobs=600)
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
     "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 600,
@@ -50,10 +50,17 @@ def scored_by(folder: Path, *prompts: list[int]) -> list[list[GeneratedToken]]:
     return asyncio.run(run())
 
 
-def logprobs_of(generated: list[GeneratedToken]) -> list[float]:
-    """Return the log-probabilities of the prompt's tokens from the second one on, then the rest."""
-    first = [entry.logprob for entry in generated[0].prompt_logprobs]
-    return first + [token.logprob for token in generated]
+def distributions(generated: list[GeneratedToken]) -> Any:
+    """Return the log-probabilities [token, vocabulary] of the answer's positions."""
+    rows = [{top.id: top.logprob for top in token.top} for token in generated]
+    return torch.tensor([[row[token] for token in range(600)] for row in rows])
+
+
+def expected_of(model: Any, generated: list[GeneratedToken], prompt: list[int]) -> Any:
+    """Return the same as transformers computes it."""
+    ids = torch.tensor(prompt + [token.id for token in generated])
+    with torch.inference_mode():
+        return model(ids[None]).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
 
 
 @pytest.mark.parametrize("name", TINY_FAMILIES)
@@ -63,12 +70,9 @@ def test_the_sampler_has_the_distributions_of_transformers(tmp_path: Path, name:
     # Beside other requests, which must not change a bit.
     others = [PROMPT[start : start + 40] for start in (7, 20, 35)]
     [alone], [generated, *_] = scored_by(folder, PROMPT), scored_by(folder, PROMPT, *others)
-    assert logprobs_of(generated) == logprobs_of(alone)
-    ids = torch.tensor(PROMPT + [token.id for token in generated])
-    with torch.inference_mode():
-        rows = model(ids[None]).logits[0].log_softmax(-1)
-    expected = rows[:-1].gather(1, ids[1:, None])[:, 0]
-    torch.testing.assert_close(torch.tensor(logprobs_of(generated)), expected, rtol=0, atol=1e-4)
+    ours, expected = distributions(generated), expected_of(model, generated, PROMPT)
+    assert torch.equal(ours, distributions(alone))
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-4)
     # The description names every tensor, and no other one.
     shapes = {name: tuple(tensor.shape) for name, tensor in read_state_dict(folder).items()}
     architecture = read_architecture(folder)
@@ -88,11 +92,8 @@ def test_files_of_any_precision_may_be_in_shards(tmp_path: Path, dtype: str) -> 
     state = read_state_dict(shards)
     assert {tensor.dtype for tensor in state.values()} == {getattr(torch, dtype)}
     [generated] = scored_by(shards, PROMPT[:40])
-    ids = torch.tensor(PROMPT[:40] + [token.id for token in generated])
-    with torch.inference_mode():
-        rows = model.to(torch.float32)(ids[None]).logits[0].log_softmax(-1)
-    expected = rows[:-1].gather(1, ids[1:, None])[:, 0]
-    torch.testing.assert_close(torch.tensor(logprobs_of(generated)), expected, rtol=0, atol=1e-4)
+    expected = expected_of(model.to(torch.float32), generated, PROMPT[:40])
+    torch.testing.assert_close(distributions(generated), expected, rtol=0, atol=1e-4)
     next(shards.glob("model-*2-*.safetensors")).unlink()
     with pytest.raises(UsageError, match=r"index.json: model-.* is missing; download"):
         read_state_dict(shards)

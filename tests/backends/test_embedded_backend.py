@@ -91,7 +91,7 @@ def test_several_answers_differ_and_the_first_is_the_one_of_the_seed(
 
 def test_faults_are_backend_errors(backend: SharedSamplerBackend) -> None:
     with pytest.raises(BackendError) as caught:
-        complete(backend, replace(REQUEST, guided_regex="("))
+        complete(backend, replace(REQUEST, guided_json={"type": "nonsense"}))
     assert caught.value.cause == "bad_request"
     with pytest.raises(BackendError, match="n=0"):
         complete(backend, replace(REQUEST, sampling=Sampling(n=0)))

@@ -103,8 +103,6 @@ def test_what_is_asked_for_is_sent() -> None:
     assert body["logprobs"] is body["return_token_ids"] is True
     assert (body["n"], body["seed"], body["stop"]) == (2, 3, ["\n", "END"])
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 7)
-    regex = chat_request(Request(base, guided_regex="a+"), "m")
-    assert regex["structured_outputs"] == {"regex": "a+"}
     schema = chat_request(Request(base, guided_json={"type": "object"}), "m")
     assert schema["structured_outputs"] == {"json": {"type": "object"}}
 

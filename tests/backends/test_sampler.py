@@ -145,11 +145,11 @@ def test_chunks_that_attend_together_have_the_same_distributions(tmp_path: Path)
 
 def test_matrices_in_bfloat16_move_probabilities_by_little(tmp_path: Path) -> None:
     folder = build_tiny_model(tmp_path / "tiny", width=64, heads=6, kv_heads=2, inner=160, seed=3)
-    params = SamplingParams(seed=1, max_tokens=4, prompt_logprobs=0)
+    params = SamplingParams(max_tokens=1, top_logprobs=VOCABULARY)
 
     async def generate(sampler: Sampler) -> list[float]:
-        first, *_ = await sample_all(sampler, tokens(5, 90), params)
-        return [entry.logprob for entry in first.prompt_logprobs]
+        (first,) = await sample_all(sampler, tokens(5, 90), params)
+        return [top.logprob for top in sorted(first.top, key=lambda top: top.id)]
 
     exact, rounded = (
         asyncio.run(with_sampler(folder, generate, precision=precision))
@@ -393,12 +393,6 @@ def test_hundreds_of_choices_are_cheap_to_ask_for_again(sampler: Sampler) -> Non
     assert len({text_of(tokens) for tokens in generated}) == 1
 
 
-def test_a_regular_expression_is_followed(sampler: Sampler) -> None:
-    for seed in range(5):
-        params = SamplingParams(seed=seed, guided_regex=r"[A-C]{2,5}-(yes|né)", max_tokens=30)
-        assert re.fullmatch(r"[A-C]{2,5}-(yes|né)", text_of(answer(sampler, tokens(1, 9), params)))
-
-
 def test_a_json_schema_is_followed(sampler: Sampler) -> None:
     schema: dict[str, Any] = {
         "type": "object",
@@ -416,10 +410,9 @@ def test_a_json_schema_is_followed(sampler: Sampler) -> None:
 @pytest.mark.parametrize(
     "params",
     [
-        SamplingParams(guided_regex="("),
         SamplingParams(guided_json={"type": "nonsense"}),
         SamplingParams(guided_choice=("",)),
-        SamplingParams(guided_choice=("a",), guided_regex="b"),
+        SamplingParams(guided_choice=("a",), guided_json={}),
         SamplingParams(temperature=-1.0),
         SamplingParams(temperature=math.nan),
         SamplingParams(top_p=0.0),
@@ -515,7 +508,7 @@ def test_max_tokens_and_the_end_of_the_context_finish_by_length(folder: Path) ->
 
 def test_a_full_queue_says_so_and_a_cancelled_request_makes_room(folder: Path) -> None:
     async def play(sampler: Sampler) -> None:
-        endless = SamplingParams(max_tokens=100_000, guided_regex="x*y")
+        endless = SamplingParams(max_tokens=100_000, min_tokens=100_000)
         first = sampler.generate(tokens(1, 30), endless)
         await anext(first)
         second = asyncio.create_task(
@@ -651,7 +644,7 @@ def test_an_adapter_adds_its_product_and_is_cached_apart(folder: Path, tmp_path:
 def test_a_request_under_way_keeps_the_weights_it_began_with(folder: Path) -> None:
     state = load_file(folder / "model.safetensors")
     other = {name: tensor * 1.5 for name, tensor in state.items()}
-    prompt, params = tokens(5, 60), SamplingParams(seed=9, max_tokens=40, guided_regex="[a-z]{45}")
+    prompt, params = tokens(5, 60), SamplingParams(seed=9, max_tokens=40, min_tokens=40)
 
     async def play(sampler: Sampler) -> None:
         sampler.load_adapter_weights("newest", state)
@@ -684,41 +677,3 @@ def test_weights_or_adapters_that_do_not_fit_are_refused(
     del state["model.norm.weight"]
     with pytest.raises(UsageError, match=r"model\.norm\.weight"):
         sampler.load_adapter_weights("bad", state)
-
-
-# Log-probabilities of prompts
-
-
-@pytest.mark.parametrize("has_tiles", [True, False])
-def test_log_probabilities_of_a_prompt_equal_those_of_transformers(
-    folder: Path, has_tiles: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also for positions that an earlier request has left in the cache."""
-    if not has_tiles:
-        monkeypatch.setattr("backends.embedded.sampler.batch_invariant_tiles", lambda weights: ())
-    plain = SamplingParams(seed=4, max_tokens=3, top_logprobs=2)
-    scored = SamplingParams(seed=4, max_tokens=3, top_logprobs=2, prompt_logprobs=3)
-
-    async def check(sampler: Sampler) -> None:
-        for length in (1, 2, 16, 17, 133, 600):
-            prompt = tokens(length, length)
-            expected = reference(folder, prompt)
-            alone = await sample_all(sampler, prompt, plain)
-            # Cached now, and beside other requests.
-            others = [sample_all(sampler, tokens(n, 90 + n), plain) for n in range(5)]
-            generated, *_ = await asyncio.gather(sample_all(sampler, prompt, scored), *others)
-            assert bits(generated) == bits(alone)
-            assert generated[0].cached_tokens == 0
-            assert not any(token.prompt_logprobs for token in generated[1:])
-            entries = generated[0].prompt_logprobs
-            assert [entry.id for entry in entries] == prompt[1:]
-            for entry, row in zip(entries, expected, strict=False):
-                assert abs(entry.logprob - row[entry.id]) < 1e-4
-                assert [top.id for top in entry.top] == list(np.argsort(-row)[:3])
-                assert abs(entry.rank - (1 + (row > row[entry.id]).sum())) <= 1
-            # The keys and values serve later requests, with the same bits.
-            again = await sample_all(sampler, prompt, plain)
-            assert bits(again) == bits(alone)
-            assert again[0].cached_tokens == (length - 1 if length >= 32 else 0)
-
-    asyncio.run(with_sampler(folder, check))

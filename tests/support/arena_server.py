@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 from preloaded import arena_command
-from prometheus_client.parser import text_string_to_metric_families
 
 KEY = "sk-planted-4f1d"
 CHAT = [{"role": "user", "content": "who did it"}]
@@ -33,11 +32,6 @@ class Server:
     def chat(self, **fields: Any) -> Any:
         body = {"messages": CHAT, "max_tokens": 4} | fields
         return post(f"{self.url}/v1/chat/completions", json=body)
-
-    def metric(self, name: str) -> float:
-        page = get(f"{self.url}/metrics", headers=self.headers).text
-        samples = [s for family in text_string_to_metric_families(page) for s in family.samples]
-        return sum(sample.value for sample in samples if sample.name == name)
 
     @property
     def headers(self) -> dict[str, str]:

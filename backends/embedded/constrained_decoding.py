@@ -19,7 +19,7 @@ from backends.embedded.tokenizer import CheckpointTokenizer
 
 MAX_CACHED_BYTES = 64 * 2**20
 """Of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""
-JSON_FORMAT: dict[str, JsonValue] = {
+JSON_FORMAT: Any = {
     "whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "
 }  # fmt: skip
 """The format of `json.dumps`. Flexible white space would let an answer be blank for ever."""

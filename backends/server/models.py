@@ -70,7 +70,11 @@ class ModelEndpoints:
     async def list_models(self, _request: Request) -> Response:
         """Answer `/v1/models`: the base model, then its adapters."""
         base = self._sampler.name
-        card = {"object": "model", "created": self._created, "owned_by": "arena"}
+        card: dict[str, JsonValue] = {
+            "object": "model",
+            "created": self._created,
+            "owned_by": "arena",
+        }
         cards: list[dict[str, JsonValue]] = [
             {**card, "id": base, "parent": None, "max_model_len": self._sampler.context_length},
             *({**card, "id": name, "parent": base} for name in self._sampler.adapters),

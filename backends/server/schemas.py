@@ -75,7 +75,7 @@ class StructuredOutputs(EndpointBody):
 
     choice: Strings = ()
     # pydantic has a method `json`, so the attribute has another name.
-    json_schema: dict[str, JsonValue] | None = Field(None, validation_alias="json")
+    json_schema: Annotated[dict[str, JsonValue] | None, Field(validation_alias="json")] = None
 
 
 class StreamOptions(EndpointBody):

@@ -31,14 +31,6 @@ def make_bot(rest: str, seat: Seat) -> Agent:
     return agent
 
 
-def no_client(_rest: str, seat: Seat) -> Agent:
-    """Raise UsageError: only a command that serves clients can give a seat to one."""
-    raise UsageError(
-        f"seat {seat.player}: a client of the Model Context Protocol takes a seat 'mcp' in arena "
-        "play and arena mcp only, one game at a time"
-    )
-
-
 def bot_names(game: str) -> list[str]:
     """Return the names of the bots that play a game, weakest first as its author lists them."""
     # The last slash: the name of a family's game has one too.

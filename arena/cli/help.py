@@ -112,8 +112,7 @@ BASICS = {
         ),
     ),
     "openenv serve": Basics(
-        "players option text_level opponents reward host port token max_sessions session_timeout "
-        "out",
+        "players option text_level opponents reward host port max_sessions session_timeout out",
         (
             "arena openenv serve cluedo --opponents bot:detective --port 8000",
             "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",

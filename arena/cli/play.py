@@ -11,7 +11,6 @@ from arena.agents.seating import Level
 from arena.cli.completion import complete_seat
 from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
 from arena.cli.play_flags import (
-    CLIENT,
     LOCAL,
     BackendFlag,
     DryRunFlag,
@@ -54,11 +53,11 @@ class BrowserFlags(Config):
     web: bool = setting(False, flag="--web")
     """Play in the browser: each seat 'human' gets a link."""
     host: str = setting("127.0.0.1")
-    """With --web or a seat mcp: address to listen on; 0.0.0.0 lets other machines join."""
+    """With --web: address to listen on; 0.0.0.0 lets other machines join."""
     port: int = setting(0, ge=0, le=65535)
-    """With --web or a seat mcp: the port; 0 is a free one."""
+    """With --web: the port; 0 is a free one."""
     clock: float | None = setting(None, flag=False, ge=1, le=86_400)
-    """With --web or a seat mcp: seconds for a decision. Default: no limit; for mcp 300."""
+    """With --web: seconds for a decision. Default: no limit."""
     assist: Literal["none", "notes", "deductions", "posterior"] = setting("posterior", flag=False)
     """With --web: the most help on the page."""
     delay: float | None = setting(None, flag=False, ge=0, le=3600)
@@ -69,7 +68,7 @@ class BrowserFlags(Config):
         usual = BrowserFlags()
         for name in ("host", "port", "clock", "assist"):
             if getattr(self, name) != getattr(usual, name):
-                raise UsageError(f"{name} needs --web or a seat mcp")
+                raise UsageError(f"{name} needs --web")
 
 
 @flag_groups
@@ -98,10 +97,7 @@ def play_command(
     backend: BackendFlag = None,
     dry_run: DryRunFlag = False,
 ) -> int:
-    """Play games and write a replay of each; with --web, people play in the browser.
-
-    A seat 'mcp' waits for a client of the Model Context Protocol, for example a coding agent.
-    """
+    """Play games and write a replay of each; with --web, people play in the browser."""
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
 
@@ -123,8 +119,6 @@ def play_command(
     )
     if browser.web:
         return _serve(run, browser, by_hand=bool(seat), is_refused=resume or dry_run or as_json)
-    if CLIENT in specs:
-        return _wait_for_clients(run, browser, as_json, is_refused=resume or dry_run)
     browser.check_unused()
     run.check()
     if resume:
@@ -140,14 +134,6 @@ def _match(game: Game, specs: Sequence[str], flags: GameFlags, chat: ChatOptions
     from arena.episodes.match import Match
 
     return Match(game, specs, text_level=flags.text_level, chat=chat, max_turns=flags.max_turns)
-
-
-def _wait_for_clients(run: GameRun, browser: BrowserFlags, as_json: bool, is_refused: bool) -> int:
-    if is_refused:
-        raise UsageError("--resume, --dry-run: not with a seat 'mcp'")
-    from arena.cli.mcp import play_with_clients
-
-    return play_with_clients(run, (browser.host, browser.port), browser.clock, as_json)
 
 
 def _earlier_seed(out: Path, game: Game) -> int:

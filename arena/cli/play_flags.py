@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from arena.llm.service import LLMService
 
 
-CLIENT = "mcp"
-"""SPEC of a seat that a client of the Model Context Protocol takes."""
-
 ModelFlag = partial(Flag, rich_help_panel=MODELS)
 
 REPLY_TOKENS = 1024

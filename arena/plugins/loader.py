@@ -40,9 +40,6 @@ def fill(catalog: Catalog) -> Catalog:
         "arena.agents.program:ProgramAgent",
         "agent:COMMAND, a program that exchanges JSON lines",
     )
-    catalog.add(
-        "agent", "mcp", "arena.agents.seating:no_client", "an MCP client; arena play and arena mcp"
-    )
     for name, summary in (
         ("rules", "rules and notation"),
         ("reason", "rules, and a request to think first"),

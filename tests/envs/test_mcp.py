@@ -25,7 +25,6 @@ pytest.importorskip("mcp.server.mcpserver", reason="the MCP SDK is not installed
 pytestmark = pytest.mark.mcp
 
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp.shared.exceptions import MCPError
 from other_worlds import decisions
 
 from arena.core.action import Step
@@ -42,12 +41,11 @@ def first(actions: list[str]) -> str:
 
 @contextmanager
 def serving(
-    *arguments: str, cwd: Path, command: str = "mcp", **variables: str
+    *arguments: str, cwd: Path, **variables: str
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run `arena mcp … --http` until the end of the block; yield its URL and its process."""
-    words = [*ARENA, command, *arguments, "--port", "0"]
     process = subprocess.Popen(
-        words + (["--http"] if command == "mcp" else ["--no-watch"]),
+        [*ARENA, "mcp", *arguments, "--port", "0", "--http"],
         cwd=cwd,
         env=os.environ | variables,
         stdout=subprocess.PIPE,
@@ -87,8 +85,8 @@ async def play(client: Client, choose: Choose = first, **join: Any) -> list[dict
     while news["status"] != "over":
         if news["status"] == "act":
             legal = await call(client, "legal_actions", handle=handle)
-            heard.append(news | legal)
-            action = choose(legal["actions"])
+            heard.append(news | {"actions": legal["result"]})
+            action = choose(legal["result"])
             news = await call(client, "act", handle=handle, action=action, turn=news["turn"])
         else:
             news = await call(client, "view", handle=handle)
@@ -147,9 +145,9 @@ def check_nothing_hidden(replay: Replay, heard: list[dict[str, Any]], rng: rando
 
 
 @pytest.mark.parametrize(
-    ("name", "games"), [("kuhn_poker", 40), ("leduc_poker", 40), ("cluedo", 20)]
+    ("name", "games"), [("kuhn_poker", 20), ("leduc_poker", 20), ("cluedo", 8)]
 )
-def test_a_hundred_games_tell_a_seat_nothing_hidden(name: str, games: int, tmp_path: Path) -> None:
+def test_games_show_a_seat_nothing_hidden(name: str, games: int, tmp_path: Path) -> None:
     rng = random.Random(1)
 
     async def all_games(url: str) -> list[list[dict[str, Any]]]:
@@ -166,7 +164,7 @@ def test_a_hundred_games_tell_a_seat_nothing_hidden(name: str, games: int, tmp_p
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_standard_streams(mode: str, tmp_path: Path) -> None:
-    async def one_game() -> tuple[list[dict[str, Any]], str, str, set[str]]:
+    async def one_game() -> tuple[list[dict[str, Any]], set[str]]:
         server = stdio("cluedo", "--players", "3", "--seat", "1=mcp", cwd=tmp_path)
         async with Client(server, mode=mode) as client:
             names = {tool.name for tool in (await client.list_tools()).tools}
@@ -174,23 +172,15 @@ def test_standard_streams(mode: str, tmp_path: Path) -> None:
             assert rules["text"].startswith("Cluedo")
             heard = await play(client)
             handle = heard[0]["handle"]
-            notes = await call(client, "notes", handle=handle)
-            log = await client.read_resource(f"arena://seats/{handle}/log")
             whole = await call(client, "view", handle=handle, whole=True)
             assert whole["text"].startswith("You are Player 1.")
-            with pytest.raises(MCPError, match="no seat has this handle"):
-                await client.read_resource("arena://seats/unknown/log")
-            return heard, notes["text"], log.contents[0].text, names
+            return heard, names
 
-    heard, notes, log, names = asyncio.run(one_game())
-    assert names == {"join", "rules", "view", "legal_actions", "act", "notes"}
+    heard, names = asyncio.run(one_game())
+    assert names == {"join", "rules", "view", "legal_actions", "act"}
     assert heard[-1]["status"] == "over"
-    assert "own cards" in notes
     (path,) = finished(tmp_path / "runs" / "mcp", 1)
     replay = read_replay(path)
-    game = replay.make_game()
-    events = [e for walked in replay.walk() for e in walked.ply.events if e.seen_by(1)]
-    assert log.split("\n") == [game.text.narrate(event) for event in events]
     assert replay.header.players[1] == "mcp"
 
 
@@ -289,7 +279,7 @@ def test_wrong_calls_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "seat 7 is not a client's; seats of clients: 0, 1" in texts[1]
     assert all("not your turn yet" in text for text in texts[2:4])
     assert all("no seat has this handle" in text for text in texts[4:7])
-    assert "not your turn yet" in texts[9]
+    assert "seat 1 is not to act now" in texts[9]
     assert "turn 4 of seat 0 is to come" in texts[11]
     assert "3,000 characters, at most 2,000" in texts[12]
 
@@ -345,30 +335,10 @@ def test_key(tmp_path: Path) -> None:
         assert post(url, b"{}", **foreign) == 403
 
 
-def test_play_waits_for_a_client(tmp_path: Path) -> None:
-    async def one(url: str) -> list[dict[str, Any]]:
-        async with Client(url) as client:
-            heard = await play(client)
-            with pytest.raises(ValueError, match="no further game"):
-                await call(client, "join")
-            return heard
-
-    arguments = ("cluedo", "--players", "3", "--seat", "1=mcp", "--json")
-    with serving(*arguments, cwd=tmp_path, command="play") as (url, process):
-        heard = asyncio.run(one(url))
-        out, err = process.communicate(timeout=30)
-    assert heard[-1]["status"] == "over"
-    assert process.returncode == 0, err
-    assert '"players": ["bot:' in out and '"mcp"' in out
-    finished(tmp_path / "runs" / "play", 1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["mcp", "kuhn_poker", "--seat", "0=bot:random"], "add --seat 0=mcp"),
-        (["eval", "kuhn_poker", "--player", "mcp"], "arena play and arena mcp only"),
-        (["play", "kuhn_poker", "--seat", "0=mcp", "--workers", "2"], "without --executor"),
         (["mcp", "kuhn_poker", "--http", "--host", "0.0.0.0"], "a key is required"),
     ],
 )

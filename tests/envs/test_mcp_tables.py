@@ -14,7 +14,6 @@ from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.envs.hosting import HostedGame
-from arena.envs.mcp import table as table_module
 from arena.envs.mcp import tables as tables_module
 from arena.envs.mcp.tables import ClientTables
 from arena.episodes.match import Match
@@ -33,7 +32,7 @@ def make_tables(
 ) -> tuple[ClientTables, Finished]:
     made, ended = arena.make_game(game), Finished()
     hosted = HostedGame(made, ["bot:random"], session_spec="mcp", **options)  # type: ignore[arg-type]
-    seeds: Iterator[int] = iter(range(3))
+    seeds: Iterator[int] = iter(range(9))
     return ClientTables(hosted, seats, seeds, out, lambda *end: ended.append(end)), ended
 
 
@@ -42,10 +41,10 @@ def run(work: Coroutine[None, None, None]) -> None:
 
 
 async def play(tables: ClientTables, handle: str) -> str:
-    table, seat = tables.find(handle)
-    news = await table.news(seat)
+    seat = tables.find(handle)
+    news = await seat.news()
     while news.status != "over":
-        news = await table.act(seat, table.legal_actions(seat).actions[0], news.turn)
+        news = await seat.act(seat.legal_actions()[0], news.turn)
     return news.text
 
 
@@ -57,8 +56,6 @@ def test_games_follow_each_other(tmp_path: Path) -> None:
             assert "Player" in await play(tables, seat.handle)
             while len(ended) <= number:
                 await asyncio.sleep(0.01)
-        with pytest.raises(UsageError, match="no further game"):
-            tables.join(None)
         assert [match.seed for match, _, _ in ended] == [0, 1, 2]
         assert all(path.exists() for _, _, path in ended)
         assert ended[0][1].header.players == ("mcp", "bot:random")
@@ -69,8 +66,8 @@ def test_games_follow_each_other(tmp_path: Path) -> None:
 def test_nothing_is_on_disk_during_a_game(tmp_path: Path) -> None:
     async def game() -> None:
         tables, _ = make_tables(tmp_path)
-        table, seat = tables.find(tables.join(0).handle)
-        await table.news(seat)
+        seat = tables.find(tables.join(0).handle)
+        await seat.news()
         assert not list(tmp_path.rglob("*"))
         await tables.close()
         assert not list(tmp_path.rglob("*"))
@@ -79,42 +76,29 @@ def test_nothing_is_on_disk_during_a_game(tmp_path: Path) -> None:
 
 
 def test_a_short_call_says_that_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_module, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(tables_module, "WAIT_SECONDS", 0.05)
 
     async def game() -> None:
         tables, _ = make_tables(tmp_path, seats=(0, 1))
-        table, first = tables.find(tables.join(None).handle)
-        news = await table.news(first)
+        first = tables.find(tables.join(None).handle)
+        news = await first.news()
         assert (news.status, news.text) == ("wait", "The game waits for 1 other client.")
-        _, second = tables.find(tables.join(None).handle)
-        news = await table.news(second)
+        second = tables.find(tables.join(None).handle)
+        news = await second.news()
         assert (news.status, news.text) == ("wait", "Another player is to act.")
-        assert (await table.news(first)).status == "act"
+        assert (await first.news()).status == "act"
         await tables.close()
 
     run(game())
-
-
-def test_others_who_do_not_come(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async def game() -> None:
-        tables, _ = make_tables(tmp_path, seats=(0, 1), join_seconds=0.05)
-        table, seat = tables.find(tables.join(None).handle)
-        with pytest.raises(ArenaError, match="only 1 of 2 sessions have joined"):
-            await table.news(seat)
-        assert tables.join(None).seat == 0  # Of a new game.
-        await tables.close()
-
-    run(game())
-    assert "only 1 of 2" in capsys.readouterr().err
 
 
 def test_a_client_that_comes_back_goes_on(tmp_path: Path) -> None:
     async def game() -> None:
         tables, _ = make_tables(tmp_path, game="goofspiel", turn_seconds=0.1)
-        table, seat = tables.find(tables.join(None).handle)
-        await table.news(seat)
+        seat = tables.find(tables.join(None).handle)
+        await seat.news()
         await asyncio.sleep(0.15)  # One decision is missed.
-        news = await table.news(seat)
+        news = await seat.news()
         assert news.turn >= 1
         assert not seat.is_given_up
         assert "You" in await play(tables, seat.handle)
@@ -125,13 +109,13 @@ def test_a_client_that_comes_back_goes_on(tmp_path: Path) -> None:
 def test_a_game_without_clients_stops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def game() -> None:
         tables, ended = make_tables(tmp_path, game="goofspiel", turn_seconds=0.05)
-        table, seat = tables.find(tables.join(None).handle)
-        await table.news(seat)
-        while table.ended_at is None:
+        seat = tables.find(tables.join(None).handle)
+        await seat.news()
+        while seat.table.ended_at is None:
             await asyncio.sleep(0.01)
-        assert seat.is_given_up and table.is_seen and not ended
+        assert seat.is_given_up and not ended
         with pytest.raises(ArenaError, match="the game has stopped"):
-            await table.news(seat)
+            await seat.news()
 
     run(game())
     assert "closed before its end" in capsys.readouterr().err
@@ -145,28 +129,15 @@ def test_the_reason_of_a_stop_is_for_the_terminal(
 
     async def game() -> None:
         tables, _ = make_tables(tmp_path)
-        table, seat = tables.find(tables.join(None).handle)
-        news = await table.news(seat)
+        seat = tables.find(tables.join(None).handle)
+        news = await seat.news()
         monkeypatch.setattr("arena.agents.agent.RandomBot.act", stop)
         with pytest.raises(ArenaError) as error:
-            await table.act(seat, "pass", news.turn)
+            await seat.act("pass", news.turn)
         assert "King" not in str(error.value)
 
     run(game())
     assert "King of Player 1" in capsys.readouterr().err
-
-
-def test_no_notes_at_the_level_of_events(tmp_path: Path) -> None:
-    async def game() -> None:
-        tables, _ = make_tables(tmp_path)
-        tables.host = HostedGame(tables.host.game, ["bot:random"], text_level="events")
-        table, seat = tables.find(tables.join(None).handle)
-        await table.news(seat)
-        with pytest.raises(UsageError, match="without notes"):
-            table.notes(seat)
-        await tables.close()
-
-    run(game())
 
 
 def test_old_games_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +147,7 @@ def test_old_games_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         await play(tables, handle)
         while tables.tables[0].ended_at is None:
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(tables_module, "SEEN_SECONDS", 0.0)
+        monkeypatch.setattr(tables_module, "KEPT_SECONDS", 0.0)
         time.sleep(0.01)
         tables.join(None)
         with pytest.raises(UsageError, match="no seat has this handle"):

@@ -78,7 +78,7 @@ def test_a_package_passes_the_validator_of_openenv(
     assert floor.reason.startswith("bot:random earned 0.0")
 
 
-def test_a_package_is_complete_and_its_functions_are_typed(package: Path) -> None:
+def test_a_package_is_complete(package: Path) -> None:
     names = {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()}
     assert names >= {
         *("openenv.yaml", "pyproject.toml", "README.md", "Dockerfile", ".dockerignore"),
@@ -86,32 +86,22 @@ def test_a_package_is_complete_and_its_functions_are_typed(package: Path) -> Non
         *("validation/runtime.json", "validation/oracle.sh", "validation/canaries.json"),
     }
     assert not any("$" in (package / n).read_text() for n in names if n.endswith((".py", ".yaml")))
-    code = (
-        "import inspect, my_cluedo.models as m; "
-        "print(m.suggest('Miss Scarlett', 'Rope', 'Hall', 3).model_dump_json()); "
-        "print(' '.join(str(inspect.signature(m.show)).split())); "
-        "from my_cluedo import MyCluedoEnv"
-    )
-    # As an installed package has it: the folder under the name of the package.
+    # As an installed package has it: the folder under the name of the package, with a key.
     link = package.parent / "my_cluedo"
     link.symlink_to(package, target_is_directory=True)
+    code = (
+        "from my_cluedo import MyCluedoEnv, call; from my_cluedo.server.app import app; "
+        "print(call('Show', 3, card='Rope').tool_name, app.user_middleware[0].cls.__name__)"
+    )
     path = os.pathsep.join([str(package.parent), str(ROOT)])
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "ARENA_API_KEY": "secret"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    sent, signature = done.stdout.splitlines()
-    assert json.loads(sent) == {
-        "metadata": {"turn": 3},
-        "type": "call_tool",
-        "tool_name": "Suggest",
-        "arguments": {"suspect": "Miss Scarlett", "weapon": "Rope", "room": "Hall"},
-    }
-    assert signature.startswith("(card: ") and "Literal[" in signature
+    assert done.stdout == "Show AccessControl\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -123,7 +113,6 @@ def test_a_package_is_complete_and_its_functions_are_typed(package: Path) -> Non
         (["--reward", "win=1"], "give --reward-range LOW,HIGH"),
         (["--reward", "win=1", "--reward-range", "a"], "--reward-range a: give LOW,HIGH"),
         (["--reward", "win=1", "--reward-range", "0,5"], "the range of the reward promises 5"),
-        (["--reward-fn", "a:b"], "--reward-fn a:b has no weight"),
     ],
 )
 def test_what_cannot_be_packaged_is_one_line(

@@ -8,7 +8,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,16 +30,15 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from arena.core.action import CHANCE, Action, Step
-from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.envs.hosting import HostedGame, SharedEpisodes
-from arena.envs.openenv.app import make_app
-from arena.envs.openenv.environment import GameEnvironment
+from arena.envs.hosting import HostedGame
 from arena.envs.openenv.protocol import GameClient, GameObservation, call
+from arena.envs.openenv.server import GameEnvironment, make_app
 from arena.episodes import session as session_module
 from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, play
+from arena.episodes.match import Match, Watcher, play
 from arena.episodes.replay import read_replay, verify
+from arena.episodes.session import GameSession
 from arena.http import connections
 from arena.http.access import AccessControl, BodyLimit
 from arena.llm.service import LLMService
@@ -60,7 +59,7 @@ def hosted(game: Any = KUHN, *opponents: str, **options: Any) -> HostedGame:
 
 @pytest.fixture(scope="module")
 def kuhn() -> Iterator[Hosted]:
-    app = make_app(hosted(join_seconds=1.0), max_sessions=SLOTS, session_timeout=600)
+    app = make_app(hosted(), max_sessions=SLOTS, session_timeout=600)
     with hosting(app, 50_000) as server:
         yield server
 
@@ -122,9 +121,6 @@ def test_tools_of_each_kind_over_mcp(cluedo: Hosted) -> None:
     assert refused["error"]["message"] == "there is no episode: call reset first"
     unknown = rpc("tools/call", session_id="nobody", name="EndTurn", arguments={})
     assert unknown["error"]["message"] == "Unknown session_id: nobody"
-    with connect(f"ws://127.0.0.1:{cluedo.port}/mcp") as socket:
-        socket.send("[]")
-        assert json.loads(socket.recv())["error"]["code"] == -32600
     with connect(f"ws://127.0.0.1:{cluedo.port}/ws?session_id={session}") as socket:
         socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
         first = json.loads(socket.recv())["data"]["observation"]
@@ -153,7 +149,7 @@ def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: Hosted) -> N
         for action, kind, reason in (
             (
                 call("Fly"),
-                "tool_not_found",
+                "invalid_args",
                 "Suggest, Accuse, Show, EndTurn, reply",
             ),
             (call("Suggest", weapon="Rope"), "invalid_args", "lacks suspect, room"),
@@ -186,20 +182,15 @@ def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
             ({"seed": True}, "seed=True: give a whole number"),
             ({"seed": 2**63}, "give a whole number from -2"),
             ({"seed": 1.0}, "seed=1.0: give a whole number"),
-            ({"sed": 1}, "reset takes seed, episode_id, seat, token, and no 'sed'"),
+            ({"sed": 1}, "reset takes seed, episode_id, seat, and no 'sed'"),
             ({"seat": 2}, "seat=2: give a seat from 0 to 1"),
             ({"seat": "0"}, "seat='0': give a seat from 0 to 1"),
-            ({"seats": 2}, "reset takes seed, episode_id, seat, token, and no 'seats'"),
-            ({"token": "guess"}, "no seat waits for this token: it is unknown"),
-            ({"token": 7}, "token: give a text"),
-            ({"token": "guess", "seat": 1}, "token: its episode has a name, a seed and seats"),
+            ({"seats": 2}, "reset takes seed, episode_id, seat, and no 'seats'"),
             ({"episode_id": "x" * 300}, "episode_id: give a text of at most 255"),
             ({"episode_id": 5}, "episode_id: give a text"),
         ):
             assert reason in error({"type": "reset", "data": data})
         assert "Invalid JSON" in error("{")
-        for message in ("[]", "7", "null", '"reset"', "", "hello", b"{}", b"\xff"):
-            assert "the text of a JSON object, for example" in error(message)
         socket.send(json.dumps({"type": "reset", "data": {"seed": 0}}))
         assert json.loads(socket.recv())["data"]["observation"]["turn"] == 0
         assert "turn 1 of seat 0 is to come; the turn now is 0" in error(
@@ -306,85 +297,11 @@ def test_many_sessions_at_once(cluedo: Hosted) -> None:
     clients(work)
 
 
-def opened(server: Hosted, **wanted: Any) -> tuple[str, list[str]]:
-    """Open an episode of several sessions; return its name, and the tokens of its seats."""
-    answer = post(f"{server.url}/episodes", json=wanted).json()
-    return answer["episode_id"], [*answer["tokens"].values()]
-
-
-def test_sessions_share_an_episode(kuhn: Hosted) -> None:
-    async def work() -> None:
-        for seats in ([0, 1], [1, 0]):
-            _, tokens = opened(kuhn, seats=seats, seed=5)
-            assert len(set(tokens)) == 2
-            both = [
-                played(kuhn.url, None, number, token=token) for number, token in enumerate(tokens)
-            ]
-            served = await asyncio.gather(*both)
-            rewards = [json.loads(each[-2])["reward"] for each in served]
-            assert sum(rewards) == 0 and rewards[0]
-            assert [json.loads(each[0])["seat"] for each in served] == seats
-
-    clients(work)
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "detail"),
-    [
-        ({"seats": [0, 2]}, 400, "seats=[0, 2]: give different seats from 0 to 1"),
-        ({"seats": [0, 0]}, 400, "give different seats"),
-        ({"seats": []}, 400, "give different seats"),
-        ({"seats": [0], "seed": 2**63}, 400, "give a whole number"),
-        ({"seats": 2}, 422, "list"),
-        ({"seats": [True, 0]}, 422, "integer"),
-        ({"seats": [0], "seed": "7"}, 422, "integer"),
-        ({"seats": [0], "sed": 7}, 422, "extra"),
-    ],
-)
-def test_a_wrong_request_for_an_episode(
-    kuhn: Hosted, body: dict[str, Any], status: int, detail: str
-) -> None:
-    answer = post(f"{kuhn.url}/episodes", json=body)
-    assert answer.status_code == status and detail in str(answer.json()["detail"])
-
-
-def test_joining_has_clear_errors(kuhn: Hosted) -> None:
-    async def refused(match: str, **reset: Any) -> None:
-        async with GameClient(kuhn.url) as env:
-            with pytest.raises(RuntimeError, match=match):
-                await env.reset(**reset)
-
-    async def work() -> None:
-        _, tokens = opened(kuhn, seats=[0, 1])
-        late = "only 1 of 2 sessions have joined 1 seconds after the episode was opened"
-        await refused(late, token=tokens[0])
-        await refused("was opened more than 1 seconds ago", token=tokens[1])
-        async with GameClient(kuhn.url) as one, GameClient(kuhn.url) as two:
-            name, tokens = opened(kuhn, seats=[0, 1], seed=1)
-            first = asyncio.ensure_future(one.reset(token=tokens[0]))
-            await asyncio.sleep(0.2)
-            await refused("seat 0 is taken by another session", token=tokens[0])
-            await refused("no seat waits for this token", token=name)
-            # The second seat must not decide before the first one has.
-            second = asyncio.ensure_future(two.reset(token=tokens[1]))
-            result = await first
-            assert (await one.state()).episode_id == name
-            # The one that goes on plays against fallback moves, and no other session takes a seat.
-            second.cancel()
-            await two.close()
-            for token in tokens:
-                await refused("or the episode has begun", token=token)
-            while not result.done:
-                result = await one.step(call("Bet"))
-
-    clients(work)
-
-
 def test_a_model_of_this_process_is_an_opponent() -> None:
     """The extras `openenv` and `embedded` install together and work together."""
     llm = LLMService(Settings.load())
     host = hosted(CLUEDO, "embedded:clue-tiny", llm=llm, max_turns=2)
-    env = GameEnvironment(host, SharedEpisodes(host))
+    env = GameEnvironment(host)
     seen = env.reset(seed=1)
     while not seen.done:
         seen = env.step(call("reply", text=seen.legal_actions[0]))
@@ -413,39 +330,12 @@ def test_without_the_token_nothing_is_served() -> None:
             GameClient(server.url, headers=foreign).sync().connect()
 
 
-def test_concurrent_calls_of_one_session_are_refused() -> None:
-    async def work() -> None:
-        host = hosted(join_seconds=0.5)
-        episodes = SharedEpisodes(host)
-        env, other = GameEnvironment(host, episodes), GameEnvironment(host, episodes)
-        tokens = episodes.open([0, 1], 1).tokens
-        joined = [
-            asyncio.ensure_future(each.reset_async(token=tokens[seat]))
-            for seat, each in enumerate((env, other))
-        ]
-        first = await joined[0]
-        step = asyncio.ensure_future(env.step_async(call("Bet")))
-        await asyncio.sleep(0)
-        for again in (env.step_async(call("Bet")), env.reset_async(seed=1)):
-            with pytest.raises(UsageError, match="another call of this session is in progress"):
-                await again
-        await joined[1]
-        await other.step_async(call("Pass"))
-        assert (await step).done and isinstance(first, GameObservation)
-        env.close()
-        await asyncio.sleep(0)
-        with pytest.raises(UsageError, match="the session was closed"):
-            await env.step_async(call("Bet"))
-
-    clients(work)
-
-
 def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
     def watchers(match: Match) -> list[ReplayWriter]:
         return [ReplayWriter(tmp_path, f"seed{match.seed}")]
 
     host = hosted(CLUEDO, "bot:detective", watchers=watchers, max_turns=12)
-    env = GameEnvironment(host, SharedEpisodes(host))
+    env = GameEnvironment(host)
     for seed in (1, 2):
         seen = env.reset(seed=seed)
         while not seen.done:
@@ -458,19 +348,29 @@ def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
     assert verify(read_replay(tmp_path / "seed1.jsonl")) is None
 
 
-def test_the_terms_of_the_reward_are_its_rubric() -> None:
-    host = hosted(
-        CLUEDO, "bot:novice", score=Rewards.parse("win=1,entropy_removed=0.5", CLUEDO).score
-    )
-    env = GameEnvironment(host, SharedEpisodes(host))
+def test_the_reward_and_its_terms_come_at_the_end() -> None:
+    score = Rewards.parse("win=1,entropy_removed=0.5", CLUEDO).score
+    env = GameEnvironment(hosted(CLUEDO, "bot:novice"), score)
     seen = env.reset(seed=1)
     while not seen.done:
         assert seen.reward == 0.0 and not seen.terms
         seen = env.step(call("reply", text=seen.legal_actions[-1]))
     assert seen.reward == pytest.approx(seen.terms["win"] + 0.5 * seen.terms["entropy_removed"])
-    assert {name: rubric.last_score for name, rubric in env.rubric.named_rubrics()} == seen.terms
     assert env.reset(seed=1).terms == {}
     env.close()
+
+
+class AllSeats(HostedGame):
+    """A game whose other seats the test plays, too."""
+
+    def start(self, seed: int, seats: Collection[int], *watchers: Watcher) -> GameSession:
+        players = range(self.game.num_players)
+        session = GameSession(self.match(seed, players), players)
+        STARTED.append(session)
+        return session
+
+
+STARTED: list[GameSession] = []
 
 
 def served_in(game: Game, history: Sequence[Step], seat: int) -> list[str]:
@@ -487,25 +387,25 @@ def served_in(game: Game, history: Sequence[Step], seat: int) -> list[str]:
     draws = iter([move.action for move in history if move.player == CHANCE])
     served: list[str] = []
 
-    async def play_seat(env: GameEnvironment, player: int, token: str) -> None:
+    async def play_session(env: GameEnvironment) -> None:
         def keep(seen: GameObservation) -> None:
-            if player == seat:
-                served.extend((seen.model_dump_json(), env.state.model_dump_json()))
+            served.extend((seen.model_dump_json(), env.state.model_dump_json()))
 
-        keep(await env.reset_async(token=token))
-        for action in choices[player]:
+        keep(await env.reset_async(seed=0, seat=seat))
+        for action in choices[seat]:
             keep(await env.step_async(call("reply", text=str(action))))
 
+    async def play_seat(session: GameSession, player: int) -> None:
+        for action in choices[player]:
+            await session.turn(player)
+            session.act(player, action)
+
     async def work() -> None:
-        host = HostedGame(game)
-        episodes = SharedEpisodes(host)
-        envs = [GameEnvironment(host, episodes) for _ in range(game.num_players)]
-        episode = episodes.open(range(game.num_players), 0)
-        episode.id = "episode"
-        tasks = [
-            asyncio.ensure_future(play_seat(env, seat, episode.tokens[seat]))
-            for seat, env in enumerate(envs)
-        ]
+        env = GameEnvironment(AllSeats(game))
+        tasks = [asyncio.ensure_future(play_session(env))]
+        await asyncio.sleep(0)
+        session, others = STARTED.pop(), set(range(game.num_players)) - {seat}
+        tasks += [asyncio.ensure_future(play_seat(session, player)) for player in others]
         # Nothing waits for anything but the sessions, so at some time all of them are idle.
         for _ in range(100 + 20 * len(history)):
             await asyncio.sleep(0)
@@ -514,9 +414,7 @@ def served_in(game: Game, history: Sequence[Step], seat: int) -> list[str]:
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         errors = [each for each in outcomes if isinstance(each, Exception)]
         assert not errors, errors
-        for env in envs:
-            env.close()
-        await asyncio.sleep(0)
+        await session.close()
 
     with pytest.MonkeyPatch.context() as patch:
         # At the end of the history the next draw of chance waits too.

@@ -1,4 +1,4 @@
-"""The MCP server of a game: its tools, its resource, and its two transports."""
+"""The MCP server of a game: its tools, and its two transports."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 
 from arena.agents.chat import full_rules
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.core.version import __version__
-from arena.envs.mcp.table import JoinedSeat, LegalActions, SeatNews
-from arena.envs.mcp.tables import ClientTables
+from arena.envs.mcp.tables import ClientTables, JoinedSeat, SeatNews
 from arena.http.access import AccessControl
 from arena.http.server import run_server, server_url
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from pydantic import SecretStr
 
 INSTRUCTIONS = (
@@ -35,58 +32,6 @@ MAX_BODY_BYTES = 65_536
 DRAIN_SECONDS = 1.0
 
 
-class GameTools:
-    """The tools of the server. The docstrings are what a client reads."""
-
-    def __init__(self, tables: ClientTables) -> None:
-        self._tables = tables
-
-    async def join(self, seat: int | None = None) -> JoinedSeat:
-        """Take a seat, by default any that is free, and return its secret handle."""
-        with _refusals():
-            return self._tables.join(seat)
-
-    async def rules(self) -> str:
-        """Return the rules of the game and the notation of actions."""
-        host = self._tables.host
-        return full_rules(host.game, host.game.turn_limit(host.max_turns))
-
-    async def view(self, handle: str, whole: bool = False) -> SeatNews:
-        """Wait for your turn and return what is new; with whole=true everything since the start."""
-        with _refusals():
-            table, seat = self._tables.find(handle)
-            return await table.news(seat, whole)
-
-    async def legal_actions(self, handle: str) -> LegalActions:
-        """List the actions that you may choose now."""
-        with _refusals():
-            table, seat = self._tables.find(handle)
-            return table.legal_actions(seat)
-
-    async def act(self, handle: str, action: str, turn: int | None = None) -> SeatNews:
-        """Play an action, as text, then wait for your next turn and return what is new.
-
-        With turn, the number that view gave, the action counts for that decision only.
-        """
-        with _refusals():
-            table, seat = self._tables.find(handle)
-            return await table.act(seat, action, turn)
-
-    async def notes(self, handle: str) -> str:
-        """Return the notebook that the game keeps for you: facts that follow from what you saw."""
-        with _refusals():
-            table, seat = self._tables.find(handle)
-            return table.notes(seat)
-
-    async def log(self, handle: str) -> str:
-        """Return every event that this seat has witnessed, one to a line."""
-        try:
-            table, seat = self._tables.find(handle)
-            return table.log(seat)
-        except ArenaError as error:
-            raise ResourceError(shorten(str(error))) from None
-
-
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Turn errors of arena into answers that the client reads."""
@@ -97,17 +42,40 @@ def _refusals() -> Iterator[None]:
 
 
 def make_server(tables: ClientTables) -> MCPServer:
-    """Return the server with its tools and the log of each seat as a resource."""
+    """Return the server with its tools. The docstrings are what a client reads."""
     server = MCPServer("arena", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    tools = GameTools(tables)
-    for text_tool in (tools.rules, tools.notes):
-        server.add_tool(text_tool, structured_output=False)
-    for tool in (tools.join, tools.view, tools.legal_actions, tools.act):
+
+    async def join(seat: int | None = None) -> JoinedSeat:
+        """Take a seat, by default any that is free, and return its secret handle."""
+        with _refusals():
+            return tables.join(seat)
+
+    async def rules() -> str:
+        """Return the rules of the game and the notation of actions."""
+        game = tables.host.game
+        return full_rules(game, game.turn_limit(tables.host.max_turns))
+
+    async def view(handle: str, whole: bool = False) -> SeatNews:
+        """Wait for your turn and return what is new; with whole=true everything since the start."""
+        with _refusals():
+            return await tables.find(handle).news(whole)
+
+    async def legal_actions(handle: str) -> list[str]:
+        """List the actions that you may choose now."""
+        with _refusals():
+            return tables.find(handle).legal_actions()
+
+    async def act(handle: str, action: str, turn: int | None = None) -> SeatNews:
+        """Play an action, as text, then wait for your next turn and return what is new.
+
+        With turn, the number that view gave, the action counts for that decision only.
+        """
+        with _refusals():
+            return await tables.find(handle).act(action, turn)
+
+    server.add_tool(rules, structured_output=False)
+    for tool in (join, view, legal_actions, act):
         server.add_tool(tool)
-    about = "Every event that the seat has witnessed"
-    server.resource("arena://seats/{handle}/log", description=about, mime_type="text/plain")(
-        tools.log
-    )
     return server
 
 
@@ -119,19 +87,10 @@ async def serve_stdio(tables: ClientTables) -> None:
         await tables.close()
 
 
-async def serve_http(
-    tables: ClientTables,
-    listener: socket.socket,
-    key: SecretStr | None,
-    until: Awaitable[None] | None = None,
-) -> None:
-    """Serve any number of clients over streamable HTTP at `/mcp`.
+async def serve_http(tables: ClientTables, listener: socket.socket, key: SecretStr | None) -> None:
+    """Serve any number of clients over streamable HTTP at `/mcp`, until a signal.
 
-    Args:
-        tables: The games.
-        listener: A bound socket.
-        key: Bearer token that clients must send; None: only this machine can reach the server.
-        until: The server ends with it; None: at a signal.
+    Clients must send `key` as a bearer token; without one only this machine can reach the server.
     """
     server = make_server(tables)
     # Each request stands for itself, as in the protocol of 2026; the handle names the seat. Host
@@ -147,15 +106,11 @@ async def serve_http(
         f"MCP clients play seat {seats} of {tables.host.game.name} at {server_url(listener)}/mcp; "
         "Ctrl-C stops the server"
     )
+    guarded = AccessControl(app, key)
     try:
         async with server.session_manager.run():
             await run_server(
-                AccessControl(app, key),
-                listener,
-                greeting,
-                drain_seconds=DRAIN_SECONDS,
-                announce_drain=False,
-                until=until,
+                guarded, listener, greeting, drain_seconds=DRAIN_SECONDS, announce_drain=False
             )
     finally:
         await tables.close()

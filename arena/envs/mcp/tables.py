@@ -1,19 +1,205 @@
-"""The games of a server of clients."""
+"""The games of a server, whose seats are taken by clients, each by an unguessable handle.
+
+A client is sent texts of its own observation only. A replay is written after the game, because an
+agent that can read files would find all hands in it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
-from arena.core.errors import UsageError
-from arena.envs.hosting import MOST_OPEN, HostedGame
-from arena.envs.mcp.table import ClientSeat, ClientTable, Finished, JoinedSeat
+from pydantic import BaseModel, Field
 
-UNSEEN_SECONDS, SEEN_SECONDS = 1800.0, 300.0
-"""Time after the end of a game for which its handles stay valid: until the clients have seen the
-end, and after that."""
+from arena.agents.display import ending
+from arena.core.errors import ArenaError, UsageError
+from arena.core.event import Ply
+from arena.core.outcome import Outcome
+from arena.core.state import State
+from arena.core.text import pluralize, shorten
+from arena.envs.hosting import HostedGame
+from arena.episodes.files import game_stem, replay_text
+from arena.episodes.job import ReplayFile
+from arena.episodes.match import Match
+from arena.episodes.record import Episode, Header
+from arena.episodes.session import GameSession
+
+WAIT_SECONDS = 20.0
+"""Time that one call waits for the turn of its seat: clients give up on calls of a minute."""
+MISSED = 2
+"""Decisions in a row without any call after which a client counts as gone."""
+MAX_ANSWER = 2_000
+"""Characters of an action."""
+KEPT_SECONDS = 600.0
+"""Time after the end of a game for which its handles stay valid."""
+
+Finished = Callable[[Match, Episode, Path], None]
+"""Takes a finished game and its replay."""
+
+
+class JoinedSeat(BaseModel):
+    """A seat that a client has taken."""
+
+    handle: str = Field(description="Secret key to the seat: an argument of the other tools")
+    game: str
+    seat: int = Field(description="Number of the seat, from 0")
+    names: list[str] = Field(description="Name of each seat")
+
+
+class SeatNews(BaseModel):
+    """What is new for a seat."""
+
+    status: Literal["act", "wait", "over"] = Field(
+        description="act: the seat must act now; wait: call view again; over: the game has ended"
+    )
+    turn: int = Field(description="Number of the decision that is awaited or comes next, from 0")
+    text: str = Field(description="What has happened and what the seat may do, in words")
+
+
+class ClientSeat:
+    """A seat of a game, and when its client has last called."""
+
+    def __init__(self, table: ClientTable, number: int) -> None:
+        self.table = table
+        self.number = number
+        self.handle = secrets.token_urlsafe(16)
+        self.read = self.turn = 0
+        """Events that the client has read; decisions that it was asked for."""
+        self.missed = 0
+        """Decisions in a row that were not answered in time, without a call meanwhile."""
+        self.is_given_up = False
+        self._calls = 0
+        self._last_call = time.monotonic()
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Note that the client is there."""
+        self._calls, self.missed = self._calls + 1, 0
+        try:
+            yield
+        finally:
+            self._calls, self._last_call = self._calls - 1, time.monotonic()
+
+    def is_silent(self, seconds: float) -> bool:
+        """Return True if no call is in progress or has ended within this time."""
+        return not self._calls and time.monotonic() - self._last_call >= seconds
+
+    async def news(self, whole: bool = False) -> SeatNews:
+        """Wait for the seat's turn or the end, for a while, and return what is new for the seat.
+
+        Raises ArenaError if the game has failed.
+        """
+        with self._call():
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    session = await asyncio.shield(self.table.session)
+                    turn = await session.turn(self.number)
+            except TimeoutError:
+                return self._waiting()
+            except ArenaError:
+                # The reason may name what the seat may not know.
+                raise ArenaError("the game has stopped; the server's terminal says why") from None
+            since, self.read = 0 if whole else self.read, turn.observation.num_events
+            self.turn = turn.number + 1
+            text = turn.observation.text(self.table.host.text_level, since)
+            if turn.is_over:
+                outcome = session.episode.outcome
+                text = f"{text}\n{ending(self.table.host.game, outcome, self.number)}".strip()
+            return SeatNews(status="over" if turn.is_over else "act", turn=turn.number, text=text)
+
+    def _waiting(self) -> SeatNews:
+        text = "Another player is to act."
+        if self.table.free:
+            text = f"The game waits for {pluralize(len(self.table.free), 'other client')}."
+        if self.is_given_up:
+            text = f"You made no call for {MISSED} decisions: fallback moves play your seat."
+        return SeatNews(status="wait", turn=self.turn, text=text)
+
+    def legal_actions(self) -> list[str]:
+        """Return what the seat may do now, as text. Raises UsageError if it is not its turn."""
+        with self._call():
+            return list(self._session().awaited(self.number).legal_actions.notations())
+
+    async def act(self, action: str, turn: int | None) -> SeatNews:
+        """Decide for the seat, and wait for its next turn.
+
+        Raises:
+            ActionError: The action is not legal.
+            UsageError: It is not the seat's turn, or another one was answered.
+        """
+        if len(action) > MAX_ANSWER:
+            raise UsageError(f"the action has {len(action):,} characters, at most {MAX_ANSWER:,}")
+        with self._call():
+            self._session().act(self.number, action, turn)
+        return await self.news()
+
+    def _session(self) -> GameSession:
+        if not self.table.session.done():
+            raise UsageError("it is not your turn yet: call view, which waits for it")
+        return self.table.session.result()
+
+
+class ClientTable:
+    """One game with clients, which begins when all have come. It follows the game as a watcher."""
+
+    def __init__(
+        self, host: HostedGame, seats: Sequence[int], seed: int, out: Path, finished: Finished
+    ) -> None:
+        self.host = host
+        self.free = list(seats)
+        """Seats that clients can take."""
+        self.seats: dict[int, ClientSeat] = {}
+        self.session: asyncio.Future[GameSession] = asyncio.get_running_loop().create_future()
+        self.ended_at: float | None = None
+        self._seed, self._out, self._finished = seed, out, finished
+        self._ending: asyncio.Task[None] | None = None
+
+    def take(self, number: int) -> ClientSeat:
+        """Give a free seat to a client; the game begins when the last one is taken."""
+        self.free.remove(number)
+        seat = self.seats[number] = ClientSeat(self, number)
+        if not self.free:
+            session = self.host.start(self._seed, self.seats, self)
+            self.session.set_result(session)
+            self._ending = asyncio.get_running_loop().create_task(self._end(session))
+        return seat
+
+    def begin(self, header: Header, state: State) -> None: ...
+    def end(self, outcome: Outcome) -> None: ...
+    def close(self) -> None: ...
+    def ply(self, ply: Ply, state: State) -> None:
+        """Give up the seat of a client that is gone, so that the others need not wait for it."""
+        seat, seconds = self.seats.get(ply.player), self.host.turn_seconds
+        if seat is None or seat.is_given_up or ply.decision.failure is None or seconds is None:
+            return
+        seat.missed += seat.is_silent(seconds)
+        if seat.missed >= MISSED:
+            seat.is_given_up = True
+            self.session.result().leave(seat.number)
+
+    async def _end(self, session: GameSession) -> None:
+        """Wait for the end of the game, and write the replay."""
+        stem = game_stem(self.host.game, self._seed)
+        try:
+            await session.wait()
+            file = ReplayFile(self._out, stem, numbered=True)
+            self._finished(session.match, session.episode, file.write(replay_text(session.episode)))
+        except ArenaError as error:
+            print(f"{stem}: the game has stopped: {shorten(str(error))}", file=sys.stderr)
+        finally:
+            self.ended_at = time.monotonic()
+
+    async def stop(self) -> None:
+        """Stop the game if it goes on."""
+        if self._ending is not None:
+            await self.session.result().close()
+            await asyncio.wait([self._ending])
 
 
 class ClientTables:
@@ -22,7 +208,7 @@ class ClientTables:
     Args:
         host: What is played, and the limits of time.
         seats: The seats of clients.
-        seeds: A seed for each game; there are no more games than seeds.
+        seeds: A seed for each game.
         out: Folder for the replays.
         finished: Takes each finished game.
     """
@@ -36,10 +222,8 @@ class ClientTables:
         finished: Finished,
     ) -> None:
         self.host = host
-        self.tables: list[ClientTable] = []
-        self.opened = 0
-        """Games so far."""
         self.seats = seats
+        self.tables: list[ClientTable] = []
         self._seeds, self._out, self._finished = seeds, out, finished
 
     def join(self, number: int | None) -> JoinedSeat:
@@ -60,38 +244,28 @@ class ClientTables:
             handle=seat.handle, game=game.name, seat=seat.number, names=list(game.seat_names)
         )
 
-    def find(self, handle: str) -> tuple[ClientTable, ClientSeat]:
-        """Return the game and the seat of a handle. Raises UsageError if there is none."""
+    def find(self, handle: str) -> ClientSeat:
+        """Return the seat of a handle. Raises UsageError if there is none."""
         # Compared in constant time, so that a search by timing finds no handle.
         given = handle.encode(errors="replace")
         for table in self.tables:
             for seat in table.seats.values():
                 if secrets.compare_digest(seat.handle.encode(), given):
-                    return table, seat
+                    return seat
         raise UsageError("no seat has this handle: call join, and use the handle that it returns")
 
     async def close(self) -> None:
         """Stop all games."""
         for table in self.tables:
-            await table.close_game()
+            await table.stop()
 
     def _open_table(self) -> ClientTable:
-        """Return the game that waits for clients, or a new one. Raises UsageError."""
-        self.tables = [table for table in self.tables if not _is_old(table)]
+        """Return the game that waits for clients, or a new one."""
+        oldest = time.monotonic() - KEPT_SECONDS
+        self.tables = [each for each in self.tables if (each.ended_at or oldest) >= oldest]
         for table in self.tables:
             if table.free:
                 return table
-        if sum(table.ended_at is None for table in self.tables) * len(self.seats) > MOST_OPEN:
-            raise UsageError(f"{MOST_OPEN} seats are in play already: try later")
-        seed = next(self._seeds, None)
-        if seed is None:
-            raise UsageError("all seats are taken, and no further game is played")
-        self.opened += 1
-        table = ClientTable(self.host, self.seats, seed, self._out, self._finished)
+        table = ClientTable(self.host, self.seats, next(self._seeds), self._out, self._finished)
         self.tables.append(table)
         return table
-
-
-def _is_old(table: ClientTable) -> bool:
-    seconds = SEEN_SECONDS if table.is_seen else UNSEEN_SECONDS
-    return table.ended_at is not None and time.monotonic() - table.ended_at > seconds

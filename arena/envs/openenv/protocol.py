@@ -1,4 +1,4 @@
-"""Messages of a session (calls, observation, state, reward), and a client that sends them.
+"""Messages of a session (calls, observation, state), and a client that sends them.
 
 An action is OpenEnv's `CallToolAction`: the name of a function and its arguments. With
 `metadata={"turn": N}` it answers the decision of that number only. A program that trains plays so:
@@ -15,17 +15,13 @@ from __future__ import annotations
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation, Tool
-from openenv.core.env_server.types import Action as AnyAction
-from openenv.core.env_server.types import Observation, State
-from openenv.core.rubrics import Rubric
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from openenv.core.env_server.types import State
+from pydantic import Field, JsonValue
 
 from arena.agents.action_tools import action_tools, called_action
 from arena.core.action import Action
 from arena.core.errors import InvalidAction, UsageError
 from arena.core.game import Game
-from arena.envs.hosting import Scoring
-from arena.episodes.measurement import SeatEpisode
 
 
 class GameObservation(CallToolObservation):
@@ -54,27 +50,6 @@ class GameState(State):
     seat: int | None = Field(default=None, description="Seat of this session")
     turn: int = Field(default=0, description="Number of the decision that is awaited, from 0")
     done: bool = Field(default=False, description="Whether the episode is over")
-
-
-# Episodes of several sessions
-
-
-class EpisodeRequest(BaseModel):
-    """Body of `POST /episodes`: the seats that sessions will play, and the seed of the game."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    seats: list[int] = Field(description="Seats of the sessions; opponents play the others")
-    seed: int | None = Field(default=None, description="Null: a random one, which is not served")
-
-
-class OpenEpisode(BaseModel):
-    """Its answer: a session plays a seat by `reset(token=…)`; the id alone opens nothing."""
-
-    episode_id: str
-    tokens: dict[int, str] = Field(description="The token of each seat, which is used once")
-
-
-# Calls
 
 
 REPLY = "reply"
@@ -130,52 +105,6 @@ def turn_number(action: CallToolAction) -> int | None:
     if turn is not None and type(turn) is not int:
         raise UsageError(f"metadata.turn={turn!r}: give the turn of the observation")
     return turn
-
-
-# Reward
-
-
-class TermRubric(Rubric):
-    """One term of the reward, unweighted; `last_score` is that of the last finished game."""
-
-    def forward(self, action: AnyAction, observation: Observation) -> float:
-        """Return the score of the last finished game."""
-        return self.last_score or 0.0
-
-
-class EpisodeRubric(Rubric):
-    """Reward of a game at its last step; 0 at the others, so that no reward shows what is hidden.
-
-    Its children are the terms.
-    """
-
-    def __init__(self, score: Scoring) -> None:
-        super().__init__()
-        self._score = score
-        self.finished: SeatEpisode | None = None
-        """The finished game; None while one is played."""
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """The terms of the last finished game by name."""
-        return {name: child.last_score or 0.0 for name, child in self.named_children()}
-
-    def forward(self, action: AnyAction, observation: Observation) -> float:
-        """Return the reward of this step."""
-        if self.finished is None:
-            return 0.0
-        scored = self._score(self.finished)
-        for name, value in scored.terms.items():
-            child = self._rubric_children.setdefault(name, TermRubric())
-            child.last_score = value
-        return scored.reward
-
-    def reset(self) -> None:
-        """Forget the finished game."""
-        self.finished = None
-
-
-# Client
 
 
 def call(function: str, turn: int | None = None, /, **arguments: JsonValue) -> CallToolAction:

@@ -1,0 +1,287 @@
+"""The environment of one session, one seat of one game after the other, and the application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from fastapi.responses import JSONResponse
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.mcp_types import (
+    CallToolAction,
+    ListToolsAction,
+    ListToolsObservation,
+    ToolError,
+    ToolErrorType,
+)
+from openenv.core.env_server.types import ConcurrencyConfig, EnvironmentMetadata
+
+from arena.agents.chat import full_rules
+from arena.core.errors import ActionError, ArenaError, InvalidAction, UsageError
+from arena.core.seeds import check_seed, draw_seed
+from arena.core.version import __version__
+from arena.envs.hosting import HostedGame
+from arena.envs.openenv.protocol import (
+    GameObservation,
+    GameState,
+    read_call,
+    served_tools,
+    turn_number,
+)
+from arena.episodes.measurement import SeatEpisode
+from arena.episodes.session import GameSession, SeatTurn
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI, Request
+
+MAX_EPISODE_ID = 255
+"""Characters, as in OpenEnv's requests."""
+MAX_SESSIONS = 64
+SESSION_SECONDS = 1800.0
+
+T = TypeVar("T")
+
+
+class ScoredEpisode(Protocol):
+    """The reward of one seat of a finished game, and its terms by name, unweighted."""
+
+    @property
+    def reward(self) -> float: ...
+    @property
+    def terms(self) -> Mapping[str, float]: ...
+
+
+Scoring = Callable[[SeatEpisode], ScoredEpisode]
+"""Scores a finished game for one seat. Raises ArenaError if that fails."""
+
+
+class GameEnvironment(Environment):
+    """One session of a hosted game.
+
+    `reset` and `step` are also there without a running event loop, for use in this process.
+
+    Args:
+        host: What is played.
+        score: The reward at the end of a game; None: the return that the game gives the seat.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, host: HostedGame, score: Scoring | None = None) -> None:
+        super().__init__()
+        self._host = host
+        self._score = score
+        self._session: GameSession | None = None
+        self._episode_id: str | None = None
+        self._seat = self._steps = self._read = 0
+        self._turn: SeatTurn
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._busy = self._closed = False
+
+    async def reset_async(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        seat: int | None = None,
+        **unknown: Any,
+    ) -> GameObservation:
+        """Start an episode, and wait until the seat must decide.
+
+        Args:
+            seed: Seed of the game. None: a random one, which is not served.
+            episode_id: Name of the episode, which opens nothing.
+            seat: Seat of this session. None: the first one.
+            unknown: Refused.
+
+        Raises UsageError for a wrong argument.
+        """
+        with self._one_call():
+            game = self._host.game
+            if unknown:
+                names = "seed, episode_id, seat"
+                raise UsageError(f"reset takes {names}, and no '{next(iter(unknown))}'")
+            if not isinstance(episode_id, str | None) or len(episode_id or "") > MAX_EPISODE_ID:
+                raise UsageError(f"episode_id: give a text of at most {MAX_EPISODE_ID} characters")
+            taken = 0 if seat is None else seat
+            if type(taken) is not int or not 0 <= taken < game.num_players:
+                raise UsageError(f"seat={seat!r}: give a seat from 0 to {game.num_players - 1}")
+            checked = draw_seed() if seed is None else check_seed(seed)
+            self._loop = asyncio.get_running_loop()
+            self._leave()
+            self._session = session = self._host.start(checked, {taken})
+            self._episode_id, self._seat, self._steps, self._read = episode_id, taken, 0, 0
+            self._turn = await session.turn(taken)
+            rules = full_rules(game, game.turn_limit(self._host.max_turns))
+            return self._observe(session, "", rules)
+
+    async def step_async(
+        self, action: Any, timeout_s: float | None = None, **unknown: Any
+    ) -> GameObservation | ListToolsObservation:
+        """Call a function, and wait until the seat must decide again or the game is over.
+
+        `timeout_s` is not used: an answer that is cut off would leave the game between two turns.
+
+        Raises:
+            UsageError: There is no game, it is over, another call is in progress, or the action
+                answers another decision than the present one.
+        """
+        with self._one_call():
+            if isinstance(action, ListToolsAction):
+                return ListToolsObservation(tools=served_tools(self._host.game))
+            session = self._present()
+            try:
+                session.act(self._seat, read_call(self._host.game, action), turn_number(action))
+            except ActionError as fault:
+                self._steps += 1
+                is_wrong = isinstance(fault, InvalidAction)
+                kind = ToolErrorType.INVALID_ARGS if is_wrong else ToolErrorType.EXECUTION_ERROR
+                error = ToolError(error_type=kind, message=str(fault))
+                return self._observation(action.tool_name, error=error)
+            self._turn = await session.turn(self._seat)
+            self._steps += 1
+            return self._observe(session, action.tool_name)
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, **more: Any
+    ) -> GameObservation:
+        """Do the same as `reset_async`, without a running event loop."""
+        return self._run(self.reset_async(seed, episode_id, **more))
+
+    def step(
+        self, action: Any, timeout_s: float | None = None, **more: Any
+    ) -> GameObservation | ListToolsObservation:
+        """Do the same as `step_async`, without a running event loop."""
+        return self._run(self.step_async(action, timeout_s, **more))
+
+    @property
+    def state(self) -> GameState:
+        """Public facts of the session."""
+        facts = {"game": self._host.game.name, "players": self._host.game.num_players}
+        if self._session is None:
+            return GameState(**facts)
+        return GameState(
+            **facts,
+            episode_id=self._episode_id,
+            step_count=self._steps,
+            seat=self._seat,
+            turn=self._turn.number,
+            done=self._turn.is_over,
+        )
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Return the name and the summary of the game."""
+        game = self._host.game
+        return EnvironmentMetadata(name=game.name, description=game.summary, version=__version__)
+
+    def close(self) -> None:
+        """End the session and its game. May be called from another thread than the event loop's."""
+        self._closed = True
+        if self._own_loop is not None:
+            session = self._session
+            self._leave()
+            if session is not None:
+                self._own_loop.run_until_complete(session.close())
+            self._own_loop.close()
+            self._own_loop = None
+        elif self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.leave(self._seat)
+
+    @contextmanager
+    def _one_call(self) -> Iterator[None]:
+        """Refuse a call while another one is in progress, and any after the end."""
+        if self._closed:
+            raise UsageError("the session was closed, for example after a long silence: reconnect")
+        if self._busy:
+            raise UsageError("another call of this session is in progress: wait for its answer")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def _present(self) -> GameSession:
+        if self._session is None:
+            raise UsageError("there is no episode: call reset first")
+        if self._turn.is_over:
+            raise UsageError("the episode is over: call reset")
+        return self._session
+
+    def _observe(self, session: GameSession, function: str, rules: str = "") -> GameObservation:
+        """Return what is new for the seat, and the reward at the end of the game."""
+        seen, ended = self._turn.observation, {}
+        text, self._read = seen.text(self._host.text_level, self._read), seen.num_events
+        # A game may end before the seat has decided, so a reset can bring the reward too.
+        if self._turn.is_over:
+            outcome = session.episode.outcome
+            ended = {"done": True, "outcome": outcome.reason, "reward": outcome.returns[self._seat]}
+            if self._score is not None:
+                scored = self._score(SeatEpisode(self._host.game, session.episode, self._seat))
+                ended |= {"reward": scored.reward, "terms": dict(scored.terms)}
+        return self._observation(function, result=text, rules=rules, **ended)
+
+    def _observation(self, function: str, **fields: Any) -> GameObservation:
+        # The reward before the end is 0, so that it shows nothing that is hidden.
+        return GameObservation(
+            tool_name=function,
+            seat=self._seat,
+            turn=self._turn.number,
+            legal_actions=list(self._turn.observation.legal_actions.notations()),
+            **{"reward": 0.0, **fields},
+        )
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._own_loop is None:
+            self._own_loop = asyncio.new_event_loop()
+        return self._own_loop.run_until_complete(work)
+
+
+def make_app(
+    host: HostedGame,
+    score: Scoring | None = None,
+    *,
+    max_sessions: int = MAX_SESSIONS,
+    session_timeout: float = SESSION_SECONDS,
+) -> FastAPI:
+    """Return OpenEnv's application for a game: `/ws`, `/mcp`, `/schema`, `/health` and more.
+
+    Args:
+        host: What is played.
+        score: See `GameEnvironment`.
+        max_sessions: Sessions at the same time; one more gets the error CAPACITY_REACHED.
+        session_timeout: Seconds without a call after which a session ends and frees its slot. A
+            connection that breaks frees it at once.
+
+    Raises UsageError if the time for one decision is not shorter than `session_timeout`.
+    """
+    if host.turn_seconds is not None and host.turn_seconds >= session_timeout:
+        raise UsageError(
+            f"{host.turn_seconds:g} seconds for a decision: give less than the {session_timeout:g} "
+            "after which a silent session ends"
+        )
+    app = create_fastapi_app(
+        partial(GameEnvironment, host, score),
+        CallToolAction,
+        GameObservation,
+        concurrency_config=ConcurrencyConfig(
+            max_concurrent_envs=max_sessions, session_timeout=session_timeout
+        ),
+        env_name=host.game.name.replace("/", "-"),
+        state_cls=GameState,
+    )
+    # The WebSocket reports errors itself; over HTTP they would be a status 500 with a traceback.
+    app.add_exception_handler(ArenaError, _answer_error)
+    return app
+
+
+async def _answer_error(_request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, 400 if isinstance(error, UsageError) else 409)

@@ -26,8 +26,7 @@ from arena.core.text import per_cent
 from games.battleship.board import Fleet, Ship, has_room, union
 from games.battleship.events import FleetRevealed, PlaceFleet, PlaceShip, Shoot, ShotFired
 from games.battleship.game import Battleship, BattleshipState
-from games.battleship.posterior import FleetKnowledge, is_countable
-from games.battleship.shot_record import ShotRecord
+from games.battleship.posterior import FleetKnowledge, ShotRecord, is_countable
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

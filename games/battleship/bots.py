@@ -18,8 +18,7 @@ from games.battleship.board import union
 from games.battleship.events import PlaceShip, Shoot
 from games.battleship.game import Battleship
 from games.battleship.notes import BattleshipNotes
-from games.battleship.posterior import FleetKnowledge, is_countable
-from games.battleship.shot_record import ShotRecord, density
+from games.battleship.posterior import FleetKnowledge, ShotRecord, density, is_countable
 
 
 class BattleshipBot(EvenBot):

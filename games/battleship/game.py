@@ -53,7 +53,7 @@ class Battleship(Game):
     Text = "games.battleship.text:BattleshipText"
     Analysis = "games.battleship.assessor:BattleshipAnalysis"
     Arrays = "games.battleship.notes:BattleshipArrays"
-    View = "games.battleship.view:BattleshipView"
+    View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
     level_bots = ("random", "hunter", "gunner")
 

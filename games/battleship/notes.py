@@ -12,8 +12,7 @@ from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.battleship.board import LONGEST_SHIP, Fleet, union
 from games.battleship.events import FleetRevealed, ShipsPlaced, ShotCalled, ShotFired
 from games.battleship.game import Battleship
-from games.battleship.posterior import FleetKnowledge
-from games.battleship.shot_record import ShotRecord
+from games.battleship.posterior import FleetKnowledge, ShotRecord
 
 
 class BattleshipNotes(Notes):

@@ -98,7 +98,7 @@ class Codenames(Game):
     Text = "games.codenames.text:CodenamesText"
     Analysis = "games.codenames.assessor:CodenamesAnalysis"
     Arrays = "games.codenames.table:CodenamesArrays"
-    View = "games.codenames.view:CodenamesView"
+    View = "games.codenames.text:CodenamesView"
     default_bots = ("shared_table", "shared_table")
     level_bots = ("own_table", "own_table", "shared_table")
 

@@ -56,7 +56,7 @@ class Hanabi(Game):
 
     Text = "games.hanabi.text:HanabiText"
     Analysis = "games.hanabi.assessor:HanabiAnalysis"
-    Arrays = "games.hanabi.arrays:HanabiArrays"
+    Arrays = "games.hanabi.table:HanabiArrays"
     View = "games.hanabi.view:HanabiView"
     default_bots = ("conventions", "conventions")
     level_bots = ("piers", "piers", "conventions")

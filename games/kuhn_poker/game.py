@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from arena import (
     CHANCE,
     Action,
     ActionSet,
     ArraySpec,
+    Card,
     ChanceOutcome,
     Event,
     Game,
@@ -26,15 +27,23 @@ from arena import (
     GameArrays,
     GameText,
     Observation,
+    Player,
+    Players,
     PlayGuide,
     ReturnScale,
     State,
     Step,
+    Tabletop,
+    Tile,
+    Track,
+    Tracks,
 )
+from arena.agents.agent import MixedBot
 from arena.core.event import PrivateEvent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 CARDS = ("Jack", "Queen", "King")
 """From the lowest to the highest."""
@@ -124,7 +133,7 @@ class KuhnPoker(Game):
     Text = "games.kuhn_poker.game:KuhnText"
     Analysis = "games.kuhn_poker.game:KuhnAnalysis"
     Arrays = "games.kuhn_poker.game:KuhnArrays"
-    View = "games.kuhn_poker.view:KuhnView"
+    View = "games.kuhn_poker.game:KuhnView"
 
     name = "kuhn_poker"
     summary = "poker with three cards"
@@ -288,3 +297,93 @@ class KuhnArrays(GameArrays):
                 for player, card in enumerate(event.cards):
                     block[cards + len(CARDS) * player + CARDS.index(card)] = 1
         return self._from_block(block)
+
+
+# Table
+
+
+class KuhnView:
+    """The table as one viewer sees it."""
+
+    def __init__(self, game: KuhnPoker, seat: int | None) -> None:
+        self.game = game
+        self._cards: dict[int, str] = {}
+        self._moves: dict[int, str] = {}
+        """The latest move of each player, in words."""
+        self._chips = [1, 1]
+        self._is_bet = False
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        match event:
+            case CardDealt(player, card):
+                self._cards[player] = card
+            case Moved(player, "bet"):
+                self._moves[player] = "call" if self._is_bet else "bet"
+                self._chips[player] += 1
+                self._is_bet = True
+            case Moved(player):
+                self._moves[player] = "fold" if self._is_bet else "check"
+            case Showdown(cards):
+                self._cards = dict(enumerate(cards))
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now."""
+        pot = Tracks((Track("pot", sum(self._chips), unit="chips"),))
+        players = tuple(map(self._player, range(self.game.num_players)))
+        return Tabletop((pot, Players(players, ("card", "chips", "move"))))
+
+    def _player(self, seat: int) -> Player:
+        card = self._cards.get(seat)
+        shown = Card("?", "hidden") if card is None else Card(card, face=card[0], note=card)
+        chips = "●" * self._chips[seat]
+        move = self._moves.get(seat, "")
+        tiles = (shown, Tile(chips, "muted", f"{len(chips)} in the pot"), Tile(move, "accent"))
+        return Player(self.game.seat_names[seat], seat, tiles, is_out=move == "fold")
+
+
+# Bots
+
+
+class KuhnBot(MixedBot):
+    """Bot that bets with a probability that depends on its card and the moves so far."""
+
+    bets: ClassVar[Mapping[tuple[str, ...], Mapping[str, float]]]
+    """Probability of a bet by the moves so far, then the card."""
+
+    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
+        moves = tuple(each.move for each in observation.events if isinstance(each, Moved))
+        card = next(
+            each.card
+            for each in observation.events
+            if isinstance(each, CardDealt) and each.player == observation.player
+        )
+        bet = self.bets[moves][card]
+        return {PASS: 1 - bet, BET: bet}
+
+
+class Honest(KuhnBot):
+    """Bot that never bluffs: it bets the King, and calls with the Queen every second time."""
+
+    bets: ClassVar = {
+        (): {"Jack": 0.0, "Queen": 0.0, "King": 1.0},
+        ("pass", "bet"): {"Jack": 0.0, "Queen": 0.5, "King": 1.0},
+        ("pass",): {"Jack": 0.0, "Queen": 0.0, "King": 1.0},
+        ("bet",): {"Jack": 0.0, "Queen": 0.5, "King": 1.0},
+    }
+
+
+class KuhnEquilibrium(KuhnBot):
+    """Bot that plays a Nash equilibrium exactly.
+
+    The first player bets the Jack with a probability alpha of 0 to 1/3, the King with 3 alpha, and
+    calls with the Queen with alpha + 1/3 (H. W. Kuhn 1950). Here alpha is 1/3. The second player
+    has one strategy.
+    """
+
+    bets: ClassVar = {
+        (): {"Jack": 1 / 3, "Queen": 0.0, "King": 1.0},
+        ("pass", "bet"): {"Jack": 0.0, "Queen": 2 / 3, "King": 1.0},
+        ("pass",): {"Jack": 1 / 3, "Queen": 0.0, "King": 1.0},
+        ("bet",): {"Jack": 0.0, "Queen": 1 / 3, "King": 1.0},
+    }

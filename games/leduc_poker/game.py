@@ -70,7 +70,7 @@ class LeducPoker(Game):
     Text = "games.leduc_poker.text:LeducText"
     Analysis = "games.leduc_poker.assessor:LeducAnalysis"
     Arrays = "games.leduc_poker.notes:LeducArrays"
-    View = "games.leduc_poker.view:LeducView"
+    View = "games.leduc_poker.text:LeducView"
     name = "leduc_poker"
     summary = "poker with six cards and two rounds"
     Options = LeducOptions

@@ -51,7 +51,7 @@ class LiarsDice(Game):
     Text = "games.liars_dice.text:LiarsDiceText"
     Analysis = "games.liars_dice.assessor:LiarsDiceAnalysis"
     Arrays = "games.liars_dice.knowledge:LiarsDiceArrays"
-    View = "games.liars_dice.view:LiarsDiceView"
+    View = "games.liars_dice.text:LiarsDiceView"
     Talk = "games.liars_dice.knowledge:LiarsDiceTalk"
     default_bots = ("reader", "counter")
     level_bots = ("random", "counter", "reader")

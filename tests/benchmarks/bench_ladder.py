@@ -14,8 +14,7 @@ from arena.agents.agent import Agent, Seat
 from arena.core.seeds import stream
 from arena.episodes.executors import available_cores
 from arena.episodes.match import Match, play
-from games.cluedo.bots.logic import CluedoBot, Detective, Novice, Random
-from games.cluedo.bots.oracle import Oracle
+from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle, Random
 from games.cluedo.game import Cluedo
 
 DEALS = 400

@@ -24,7 +24,7 @@ from arena.episodes.executors import available_cores
 from arena.episodes.match import Match, play
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import STAGES
-from games.cluedo.bots.logic import CluedoBot, Detective, Novice
+from games.cluedo.bots import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.cards import Triple
 

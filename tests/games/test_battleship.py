@@ -30,8 +30,14 @@ from games.battleship.events import (
 )
 from games.battleship.game import Battleship, BattleshipState
 from games.battleship.notes import BattleshipNotes
-from games.battleship.posterior import FleetKnowledge, fleet_bound, is_countable
-from games.battleship.shot_record import ShotRecord, density, empty_squares
+from games.battleship.posterior import (
+    FleetKnowledge,
+    ShotRecord,
+    density,
+    empty_squares,
+    fleet_bound,
+    is_countable,
+)
 
 SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}
 

@@ -16,8 +16,7 @@ from arena.core.action import Action
 from arena.core.seeds import stream
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from games.cluedo.bots.logic import CluedoBot, Detective, Novice
-from games.cluedo.bots.oracle import Oracle
+from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.rules.events import (

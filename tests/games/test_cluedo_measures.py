@@ -23,7 +23,7 @@ from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import STAGES
-from games.cluedo.bots.logic import CluedoBot, Detective, Novice
+from games.cluedo.bots import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple

@@ -12,8 +12,8 @@ from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.evaluation.exact.exploitability import expected_returns, exploitability
 from arena.plugins.loader import catalog
 from games.goofspiel.bots import Nearby, Solver
-from games.kuhn_poker.bots import Honest, KuhnEquilibrium
-from games.tictactoe.bots import Blocking, Perfect
+from games.kuhn_poker.game import Honest, KuhnEquilibrium
+from games.tictactoe.game import Blocking, Perfect
 
 
 @pytest.mark.parametrize("name", catalog().names("game"))

@@ -20,7 +20,7 @@ from arena.core.view.tabletop import Scene, draw_tabletop
 from arena.plugins.loader import catalog, make_game
 from arena.testing.facets import check_drawing, check_scene_module
 from arena.testing.positions import random_positions
-from games.cluedo.analysis.comments import MUCH, POOR
+from games.cluedo.analysis.facet import MUCH, POOR
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (

@@ -33,7 +33,7 @@ LIGHT = (
     "arena.llm.service",
     "backends.openai_http",
     "games.cluedo.analysis.facet",
-    "games.cluedo.bots.oracle",
+    "games.cluedo.bots",
     "games.cluedo.text.cluedo_text",
     "openai",
     "replays.analysis.replay_analysis",

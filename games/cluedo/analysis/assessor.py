@@ -34,7 +34,7 @@ from games.cluedo.analysis.position_analysis import (
     leaked_bits,
     refutation_facts,
 )
-from games.cluedo.inference.answers import AnswerDistribution
+from games.cluedo.inference.information import AnswerDistribution
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting

@@ -28,10 +28,9 @@ from games.cluedo.analysis.position_analysis import (
     leaked_bits,
     refutation_facts,
 )
-from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.information import QuestionValues
+from games.cluedo.inference.information import AnswerDistribution, QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Show, Suggest
 from games.cluedo.text.notebook import SeenCards

@@ -10,8 +10,12 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
-from games.cluedo.inference.answers import AnswerDistribution
-from games.cluedo.inference.information import QuestionValues, ScoredQuestion, break_even
+from games.cluedo.inference.information import (
+    AnswerDistribution,
+    QuestionValues,
+    ScoredQuestion,
+    break_even,
+)
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import PASSAGE, ROLL, Suggest

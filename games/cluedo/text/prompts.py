@@ -223,7 +223,7 @@ def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
 def examples(game: CluedoSetting) -> Sequence[PromptExample]:
     """Return one decision of each kind from a game of detectives: first to suggest and to show."""
     # Imported here: nothing else in this module needs exact knowledge.
-    from games.cluedo.bots.logic import Detective
+    from games.cluedo.bots import Detective
 
     rng = stream(0, "examples")
     state = game.initial_state()

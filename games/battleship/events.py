@@ -45,19 +45,8 @@ class BattleshipOptions(GameOptions):
         description="Shots of a turn: 'one_shot'; 'hit_again', another one after each hit; or "
         "'salvo', one for each own ship afloat, with their results announced together.",
     )
-    returns_type: Literal["win_loss", "damage"] = Field(
-        "win_loss",
-        description="'win_loss' (1, 0 or -1) or 'damage': values of the ships sunk minus those "
-        "lost.",
-    )
-    values: tuple[Annotated[float, Field(ge=0, le=1000)], ...] | None = Field(
-        None, description="Value of each ship for returns_type=damage; none: 1 each."
-    )
-    loss_multiplier: float = Field(
-        1.0, ge=0, le=1000, description="Weight of own ships lost for returns_type=damage."
-    )
 
-    @field_validator("ships", "values", mode="before")
+    @field_validator("ships", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """Accept `3,2,2` too, and one number for one ship, as on a command line."""
@@ -87,12 +76,6 @@ class BattleshipOptions(GameOptions):
         # The size of a salvo would reveal how many ships of its player are sunk.
         if self.turn == "salvo" and not self.announce_sunk:
             raise ValueError("turn=salvo needs announce_sunk=true: it shows which ships are sunk")
-        # A value too few or too many would be assigned to the wrong ships without notice.
-        if self.values is not None and len(self.values) != len(self.ships):
-            raise ValueError(
-                f"values={','.join(map(str, self.values))}: give one value for each of the "
-                f"{len(self.ships)} ships"
-            )
         return self
 
 

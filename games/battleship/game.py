@@ -1,11 +1,10 @@
 """Battleship: two hidden fleets, and shots in turn.
 
-The rules with all options are those of OpenSpiel's `battleship`, after G. Farina, C. K. Ling,
-F. Fang and T. Sandholm, "Correlation in extensive-form games: saddle-point formulation and
-benchmarks", NeurIPS 2019: with `placement=players`, `returns_type=damage`, `shots`, `values` and
-`loss_multiplier` the returns are equal (its `allow_repeated_shots` is false here). A salvo is that
-of the printed rules (Milton Bradley, 1990): as many shots as own ships are afloat, called one after
-the other and answered together.
+The rules are those of OpenSpiel's `battleship`, after G. Farina, C. K. Ling, F. Fang and
+T. Sandholm, "Correlation in extensive-form games: saddle-point formulation and benchmarks", NeurIPS
+2019; its `allow_repeated_shots` is false here, and a win counts in place of values of ships. A
+salvo is that of the printed rules (Milton Bradley, 1990): as many shots as own ships are afloat,
+called one after the other and answered together.
 """
 
 from __future__ import annotations
@@ -60,6 +59,7 @@ class Battleship(Game):
     name = "battleship"
     summary = "find and sink a hidden fleet"
     num_players = 2
+    return_scale = ReturnScale("score", "", -1.0, 1.0)
     Options = BattleshipOptions
     options: BattleshipOptions
 
@@ -69,20 +69,6 @@ class Battleship(Game):
         # Not kept on the game: an observation would then hold thousands of objects.
         options = self.options
         return board_of(options.width, options.height, options.touching)
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """Value of each ship."""
-        return self.options.values or (1.0,) * len(self.options.ships)
-
-    @property
-    def return_scale(self) -> ReturnScale:
-        if self.options.returns_type == "win_loss":
-            return ReturnScale("score", "", -1.0, 1.0)
-        total = sum(self.values)
-        low = -self.options.loss_multiplier * total
-        # A scale needs two different ends, also if all values are 0.
-        return ReturnScale("damage", "", low, max(total, low + 1.0))
 
     def fleet(self, names: Iterable[str]) -> Fleet:
         """Return the ships of these names. Raises KeyError for an unknown one."""
@@ -269,22 +255,7 @@ class BattleshipState(State):
                 self._shoot(player, square)
 
     def returns(self) -> tuple[float, float]:
-        """Return 1 for the winner and -1 for the loser, or the damage, see `returns_type`.
-
-        Damage: the summed values of the ships that a player has sunk, minus `loss_multiplier`
-        times those of its own ships that are sunk.
-        """
-        if self.game.options.returns_type == "damage":
-            lost, other = (
-                sum(
-                    value
-                    for value, sunk in zip(self.game.values, self.sunk(seat), strict=False)
-                    if sunk
-                )
-                for seat in (0, 1)
-            )
-            weight = self.game.options.loss_multiplier
-            return (other - weight * lost, lost - weight * other)
+        """Return 1 for the winner and -1 for the loser."""
         # Until the end there is no winner, also for a game that is cut off.
         winner = self.winner
         if winner is None:

@@ -37,18 +37,9 @@ def _ending(game: Battleship) -> str:
     if options.shots is not None:
         limit = f" or each player has fired {pluralize(options.shots, 'shot')}"
     end = f"The game ends when all ships of a player are sunk{limit}. "
-    if options.returns_type == "win_loss":
-        if options.shots is None:
-            return end + "The other player wins."
-        return end + "The player who has sunk more ships wins; with equally many it is a draw."
-    # Ships of equal length may have different values, so all are listed.
-    pairs = zip(options.ships, game.values, strict=True)
-    values = ", ".join(f"{value:g} for length {length}" for length, value in pairs)
-    return end + (
-        f"Ships have values, in the order of the fleet: {values}. You score the values of the "
-        f"ships that you have sunk minus {options.loss_multiplier:g} times the values of your own "
-        "ships that are sunk."
-    )
+    if options.shots is None:
+        return end + "The other player wins."
+    return end + "The player who has sunk more ships wins; with equally many it is a draw."
 
 
 def _turn_rule(game: Battleship) -> str:

@@ -146,15 +146,6 @@ def test_the_shots_of_a_salvo_are_answered_together() -> None:
     assert state.is_terminal and state.winner == 0
 
 
-def test_damage_counts_values() -> None:
-    options = {**SMALL, "values": [5, 2], "loss_multiplier": 3}
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", returns_type="damage", **options)
-    shoot(state, "a4 a1 b4 a2 a1 a3")
-    # Player 0 has sunk the ship of value 2, player 1 that of value 5.
-    assert state.returns() == (2 - 3 * 5, 5 - 3 * 2)
-    assert state.game.return_scale.bounds == (-21, 7)
-
-
 def test_players_place_their_ships_sealed() -> None:
     state = Battleship(placement="players", **SMALL).initial_state()
     assert [len(state.legal_actions(player)) for player in (0, 1)] == [16, 16]
@@ -227,7 +218,6 @@ def test_random_fleets_are_equally_likely() -> None:
         ({"ships": [3, 3, 2], "touching": False}, "at most 20%"),
         ({"width": 3, "height": 3, "ships": [4]}, "do not fit|at most"),
         ({"width": 4, "height": 4, "ships": [5]}, "do not fit"),
-        ({"values": [1]}, "one value for each"),
         ({"width": 11}, "width"),
         ({"shots": 0}, "shots"),
         ({"turn": "salvo", "announce_sunk": False}, "needs announce_sunk"),
@@ -416,8 +406,8 @@ def test_strength_of_bots(
     "options",
     [
         {"width": 4, "height": 3, "ships": [2, 1]},
-        {"width": 6, "height": 6, "ships": [3, 2, 2], "values": [1, 2, 4], "loss_multiplier": 2},
-        {"width": 3, "height": 5, "ships": [3, 1], "values": [2, 0.5], "shots": 9},
+        {"width": 6, "height": 6, "ships": [3, 2, 2]},
+        {"width": 3, "height": 5, "ships": [3, 1], "shots": 9},
         {"width": 10, "height": 10, "ships": [5, 4, 3, 3, 2], "shots": 60},
     ],
     ids=lambda options: f"{options['width']}x{options['height']}",
@@ -425,16 +415,16 @@ def test_strength_of_bots(
 def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
     """250 random games for each of four boards: legal actions, turns and returns are equal."""
     pyspiel = pytest.importorskip("pyspiel")
-    game = Battleship(placement="players", returns_type="damage", **options)
+    game = Battleship(placement="players", **options)
     board, given = game.board, game.options
     parameters = {
         "board_width": board.width,
         "board_height": board.height,
         "ship_sizes": f"[{';'.join(map(str, given.ships))}]",
-        "ship_values": f"[{';'.join(map(str, game.values))}]",
+        "ship_values": f"[{';'.join('1' for _ in given.ships)}]",
         "num_shots": given.shots or board.size,
         "allow_repeated_shots": False,
-        "loss_multiplier": given.loss_multiplier,
+        "loss_multiplier": 1.0,
     }
     reference = pyspiel.load_game("battleship", parameters)
 
@@ -458,7 +448,9 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
             chosen = rng.choice(sorted(legal))
             state.apply(player, legal[chosen])
             other.apply_action(chosen)
-        assert other.is_terminal() and other.returns() == pytest.approx(list(state.returns()))
+        # There each ship sunk counts 1, and each own ship lost -1.
+        lost = [sum(state.sunk(seat)) for seat in (0, 1)]
+        assert other.is_terminal() and other.returns() == [lost[1] - lost[0], lost[0] - lost[1]]
 
 
 @pytest.mark.parametrize(
@@ -466,7 +458,7 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
     [
         (
             {"width": 5, "height": 4, "ships": [2, 1, 1], "touching": False, "shots": 9}
-            | {"placement": "players", "announce_sunk": False, "returns_type": "damage"},
+            | {"placement": "players", "announce_sunk": False},
             range(1, 2),
         ),
         ({"width": 10, "height": 7, "ships": [4, 3, 2, 2], "shots": 5}, range(1)),

@@ -6,7 +6,6 @@ a language model reads (texts). A decision is one choice of a player.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -25,8 +24,6 @@ from library_loops import (
 )
 
 from arena import make_game
-from arena.envs.gymnasium import SingleAgentEnv
-from games.cluedo.rules.events import Accuse
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -94,34 +91,3 @@ def test_speed_beside_other_libraries(name: str, compare: Compare) -> None:
     for way, names in beside.items():
         compare(f"`{name}`, {way}", UNIT, best[way], {each: best[each] for each in names})
     assert best[POSITIONS] >= best.get("TextArena", 0.0)
-
-
-def cluedo_with_opponents(bot: str) -> Loop:
-    """Play one seat of `arena/Cluedo-v0`, where accusations are rare; opponents do not count."""
-    game = make_game("cluedo", players=4)
-    env = SingleAgentEnv(game, opponents=f"bot:{bot}")
-    number = game.actions.index
-
-    def play(rng: random.Random) -> int:
-        _, info = env.reset(seed=rng.getrandbits(31))
-        steps, over = 0, False
-        while not over:
-            legal = info["observation"].legal_actions
-            calm = [action for action in legal if not isinstance(action, Accuse)]
-            few = calm if calm and rng.random() > 0.02 else legal
-            # The game may have ended before the first move; then any action reports it.
-            action = number[rng.choice(few)] if len(few) else 0
-            _, _, terminated, truncated, info = env.step(action)
-            steps, over = steps + 1, terminated or truncated
-        return steps
-
-    return play
-
-
-def test_speed_by_opponents(compare: Compare) -> None:
-    bots = ("random", "novice", "detective", "oracle")
-    best = best_speeds({bot: cluedo_with_opponents(bot) for bot in bots})
-    for bot in bots[1:]:
-        what = f"`arena/Cluedo-v0`, 4 players, opponents `bot:{bot}`"
-        compare(what, UNIT, best[bot], {"opponents `bot:random`": best["random"]})
-    assert best["random"] > best["novice"] > best["detective"] > best["oracle"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Iterator
 
@@ -11,9 +10,7 @@ import numpy as np
 import pytest
 from comparisons import Compare
 from plain_count import plain_marginals
-from test_cluedo_knowledge import random_game
 
-from arena.core.action import CHANCE
 from arena.core.event import Event
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
@@ -21,7 +18,6 @@ from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Suggest
 from games.cluedo.rules.state import CluedoState
 
 GAMES = 12
@@ -33,18 +29,6 @@ def played(players: int) -> Iterator[tuple[Cluedo, CluedoState, Episode]]:
     for seed in range(GAMES):
         agents = Match(game, ["bot:detective"] * players, seed).seat()
         yield game, game.initial_state(), asyncio.run(play(Match(game, (), seed), agents))
-
-
-def positions(players: int) -> list[Constraints]:
-    """What the player in turn knows, at each suggestion of games between detectives."""
-    found = list[Constraints]()
-    for game, state, episode in played(players):
-        for ply in episode.plies:
-            if ply.player != CHANCE and isinstance(ply.decision.action, Suggest):
-                knowledge = CluedoKnowledge.after(game, ply.player, state.log.witnessed[ply.player])
-                found.append(knowledge.constraints.copy())
-            state.apply(ply.player, ply.decision.action)
-    return found
 
 
 def views(players: int) -> Iterator[tuple[Cluedo, int, list[Event]]]:
@@ -63,29 +47,6 @@ def passed_by_plain_count(constraints: Constraints) -> float:
     passed = time.thread_time() - started
     np.testing.assert_allclose(DealCount(constraints).marginals(), plain, rtol=1e-13)
     return passed
-
-
-@pytest.mark.parametrize("players", [2, 3, 4, 5, 6])
-def test_posterior(capsys: pytest.CaptureFixture[str], players: int) -> None:
-    problems = positions(players)
-
-    def solve_all() -> list[float]:
-        times = []
-        for problem in problems:
-            started = time.perf_counter()
-            DealCount(problem).marginals()
-            times.append(time.perf_counter() - started)
-        return times
-
-    times = np.array(solve_all()) * 1000
-    median, tail = np.percentile(times, [50, 99])
-    with capsys.disabled():
-        print(
-            f"\nposterior, {players} players: median {median:.2f} ms, 99% {tail:.1f} ms, "
-            f"worst {times.max():.1f} ms over {len(times)} positions",
-            end="",
-        )
-    assert tail < 50
 
 
 @pytest.mark.parametrize("players", [3, 6])
@@ -159,29 +120,3 @@ def test_the_cards_of_the_envelope(
     what = f"possible cards of the envelope, {players} players, median"
     compare(what, "ms", mine, {"the exact count": other}, time=True)
     assert mine < other
-
-
-@pytest.mark.parametrize("players", [3, 4, 5, 6])
-def test_calibration(capsys: pytest.CaptureFixture[str], players: int) -> None:
-    """Of the cards that are in the envelope with probability p, a share p is: on full decks."""
-    game, predicted, happened = Cluedo(players=players), list[float](), list[bool]()
-    for seed in range(1000):
-        rng = random.Random(seed)
-        state = random_game(game, rng, moves=rng.randrange(3, 40), accuse=0.0)
-        player = rng.randrange(players)
-        knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player])
-        assert state.envelope is not None
-        column = knowledge.marginals()[:, knowledge.envelope]
-        for card, probability in zip(game.deck.cards, column, strict=True):
-            if 0 < probability < 1:
-                predicted.append(probability)
-                happened.append(card in state.envelope)
-    p, y = np.array(predicted), np.array(happened, dtype=float)
-    edges = np.quantile(p, np.linspace(0, 1, 9))
-    bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, 7)
-    rows = [(p[bins == b].mean(), y[bins == b].mean()) for b in range(8) if (bins == b).any()]
-    with capsys.disabled():
-        print(f"\ncalibration, {players} players, {len(p)} predictions in 1000 positions:", end="")
-        print("".join(f"  {said:.3f}:{came:.3f}" for said, came in rows), end="")
-    # Predictions of one position depend on each other, so the bound is generous.
-    assert all(abs(said - came) < 0.03 for said, came in rows)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from arena import CHANCE, make_game
+from arena import CHANCE
 from arena.core.game import Game
 from arena.envs.multi_agent import MultiAgentEnv
 
@@ -19,12 +19,11 @@ Loop = Callable[[random.Random], int]
 """Plays one game and returns the number of decisions."""
 
 
-def arena_game(game: str | Game, texts: bool = False) -> Loop:
+def arena_game(game: Game, texts: bool = False) -> Loop:
     """Random play of positions of a game of arena, without speech where there is another move.
 
     With `texts` the player reads what it has witnessed since its last decision, in words.
     """
-    game = make_game(game) if isinstance(game, str) else game
 
     def play(rng: random.Random) -> int:
         state, decisions, read = game.initial_state(), 0, [0] * game.num_players
@@ -38,9 +37,7 @@ def arena_game(game: str | Game, texts: bool = False) -> Loop:
                     observation.text("events", since=read[player])
                     read[player] = observation.num_events
                 legal = state.legal_actions(player)
-                # Some games of TextArena have nothing but speech.
-                action = rng.choice(legal) if len(legal) else legal.speech[0].sample(rng)
-                state.apply(player, action)
+                state.apply(player, rng.choice(legal))
                 decisions += 1
         return decisions
 
@@ -178,18 +175,17 @@ def textarena(name: str, players: int = 2) -> Loop:
 
 SECONDS = 0.5
 """Of one measurement, about."""
-Clock = Callable[[], float]
 
 
-def speed(play: Loop, seed: int, clock: Clock = time.process_time) -> float:
-    """Return the decisions per second of this clock, in games of about `SECONDS`."""
-    rng, decisions, started = random.Random(seed), 0, clock()
-    while clock() - started < SECONDS:
+def speed(play: Loop, seed: int) -> float:
+    """Return the decisions per second of processor time, in games of about `SECONDS`."""
+    rng, decisions, started = random.Random(seed), 0, time.process_time()
+    while time.process_time() - started < SECONDS:
         decisions += play(rng)
-    return decisions / (clock() - started)
+    return decisions / (time.process_time() - started)
 
 
-def best_speeds(loops: dict[str, Loop], clock: Clock = time.process_time) -> dict[str, float]:
+def best_speeds(loops: dict[str, Loop]) -> dict[str, float]:
     """Return the best of three rounds in turns, so that a busy machine disturbs all alike."""
-    rounds = [{name: speed(play, seed, clock) for name, play in loops.items()} for seed in range(3)]
+    rounds = [{name: speed(play, seed) for name, play in loops.items()} for seed in range(3)]
     return {name: max(each[name] for each in rounds) for name in loops}

@@ -180,17 +180,6 @@ def test_nobody_moves_unless_all_who_must_do() -> None:
     assert env.state.to_act == (0, 1, 2)
 
 
-def test_a_game_must_be_on() -> None:
-    env = MultiAgentEnv(make_game("tictactoe"))
-    with pytest.raises(UsageError, match="reset"):
-        env.step({0: 0})
-    observations, _ = env.reset(seed=0)
-    while env.agents:
-        observations, *_ = env.step(choose(observations, random.Random(0)))
-    with pytest.raises(UsageError, match=r"over: call reset\(\)"):
-        env.step({0: 0})
-
-
 @pytest.mark.parametrize("variant", ["cards", "classic"])
 def test_truncation(variant: str) -> None:
     game = make_game("cluedo", variant=variant)
@@ -249,13 +238,6 @@ def test_the_learner_meets_the_same_game_as_in_play(name: str, options: dict[str
     assert env.env.state.log.events == events_of(episode)
 
 
-def test_novices_are_the_opponents_that_cluedo_starts_with() -> None:
-    env = gymnasium.make("arena/Cluedo-v0", players=4, variant="classic").unwrapped
-    assert isinstance(env, SingleAgentEnv)
-    assert env.specs == ["bot:random", "bot:novice", "bot:novice", "bot:novice"]
-    assert env.env.game == make_game("cluedo", players=4, variant="classic")
-
-
 def test_an_illegal_action_forfeits() -> None:
     env = gymnasium.make("arena/TicTacToe-v0")
     _, info = env.reset(seed=0)
@@ -295,12 +277,6 @@ def test_seats_and_opponents_are_checked_at_once() -> None:
             SingleAgentEnv("cluedo", **{"players": 3, **kwargs})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="has its options already; leave out players"):
         SingleAgentEnv(make_game("cluedo"), players=3)
-
-
-def test_render_is_the_text_of_the_observation() -> None:
-    env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi")
-    _, info = env.reset(seed=0)
-    assert env.render() == info["observation"].text()
 
 
 # Stable-Baselines3
@@ -432,26 +408,6 @@ def test_pettingzoo_checks_every_game_in_parallel(name: str, options: dict[str, 
     parallel_api_test(to_parallel_pettingzoo(game), num_cycles=100)
     parallel_api_test(to_parallel_pettingzoo(game, max_turns=2), num_cycles=100)
     parallel_seed_test(lambda: with_legal_samples(to_parallel_pettingzoo(game)), num_cycles=50)
-
-
-def test_parallel_pettingzoo_plays_the_same_game() -> None:
-    game = make_game("goofspiel", players=3)
-    episode = record(game, seed=5)
-    bids = [
-        game.actions.index[ply.decision.action] for ply in episode.plies if ply.player != CHANCE
-    ]
-    env = to_parallel_pettingzoo(game)
-    observations, infos = env.reset(seed=5)
-    earned = dict.fromkeys(env.possible_agents, 0.0)
-    while env.agents:
-        for agent in env.agents:
-            assert observations[agent] in env.observation_space(agent)
-            assert infos[agent]["observation"].text()
-        actions = {agent: bids.pop(0) for agent in env.agents}
-        observations, rewards, terminations, _, infos = env.step(actions)
-        earned = {agent: earned[agent] + rewards[agent] for agent in earned}
-    assert not bids and all(terminations.values())
-    assert tuple(earned.values()) == pytest.approx(episode.outcome.returns)
 
 
 def test_parallel_pettingzoo_in_a_game_of_turns() -> None:

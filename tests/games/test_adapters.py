@@ -17,7 +17,7 @@ from adapter_survey import Surveyed, report, survey_apart
 from arena import CHANCE, make_game
 from arena.cli import run
 from arena.core.errors import UsageError
-from arena.plugins.loader import game_class, game_family
+from arena.plugins.loader import game_family
 from arena.testing import check_game
 from arena.testing.rules import check_clone, check_codec, check_hashing, check_pickle, check_replay
 
@@ -167,11 +167,6 @@ def test_textarena_is_verified_by_another_process(tmp_path: Path) -> None:
     verify = [sys.executable, "-m", "arena", "replay", str(replay), "--verify"]
     done = subprocess.run(verify, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_open_spiel_a_class_of_games_is_made_once() -> None:
-    assert game_class("open_spiel/go") is game_class("open_spiel/go")
-    assert make_game("open_spiel/go", board_size=5) == make_game("open_spiel/go:board_size=5")
 
 
 @pytest.mark.parametrize("family", LEAST)

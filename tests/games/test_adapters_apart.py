@@ -19,9 +19,9 @@ from arena import CHANCE, State, make_game
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import Match, act_out, play
-from arena.testing.rules import check_clone, check_pickle, check_replay
+from arena.testing.rules import check_clone, check_pickle
 from games.adapters.library_game import LibraryGame
-from games.adapters.process import MOST_RUNNING, ApartState, LibraryProcess, ProcessEnded
+from games.adapters.process import MOST_RUNNING, ApartState, LibraryProcess
 
 pyspiel = pytest.importorskip("pyspiel")
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -47,13 +47,6 @@ def test_parameters_that_kill_or_block_are_one_line(
         make_game(f"open_spiel/{name}", **options)
     assert message in str(caught.value) and f"open_spiel/{name}" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_hanabi_of_pettingzoo_too() -> None:
-    pytest.importorskip("rlcard")
-    with pytest.raises(UsageError, match="pettingzoo/hanabi_v5"):
-        make_game("pettingzoo/hanabi_v5", colors=9, players=5)
-    check_replay(make_game("pettingzoo/hanabi_v5", players=3), 1)
 
 
 def test_textarena_that_does_not_end_to_load() -> None:
@@ -223,13 +216,3 @@ def test_tree_search_names_the_games_that_it_does_not_play() -> None:
     game = make_game("open_spiel/goofspiel")
     with pytest.raises(UsageError, match="bot:mcts plays no game with simultaneous moves"):
         Match(game, ("bot:mcts", "bot:random"), 1).seat()
-
-
-@pytest.mark.parametrize("player", ["bot:mcts", "bot:random"])
-def test_eval_of_a_game_without_bots_of_its_own(tmp_path: Path, player: str) -> None:
-    command = ["eval", "open_spiel/kuhn_poker", "--player", player, "--games", "2"]
-    assert run([*command, "--executor", "local", "--out", str(tmp_path)]) == 0
-
-
-def test_the_end_of_a_process_is_an_error_of_arena() -> None:
-    assert issubclass(ProcessEnded, ArenaError)

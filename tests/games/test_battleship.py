@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from collections import Counter
 from itertools import combinations, product
 from typing import Any
 
-import numpy as np
 import pytest
 
-from arena import CHANCE, Match, make_game, play
+from arena import CHANCE, make_game
 from arena.core.action import Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.episodes.match import act_out
-from arena.episodes.measurement import assessments
 from arena.testing import check_game
 from games.battleship.board import Ship, board_of, has_room, is_fleet, random_fleet, union
 from games.battleship.events import (
@@ -32,7 +28,6 @@ from games.battleship.game import Battleship, BattleshipState
 from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import (
     FleetKnowledge,
-    ShotRecord,
     density,
     empty_squares,
     fleet_bound,
@@ -83,11 +78,6 @@ def test_a_square_is_shot_at_only_once() -> None:
         state.apply(0, Shoot("b2"))
     assert len(state.legal_actions(0)) == 15
     assert len(state.legal_actions(1)) == 0
-
-
-def test_sunk_ships_need_not_be_announced() -> None:
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", announce_sunk=False, **SMALL)
-    assert shoot(state, "a4 d4 b4") == ["hit", "miss", "hit"]
 
 
 def test_shots_can_be_limited() -> None:
@@ -230,11 +220,6 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_options_may_be_written_as_text() -> None:
-    assert Battleship(ships="3,2,2") == Battleship()
-    assert Battleship(ships=3).options.ships == (3,)
-
-
 # Exact knowledge
 
 
@@ -308,21 +293,6 @@ def test_size_limit_of_exact_knowledge() -> None:
     assert knowledge.world_count() == fleets == 56_824 <= fleet_bound(default)
 
 
-def test_knowledge_ends_with_the_revealed_fleet() -> None:
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=1, **SMALL)
-    knowledge = FleetKnowledge(state.game, 0)
-    before = knowledge.world_count()
-    shoot(state, "a1 a4")
-    for event in state.log.witnessed[0]:
-        knowledge.update(event)
-    assert before > 1 and knowledge.world_count() == 1 and knowledge.entropy() == 0
-    squares = [row[0] for row in knowledge.placement().probabilities]
-    assert [state.game.board.names[n] for n, p in enumerate(squares) if p] == [
-        *("a4", "b2", "b4", "c2", "d2")
-    ]
-    assert sum(squares) == 5
-
-
 def test_density_is_zero_exactly_where_no_ship_can_be() -> None:
     """Compared with brute force: squares it calls empty are empty in all fleets that fit."""
     game = Battleship(width=5, height=4, ships=[2, 1, 1], touching=False)
@@ -338,65 +308,6 @@ def test_density_is_zero_exactly_where_no_ship_can_be() -> None:
         weights = density(knowledge.record)
         assert not knowledge.odds().hits[empty].any()
         assert not weights[empty].any() and not weights[shots].any()
-
-
-def test_density_prefers_squares_beside_a_hit() -> None:
-    board = board_of(10, 10, True)
-    record = ShotRecord(board, (5, 4, 3, 3, 2), True)
-    record.add(ShotFired(0, "e5", "hit"))
-    best = int(np.argmax(density(record)))
-    assert board.neighbours[board.index["e5"]] >> best & 1
-
-
-# Assessment and bots
-
-
-@pytest.mark.parametrize("turn", ["one_shot", "hit_again", "salvo"])
-def test_bits_of_all_shots_add_up(turn: str) -> None:
-    game = make_game("battleship", **SMALL, turn=turn)
-    match = Match(game, ["bot:gunner", "bot:random"], seed=5)
-    episode = asyncio.run(play(match, match.seat()))
-    assessor = match.game.analysis.assessor()
-    assert assessor is not None
-    judged = list(assessments(assessor, episode))
-    for player in (0, 1):
-        shots = [a for a in judged if a.player == player and a.kind == "shot"]
-        [end] = [a.facts for a in judged if a.player == player and a.kind == "knowledge"]
-        gained = sum(a.measurements["bits"].total for a in shots)
-        lost = float(end["entropy_dealt"]) - float(end["entropy_end"])  # type: ignore[arg-type]
-        assert gained == pytest.approx(lost)
-        for shot in shots:
-            expected, best = shot.facts["expected"], shot.facts["best"]
-            assert isinstance(expected, float) and isinstance(best, float)
-            assert 0 <= expected <= best
-            comment = match.game.analysis.comment(shot)
-            assert comment is not None and "%" in comment.text
-    # The gunner always takes the likeliest square.
-    for assessment in judged:
-        if assessment.player == 0 and assessment.kind == "shot":
-            value = assessment.measurements["hit_efficiency"]
-            assert value.total == pytest.approx(value.weight)
-
-
-@pytest.mark.parametrize(
-    ("better", "worse", "games", "least", "options"),
-    [
-        ("hunter", "random", 20, 18, {}),
-        ("gunner", "hunter", 20, 12, {}),
-        ("gunner", "random", 3, 3, {"width": 10, "height": 10, "ships": "5,4,3,3,2"}),
-    ],
-)
-def test_strength_of_bots(
-    better: str, worse: str, games: int, least: int, options: dict[str, Any]
-) -> None:
-    """Each plays half of the games first."""
-    game, won = make_game("battleship", **options), 0
-    for seed in range(games):
-        seats = [f"bot:{better}", f"bot:{worse}"]
-        match = Match(game, seats[:: 1 if seed % 2 else -1], seed=seed)
-        episode = asyncio.run(play(match, match.seat()))
-        won += episode.outcome.winner == (0 if seed % 2 else 1)
-    assert won >= least, won
 
 
 # Other libraries, conformance
@@ -469,18 +380,3 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
 )
 def test_conformance(options: dict[str, Any], seeds: range) -> None:
     check_game(make_game("battleship", **options), seeds)
-
-
-def test_texts() -> None:
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", **SMALL)
-    shoot(state, "b2 a1 d2 b1 c2 a2")
-    text = state.observe(0).text("deductions")
-    assert "Ships of Player 1 afloat: length 2." in text
-    assert "Player 0 shoots at c2: hit, a ship of length 3 is sunk." in text
-    assert "b2-d2 a4-b4" not in text
-    assert "per cent" in text and "per cent" not in state.observe(0).text("notes")
-    assert "each player has fired 1 shot." in Battleship(shots=1).text.rules()
-    large = Battleship(width=10, height=10, ships="5,4,3,3,2")
-    start = large.initial_state()
-    act_out(start, random.Random(1), plies=60)
-    assert "Certainly without a ship:" in start.observe(start.to_act[0]).text("deductions")

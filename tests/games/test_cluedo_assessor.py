@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 
 import pytest
 from known_deal import ENVELOPE, HANDS
@@ -17,17 +16,14 @@ from arena.core.action import CHANCE, Action
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
 from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
-from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.replay import read_replay
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.beliefs import belief_measurements, inference_of
 from games.cluedo.analysis.judgements import REFUTATIONS
 from games.cluedo.analysis.measures import INFERENCES, MEASURES
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.information import QuestionValues, break_even
+from games.cluedo.inference.information import break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, Accused, DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
@@ -131,20 +127,6 @@ def test_turns_that_let_a_certain_case_pass() -> None:
     assert not any("missed" in each.measurements for each in found if each.player != 0)
 
 
-def test_a_certain_case_that_is_never_accused() -> None:
-    found = judged(Suggest(*ENVELOPE), END, END, END, END, END)
-    unused = only(found, "unused certainty")
-    assert unused.player == 0 and unused.ply == 2
-    assert unused.measurements == {"turns_to_accuse": WeightedSum(2.0)}
-
-
-def test_to_accuse_something_else_than_what_is_certain_misses_it() -> None:
-    found = judged(Suggest(*ENVELOPE), WRONG)
-    accusation = only(found, "accusation")
-    assert accusation.facts["probability"] == 0.0
-    assert accusation.measurements["missed"] == WeightedSum(1.0)
-
-
 def test_when_waiting_is_as_risky() -> None:
     state = Cluedo(players=3).initial_state()
     state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
@@ -175,18 +157,6 @@ def test_a_question_that_nobody_refutes() -> None:
     assert answer.measurements["luck"].total == pytest.approx(6.807355 - expected)
 
 
-def test_a_question_about_own_cards_has_no_worth() -> None:
-    asked = Suggest("Miss Scarlett", "Dagger", "Kitchen")
-    found = judged(asked)
-    question, answer = only(found, "suggestion"), only(found, "answer")
-    assert question.facts["expected"] == answer.facts["gained"] == pytest.approx(0.0)
-    assert (
-        question.measurements["efficiency"].total
-        == 0.0
-        < question.measurements["efficiency"].weight
-    )
-
-
 def test_a_turn_without_a_question_gains_none_of_the_best() -> None:
     found = judged(END)
     skipped, asked = only(found, "skipped question"), only(judged(Suggest(*ENVELOPE)), "suggestion")
@@ -196,15 +166,6 @@ def test_a_turn_without_a_question_gains_none_of_the_best() -> None:
     # Nothing can be asked after a question, and nothing is worth asking when all is known.
     known = judged(Suggest(*ENVELOPE), END, END, END, END)
     assert [each.player for each in known if each.kind == "skipped question"] == [1, 2]
-
-
-def test_bits_per_turn_count_turns_without_a_question() -> None:
-    found = judged(END, END, END, Suggest(*ENVELOPE), END)
-    totals = sum_measurements(each.measurements for each in found if each.player == 0)
-    assert totals["bits_per_turn"].weight == 2.0
-    assert totals["bits_per_turn"].total == totals["bits"].total == pytest.approx(6.807355)
-    assert totals["entropy/1"].total == totals["entropy/2"].total == pytest.approx(6.807355)
-    assert "entropy/3" not in totals
 
 
 def test_showing_a_card_again_tells_least() -> None:
@@ -225,14 +186,6 @@ def test_showing_a_card_again_tells_least() -> None:
     assert leaks["Library"].measurements["excess_leak"].total == pytest.approx(
         most.total - least.total
     )
-
-
-def test_showing_the_only_card_is_no_choice() -> None:
-    refutation = only(
-        judged(Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock")), "forced refutation"
-    )
-    assert refutation.facts["choices"] == 1
-    assert set(refutation.measurements) == {"leaked"}
 
 
 # Stated beliefs
@@ -318,75 +271,6 @@ def test_what_holds_in_any_game(seed: int) -> None:
             assert facts["correct"] == (facts["probability"] == 1.0)
 
 
-def test_the_measures_are_declared_once() -> None:
-    names = [measure.name for measure in MEASURES]
-    assert len(names) == len(set(names))
-    assert Cluedo().analysis.measures is MEASURES
-
-
-def test_luck_has_mean_zero_where_refuters_choose_evenly() -> None:
-    sums = [
-        sum_measurements(each.measurements for each in game)["luck"].total
-        for game in table("detective", 15, ("answer",))
-    ]
-    mean = sum(sums) / len(sums)
-    deviation = (sum((each - mean) ** 2 for each in sums) / (len(sums) - 1)) ** 0.5
-    assert abs(mean) < 3 * deviation / len(sums) ** 0.5
-    assert deviation > 0.5
-
-
-def test_a_detective_uses_its_knowledge_better_than_a_novice() -> None:
-    kinds = ("accusation", "missed accusation")
-    novice, detective = (
-        [each for game in table(bot, 10, kinds) for each in game] for bot in ("novice", "detective")
-    )
-    assert value(detective, "missed") < value(novice, "missed")
-    assert value(detective, "premature") == 0.0
-
-
-def test_an_oracle_asks_nearly_the_best() -> None:
-    """Against all 324: the assessor compares only those that the oracle compares too."""
-    game, asked, best = Cluedo(players=3), 0.0, 0.0
-    state = game.initial_state()
-    for ply in contest(game, ["bot:oracle"] * 3, 2).plies:
-        if isinstance(ply.decision.action, Suggest):
-            seen = state.log.witnessed[ply.player]
-            information = QuestionValues(CluedoKnowledge.after(game, ply.player, seen))
-            asked += information.bits(ply.decision.action.triple)
-            best += max(map(information.bits, game.deck.triples))
-        state.apply(ply.player, ply.decision.action)
-    assert best > 5
-    assert 0.98 < asked / best <= 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"variant": "classic", "players": 3},
-        {"variant": "classic", "players": 2, "summoned_may_suggest": False},
-        {"players": 5, "leftover_cards": "open", "theme": "us"},
-    ],
-)
-def test_other_editions(options: dict[str, JsonValue]) -> None:
-    game, specs = Cluedo(**options), ["bot:detective", "bot:novice", *["bot:random"] * 4]
-    episode = contest(game, specs[: game.num_players], 3)
-    found = assess(game, episode.plies, episode.outcome)
-    kinds = {each.kind for each in found}
-    assert {"turn", "suggestion", "refutation"} <= kinds
-    turns = sum_measurements(each.measurements for each in found)["bits_per_turn"].weight
-    assert turns == episode.turns
-
-
-def test_from_a_replay(tmp_path: Path) -> None:
-    game, specs = Cluedo(players=3), ["bot:detective"] * 3
-    writer = ReplayWriter(tmp_path, "game")
-    agents = Match(game, specs, 5).seat()
-    episode = asyncio.run(play(Match(game, specs, 5), agents, watchers=[writer]))
-    replay = read_replay(writer.path)
-    walked = [each.ply for each in replay.walk()]
-    assert assess(game, walked, episode.outcome) == assess(game, episode.plies, episode.outcome)
-
-
 # What is asked for, and nothing else
 
 
@@ -421,35 +305,6 @@ def test_a_narrow_judge_says_the_same_of_what_it_judges(
         ]
 
 
-def test_nothing_is_counted_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = Cluedo(players=4)
-    moves = contest(game, ["bot:detective"] * 4, 1).plies
-    counted, solve = list[DealCount](), DealCount._solve
-
-    def counting(count: DealCount) -> None:
-        counted.append(count)
-        solve(count)
-
-    monkeypatch.setattr(DealCount, "_solve", counting)
-
-    def counts(*kinds: str) -> int:
-        counted.clear()
-        assessor = CluedoAssessor(game, (0,), kinds)
-        for ply in moves:
-            assessor.ply(ply)
-        assessor.end(Outcome("terminated", "", (0.0,) * 4))
-        return len(counted)
-
-    assert counts() == 0
-    assert counts("knowledge") <= 2, "after the deal and at the end"
-    assert counts("knowledge", "accusation") <= 3 + math.log2(len(moves))
-    ends = sum(ply.player == 0 and isinstance(ply.decision.action, EndTurn) for ply in moves)
-    assert counts("missed accusation") <= ends < len(moves) / 4
-    shown = sum(ply.player == 0 and isinstance(ply.decision.action, Show) for ply in moves)
-    choices = counts("refutation")
-    assert choices + counts("forced refutation") == shown and choices < shown / 2
-
-
 def test_what_an_accusation_reveals_is_no_deduction() -> None:
     """No player could refute: seat 0 knows all. The others learn it when the game is over."""
     found = judged(Suggest(*ENVELOPE), Accuse(*ENVELOPE))
@@ -471,14 +326,6 @@ def test_a_false_accuser_learns_nothing_more_but_the_others_do() -> None:
     # Seat 1 could have thought it possible; seat 2 has the Study.
     assert known[1]["entropy_end"] == pytest.approx(math.log2(111))
     assert known[2]["entropy_end"] == pytest.approx(math.log2(125))
-
-
-def test_a_turn_that_began_at_the_limit_is_not_counted() -> None:
-    game = Cluedo(players=3)
-    agents = Match(game, ["bot:random"] * 3, 1).seat()
-    episode = asyncio.run(play(Match(game, (), 1, max_turns=2), agents))
-    found = assess(game, episode.plies, episode.outcome)
-    assert sum(each.kind == "turn" for each in found) == episode.turns
 
 
 def test_each_certain_place_has_one_kind_of_inference() -> None:

@@ -82,13 +82,6 @@ def test_walks(origin: int | str, room: str, throw: int, others: set[int]) -> No
             assert steps - left <= throw
 
 
-def test_scarlett_goes_to_the_lounge_with_an_eight() -> None:
-    scarlett = board.STARTS[0]
-    assert board.steps_to(scarlett, "Lounge") == 8
-    assert board.walk(scarlett, "Lounge", 8, 0).enters
-    assert not board.walk(scarlett, "Lounge", 7, 0).enters
-
-
 def test_a_pawn_on_the_only_door_square_blocks_the_room() -> None:
     outside_lounge = board.square(*board.DOORS["Lounge"][0])
     walk = board.walk(board.STARTS[0], "Lounge", 12, 1 << outside_lounge)

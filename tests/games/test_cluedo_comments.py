@@ -67,11 +67,6 @@ def test_a_question_is_a_mistake_if_it_is_far_worse(
     assert asked(expected, best).mistake is mistake
 
 
-def test_a_question_in_a_certain_case() -> None:
-    comment = asked(0.0, 0.0, before=0.0)
-    assert "nothing to learn" in comment.text and not comment.mistake
-
-
 @pytest.mark.parametrize(
     ("probability", "break_even", "correct", "provable", "words", "mistake"),
     [
@@ -134,23 +129,3 @@ def test_comments_on_refutations_are_for_omniscient_viewers() -> None:
     assert [each.mistake for each in (only, least, more, much)] == [False, False, False, True]
     assert all(each.omniscient for each in (only, least, more, much))
     assert refuted(-0.001, -0.001, 1).text.startswith("Gave no information: there")
-
-
-def test_bits_are_never_negative() -> None:
-    assert refuted(0.31, -0.09, 2).text == (
-        "Gave 0.31 bits to the suggester; another card gives no information "
-        "and increases the uncertainty by 0.09 bits."
-    )
-    assert refuted(0.31, -0.004, 2).text.endswith("another card gives no information.")
-    lost = refuted(-0.12, -0.12, 2).text
-    assert lost.startswith(
-        "Gave no information and increased the uncertainty by 0.12 bits; none of the 2"
-    )
-    negative = answer_text(-0.2, 1.1)
-    assert negative.startswith("Gained nothing: the uncertainty grew by 0.20 bits; 1.10 were")
-    assert "-" not in negative
-
-
-@pytest.mark.parametrize("kind", ["turn", "knowledge", "beliefs", "something new"])
-def test_kinds_without_words(kind: str) -> None:
-    assert GAME.analysis.comment(Assessment(7, 1, kind)) is None

@@ -16,7 +16,6 @@ from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, SearchTooLong, envelope_cards, propagate
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import Accuse, Accused, DealCards
 from games.cluedo.rules.state import CluedoState
 
@@ -116,24 +115,3 @@ def test_a_false_accusation_excludes_the_last_combination_of_two_cards() -> None
     assert knowledge.envelope_cards() == {*keep, other}
     knowledge.update(Accused(1, ENVELOPE.suspect, ENVELOPE.weapon, other, correct=False))
     assert knowledge.envelope_cards() == keep
-
-
-def test_events_of_two_games_are_an_error() -> None:
-    state = start()
-    own = Triple(*(next(c for c in cards if c in HANDS[0]) for cards in state.game.deck.categories))
-    for read in (CluedoKnowledge.envelope_cards, CluedoKnowledge.entropy):
-        knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0], "logic")
-        knowledge.update(Accused(1, *own, correct=True))
-        with pytest.raises(ValueError, match="no deal is consistent with these events"):
-            read(knowledge)
-
-
-def test_it_is_not_decided_again_while_the_events_say_nothing_new() -> None:
-    state = start()
-    knowledge = CluedoKnowledge(state.game, 0, "logic")
-    *dealt, began = state.log.witnessed[0]
-    for event in dealt:
-        knowledge.update(event)
-    cards = knowledge.envelope_cards()
-    knowledge.update(began)
-    assert knowledge.envelope_cards() is cards

@@ -165,14 +165,6 @@ def test_only_legal_questions_are_the_best() -> None:
         assert QuestionValues(knowledge).best(suggestions[:1]).suggestion == suggestions[0]
 
 
-def test_the_estimate_is_close_before_anything_is_known() -> None:
-    state = random_game(Cluedo(players=4), random.Random(1), moves=0)
-    knowledge = knowledge_of(state, 0)
-    information, estimated = QuestionValues(knowledge), estimated_information(knowledge)
-    for triple in state.game.deck.triples[::25]:
-        assert estimated[triple] == pytest.approx(information.bits(triple), abs=0.15)
-
-
 def change(after: float, before: float) -> float:
     """Return the relative entropy of (after, 1 - after) to (before, 1 - before) in bits."""
     pairs = ((after, before), (1 - after, 1 - before))
@@ -217,16 +209,6 @@ def test_a_solved_case_has_nothing_to_ask() -> None:
     assert state.envelope is not None
     knowledge._must(knowledge.envelope, knowledge._set(state.envelope))
     assert QuestionValues(knowledge).best(state.game.suggestions()).bits == 0.0
-
-
-def test_cards_that_nobody_can_show_are_equal() -> None:
-    state = random_game(Cluedo(players=3), random.Random(4), moves=0)
-    own = {c: [x for x in c if x in state.hands[0]] for c in state.game.deck.categories}
-    category = next(cards for cards, held in own.items() if len(held) > 1)
-    kinds = PositionWeights(knowledge_of(state, 0)).kinds
-    assert {kinds[card] for card in own[category]} == {-1}
-    others = [card for card in category if card not in own[category]]
-    assert len({kinds[card] for card in others}) == 1, "nothing tells them apart yet"
 
 
 def test_consequences_are_those_of_the_exact_knowledge() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -143,16 +142,6 @@ def test_equals_brute_force(state: CluedoState, refuter: RefuterModel, rng: rand
     compare(state, refuter, rng)
 
 
-def test_answers_after_a_showing_that_is_certain() -> None:
-    """All deals share the factor of such a showing, so that no answer becomes more likely."""
-    game = Cluedo(players=2, suspects=3, weapons=2, rooms=4)
-    for seed in (9, 62, 77, 97):
-        rng = random.Random(seed)
-        state = random_game(game, rng, moves=rng.randrange(24))
-        for _ in range(20):
-            compare(state, "uniform", rng)
-
-
 def compare(state: CluedoState, refuter: RefuterModel, rng: random.Random) -> None:
     """Compare what a player knows, and the value of a question, with an enumeration of deals."""
     game = state.game
@@ -242,34 +231,6 @@ def test_before_the_deal_every_deal_is_possible(leftover_cards: str) -> None:
     assert later.marginals().shape == (21, 5)
 
 
-@pytest.mark.parametrize("times", [1, 24, 25, 64, 400])
-def test_a_question_asked_again_and_again(times: int) -> None:
-    """A refuter that always shows the same card of three probably has no other of them.
-
-    The weight of holding both is 2**-times, of holding all three 3**-times.
-    """
-    state = Cluedo(players=3).initial_state()
-    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
-    knowledge, asked = CluedoKnowledge(state.game, 0), Triple("Mrs Peacock", "Revolver", "Library")
-    for event in state.log.witnessed[0]:
-        knowledge.update(event)
-    for _ in range(times):
-        knowledge.update(Suggested(0, *asked))
-        knowledge.update(CardShown(1, 0, "Library"))
-    has_both = knowledge.marginals()[state.game.deck.index["Revolver"], 1]
-    # Seat 1 has five more of the 14 cards that are unseen, or four if the Revolver is one of them.
-    assert 0 < has_both < 0.5 * 0.6 ** min(times, 8)
-    assert knowledge.marginals().sum() == pytest.approx(21)
-
-
-def test_entropy_of_a_fresh_game_counts_the_unseen_cards() -> None:
-    state = random_game(Cluedo(players=3), random.Random(1), moves=0)
-    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
-    unseen = [sum(card not in state.hands[0] for card in c) for c in state.game.deck.categories]
-    assert knowledge.entropy() == pytest.approx(math.log2(math.prod(unseen)))
-    assert knowledge.world_count() == math.prod(unseen) * math.comb(12, 6)
-
-
 def test_the_refuter_model_matters_and_does_not_change_certainty() -> None:
     differing = 0
     for seed in range(20):
@@ -281,33 +242,6 @@ def test_the_refuter_model_matters_and_does_not_change_certainty() -> None:
         assert (uniform.possible() == logic.possible()).all()
         differing += not np.allclose(uniform.marginals(), logic.marginals())
     assert differing >= 5
-
-
-@pytest.mark.parametrize("players", [3, 6])
-def test_calibrated_on_full_decks(players: int) -> None:
-    """Among cards with probability p to be in the envelope, a share p is there."""
-    game = Cluedo(players=players)
-    predicted, happened = [], []
-    for seed in range(60):
-        rng = random.Random(seed)
-        state = random_game(game, rng, moves=rng.randrange(5, 30), accuse=0.0)
-        player = rng.randrange(players)
-        knowledge = CluedoKnowledge.after(game, player, state.log.witnessed[player])
-        column = knowledge.marginals()[:, knowledge.envelope]
-        assert state.envelope is not None
-        for card, probability in zip(game.deck.cards, column, strict=True):
-            if 0 < probability < 1:
-                predicted.append(probability)
-                happened.append(card in state.envelope)
-            else:
-                assert (probability == 1) == (card in state.envelope)
-    p, y = np.array(predicted), np.array(happened, dtype=float)
-    for low, high in ((0.0, 0.15), (0.15, 0.3), (0.3, 1.0)):
-        inside = (p >= low) & (p < high)
-        assert inside.sum() > 40
-        error = y[inside].mean() - p[inside].mean()
-        deviation = math.sqrt((p[inside] * (1 - p[inside])).sum()) / inside.sum()
-        assert abs(error) < 4 * deviation
 
 
 def test_samples_follow_the_posterior() -> None:
@@ -390,42 +324,6 @@ def test_event_by_event_equals_the_plain_count(bound: int, monkeypatch: pytest.M
     assert compared >= 15
 
 
-def test_knowledge_stays_small() -> None:
-    """A game of six detectives may take 0.3 MB."""
-    largest = 0
-    for seed in range(8):
-        state = random_game(Cluedo(players=6), random.Random(seed), moves=40, accuse=0.0)
-        knowledge = CluedoKnowledge(state.game, 0)
-        for event in state.log.witnessed[0]:
-            knowledge.update(event)
-            if isinstance(event, Refuted | Unable):
-                knowledge.envelope_cards()
-                knowledge.marginals()
-                largest = max(largest, len(pickle.dumps(knowledge.count)))
-    assert 5_000 < largest < 50_000
-
-
-def test_an_event_that_says_nothing_new_costs_no_count() -> None:
-    state = Cluedo(players=3).initial_state()
-    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
-    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
-    own = [next(card for card in cards if card in HANDS[0]) for cards in state.game.deck.categories]
-    shown = next(card for card in HANDS[1] if card in state.game.deck.rooms)
-    knowledge.update(Suggested(2, own[0], own[1], shown))
-    knowledge.update(Refuted(1, 2))  # With the only card that seat 0 does not hold itself.
-    count = knowledge.count
-    assert knowledge.holder(shown) == 1
-    for asked in (Triple(own[0], own[1], shown), Triple(own[0], "Revolver", shown)):
-        knowledge.update(Suggested(0, *asked))
-        knowledge.update(Refuted(1, 0))
-    knowledge.update(Suggested(1, own[0], own[1], shown))
-    knowledge.update(Unable((2,)))
-    assert knowledge.count is count
-    knowledge.update(Suggested(1, own[0], "Revolver", shown))
-    knowledge.update(Unable((2,)))
-    assert knowledge.count is not count
-
-
 def test_a_card_seen_again_costs_no_count_and_counts_again_by_the_model_of_refuters() -> None:
     state = Cluedo(players=3).initial_state()
     state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
@@ -440,22 +338,6 @@ def test_a_card_seen_again_costs_no_count_and_counts_again_by_the_model_of_refut
                 knowledge.update(event)
             counts.append(knowledge.count)
         assert (counts[0] is counts[1]) == (refuter == "logic")
-
-
-def test_the_table_of_places_has_a_heading_for_each_card_and_a_name_for_each_holder() -> None:
-    state = Cluedo(players=3).initial_state()
-    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
-    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0])
-    table, deck = knowledge.placement(), state.game.deck
-    headings = dict(zip(table.things, table.kinds, strict=True))
-    assert [headings[category[0]] for category in deck.categories] == [
-        *("Suspects", "Weapons", "Rooms")
-    ]
-    assert all(len({headings[card] for card in category}) == 1 for category in deck.categories)
-    assert len(table.places) == 4 and table.places[-1] == "Envelope"
-    np.testing.assert_allclose(np.sum(table.probabilities, axis=1), 1.0)
-    rows = dict(zip(table.things, table.probabilities, strict=True))
-    assert all(rows[card] == (1.0, 0.0, 0.0, 0.0) for card in HANDS[0])
 
 
 def test_another_world_looks_the_same_to_the_player_and_its_deals_differ() -> None:

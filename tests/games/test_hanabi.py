@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hanabi_positions import SMALL, deal, move, random_history
 
-from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.view.tabletop import diagram
@@ -38,13 +37,6 @@ def test_deck_has_the_copies_of_the_card_game() -> None:
     assert deck.copies[:5] == (3, 2, 2, 2, 1)
     assert HanabiDeck(1, 1).copies == (3,)
     assert HanabiDeck(2, 2).copies == (3, 1, 3, 1)
-
-
-def test_needed_ends_above_a_rank_without_copies() -> None:
-    deck = HanabiDeck(1, 5)
-    assert deck.needed((1, 0, 0, 0, 0), (1,)) == (False, True, True, True, True)
-    # Both copies of rank 3 are gone: 4 and 5 can no longer score.
-    assert deck.needed((1, 0, 2, 0, 0), (1,)) == (False, True, False, False, False)
 
 
 def test_hint_names_all_cards_and_no_others() -> None:
@@ -201,14 +193,6 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
         Hanabi(**options)
 
 
-def test_all_seats_are_one_team() -> None:
-    game = Hanabi(players=4)
-    assert game.hand_size == 4
-    assert game.initial_state().teams() == (0, 0, 0, 0)
-    assert not game.return_scale.has_winner
-    assert game.return_scale.bounds == (0, 25)
-
-
 # Text, view and arrays
 
 
@@ -255,54 +239,6 @@ def test_view_shows_hints_and_hides_the_own_hand() -> None:
     # A viewer of everything witnesses both events of a draw, which add one card.
     assert "Player 0  R3  Y2\n" in diagram(game, state.log.events)
     assert "Player 0  ??  ??\n" in diagram(game, state.observe(0).events)
-
-
-def test_view_of_a_full_table_is_small() -> None:
-    game = Hanabi(players=5)
-    state, _ = random_history(game, random.Random(2), 90)
-    for player in range(5):
-        lines = diagram(game, state.observe(player).events).splitlines()
-        assert len(lines) <= 14 and max(map(len, lines)) <= 78
-
-
-def test_arrays_begin_with_the_observer() -> None:
-    game = Hanabi(**SMALL)
-    state = move(deal(game, "R1 R3", "R2 Y1"), "hint Player 1 red", "play slot 2", "draw Y2")
-    arrays = state.observe(1).arrays()
-    assert arrays["hands"][0].argmax(axis=1).tolist() == [0, 2]
-    # Slot 1 was hinted red, slot 2 is new.
-    assert arrays["possible"][0].tolist() == [[1, 1, 1, 0, 0, 0], [1] * 6]
-    assert arrays["hinted"].tolist() == [[1, 0], [0, 0]]
-    assert arrays["fireworks"].tolist() == [0, 1]
-    assert arrays["gone"].tolist() == [0, 0, 0, 1, 0, 0]
-    assert arrays["counters"].tolist() == [2, 3, 7]
-    # Own play of slot 2, Y1 (kind 4), which fitted; before it a hint of colour 1 to seat 1.
-    assert arrays["moves"].tolist() == [[1, 2, 4, 0, 1, 0, 0], [3, 0, 0, 1, 1, 1, 0]]
-    assert list(arrays) == list(game.arrays.specs)
-
-
-@pytest.mark.parametrize(
-    ("reply", "action"),
-    [
-        ("play card 2", PlaySlot(2)),
-        ("play 1", PlaySlot(1)),
-        ("Clue player 1 color red", HintColour(1, "red")),
-        ("tell Player 1 number 2", HintRank(1, 2)),
-        ("hint player 1 rank 1", HintRank(1, 1)),
-    ],
-)
-def test_replies_in_other_words(reply: str, action: Action) -> None:
-    state = deal(Hanabi(**SMALL), "R1 R3", "R2 Y1")
-    assert read_reply(f"ACTION: {reply}", state.observe(0)).action == action
-
-
-def test_fallback_never_plays_a_card() -> None:
-    state = deal(Hanabi(**SMALL), "R1 R3", "R2 Y1")
-    game = state.game
-    fallbacks = game.fallback_actions(state.observe(0))
-    assert fallbacks and all(isinstance(a, HintColour | HintRank) for a in fallbacks)
-    move(state, "hint Player 1 red")
-    assert game.fallback_actions(state.observe(1)) == (DiscardSlot(1),)
 
 
 # Conformance

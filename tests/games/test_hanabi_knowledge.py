@@ -116,30 +116,6 @@ def test_knowledge_of_a_known_position() -> None:
     assert knowledge.marginals.tolist() == [[1, 0, 0], [1, 0, 0]]
 
 
-def test_placement_says_whether_a_card_fits() -> None:
-    game = Hanabi(colours=1, ranks=3, hand_size=2)
-    state = move(deal(game, "R1 R3", "R1 R2"), "play slot 1", "draw R2")
-    knowledge = HanabiKnowledge(game, 1)
-    for event in state.log.witnessed[1]:
-        knowledge.update(event)
-    # Unseen by Player 1: R1 R1 R2. R1 is played, so that R2 fits.
-    placement = knowledge.placement()
-    assert placement.things == ("slot 1", "slot 2")
-    assert np.allclose(placement.probabilities, [[1 / 3, 0, 2 / 3]] * 2)
-
-
-def test_an_empty_slot_has_no_row() -> None:
-    game = Hanabi(colours=1, ranks=3, hand_size=2)
-    state = move(deal(game, "R1 R3", "R1 R2"), "play slot 1", "draw R2", "play slot 1", "draw R1")
-    knowledge = HanabiKnowledge(game, 1)
-    # The deck is empty: the last moves leave one card in each hand.
-    for event in move(state, "play slot 1", "play slot 1").log.witnessed[1]:
-        knowledge.update(event)
-    placement = knowledge.placement()
-    assert placement.things == ("slot 1", "slot 2")
-    assert len(placement.probabilities) == 1
-
-
 def test_resample_changes_the_own_hand_only() -> None:
     game, rng = Hanabi(**SMALL), random.Random(1)
     state, history = random_history(game, random.Random(3), 9)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from itertools import permutations
 from pathlib import Path
 
 import pytest
-from exact_policies import against, best_response_value, information_sets
+from exact_policies import best_response_value
 from leduc_solver import leduc_keys, leduc_strategy, write_strategy
 
 from arena.agents.agent import Seat, uniform
-from arena.agents.reply.reader import read_reply
-from arena.core.action import CHANCE, Action, Step
+from arena.core.action import CHANCE, Step
 from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.event import Decision, Ply
-from arena.core.observation import Observation
 from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.view.tabletop import diagram
@@ -32,7 +29,6 @@ from games.leduc_poker.betting import (
     MOVES,
     DealBoardCard,
     DealHoleCards,
-    LeducBetting,
     LeducShowdown,
     strength,
 )
@@ -40,7 +36,6 @@ from games.leduc_poker.game import LeducPoker, LeducState
 from games.leduc_poker.knowledge import (
     Equilibrium,
     LeducKnowledge,
-    Odds,
     Strategy,
     equilibrium,
     hand_probabilities,
@@ -145,40 +140,11 @@ def test_resample_draws_the_hidden_card() -> None:
 # Texts and the view
 
 
-def test_texts() -> None:
-    observation = after("KQ", "rc Q r").observe(1)
-    assert observation.text("events").splitlines() == [
-        "You are Player 1.",
-        "Player 1 is dealt the Queen.",
-        "Player 0 raises: 2 chips.",
-        "Player 1 calls: 2 chips.",
-        "The board card is the Queen.",
-        "Player 0 raises: 4 chips.",
-        "Your actions: fold | call | raise",
-    ]
-    notes = "Your card is the Queen. The board card is the Queen: you have a pair. The pot has 10 "
-    notes += "chips, 3 of them yours; a call costs you 4."
-    assert notes in observation.text("notes")
-    deductions = observation.text("deductions")
-    assert "the other player has: Jack 50 %, King 50 %." in deductions
-    assert "above 29 %; it is 100 %." in deductions
-    assert "left out" in observation.text("events", forget=3)
-    assert notes in observation.text("events", forget=3)
-
-
 def test_the_view_hides_the_other_card() -> None:
     state = after("KQ", "rc Q r")
     own, every = (diagram(GAME, events) for events in (state.observe(1).events, state.log.events))
     assert "Player 0  ?" in own and "Player 0  King" in every
     assert own.startswith("Pot 10 chips") and own.endswith("Round 2: raise")
-
-
-@pytest.mark.parametrize(
-    ("reply", "action"),
-    [("Action: check", CALL), ("Action: bet", RAISE), ("I fold.", FOLD), ("Action: call", CALL)],
-)
-def test_replies_of_models(reply: str, action: Action) -> None:
-    assert read_reply(reply, after("KQ", "r").observe(1)).action == action
 
 
 # Exact knowledge
@@ -238,13 +204,6 @@ def test_showdown_chances_equal_all_deals() -> None:
     chances = showdown_chances(notes_of(after("QJ", ""), 0))
     total = results.total()
     assert (chances.win, chances.tie) == pytest.approx((results[1] / total, results[0] / total))
-
-
-def test_a_showdown_ends_the_uncertainty() -> None:
-    state, knowledge = after("KQ", "cc J cc"), LeducKnowledge(GAME, 0)
-    for event in state.observe(0).events:
-        knowledge.update(event)
-    assert knowledge.entropy() == 0 and knowledge.world_count() == 1
 
 
 THREE = LeducPoker(players=3, ranks=4)
@@ -338,11 +297,6 @@ def test_the_bundled_strategy_is_an_equilibrium() -> None:
     assert expected_returns(GAME, [policy, policy])[0] == pytest.approx(-0.0856, abs=2e-4)
 
 
-def test_the_table_has_all_information_sets() -> None:
-    assert set(equilibrium()) == set(leduc_keys())
-    assert len(information_sets(GAME)) == len(equilibrium()) == 288
-
-
 def test_the_solver_approaches_an_equilibrium(tmp_path: Path) -> None:
     strategies = [leduc_strategy(iterations) for iterations in (2, 12)]
     found = [exploitability(GAME, policy_of(strategy)) for strategy in strategies]
@@ -355,28 +309,6 @@ def test_the_solver_approaches_an_equilibrium(tmp_path: Path) -> None:
 def test_exploitability_of_random_play_is_that_of_openspiel() -> None:
     """NashConv of the uniform policy is 4.747222 in OpenSpiel."""
     assert 2 * exploitability(GAME, uniform) == pytest.approx(4.747222, abs=1e-6)
-
-
-def test_bots_beat_weaker_ones_exactly() -> None:
-    def policy(kind: type[Odds] | type[Equilibrium]) -> Policy:
-        bot = kind(Seat(GAME, 0, random.Random(0)))
-
-        def probabilities(observation: Observation) -> Mapping[Action, float]:
-            return bot.probabilities(observation)
-
-        return probabilities
-
-    odds, best = policy(Odds), policy(Equilibrium)
-    values = [
-        sum((1 if seat == 0 else -1) * expected_returns(GAME, pair)[0] for seat, pair in pairs) / 2
-        for pairs in (
-            [(0, [odds, uniform]), (1, [uniform, odds])],
-            [(0, [best, uniform]), (1, [uniform, best])],
-            [(0, [best, odds]), (1, [odds, best])],
-        )
-    ]
-    assert values[0] > 0.7 and values[1] > 0.7 and values[2] > 0.1
-    assert against(GAME, best, odds).value == pytest.approx(values[2])
 
 
 # Measures
@@ -430,15 +362,6 @@ def test_the_values_of_moves_are_those_of_the_best_response() -> None:
     assert fold.measurements["value_lost"].total > 5
 
 
-def test_a_folded_pair_is_a_mistake() -> None:
-    found = judged("KJ", "rc J rf")
-    fold = next(a for a in found if a.ply == 5)
-    assert fold.measurements["best_hand_folded"].total == 1
-    comment = GAME.analysis.comment(fold)
-    assert comment is not None and comment.mistake
-    assert comment.text.startswith("Expected share of the pot against a random hand: 100 %.")
-
-
 # OpenSpiel
 
 
@@ -474,7 +397,3 @@ def test_equal_to_openspiel(players: int) -> None:
             other.apply_action("fcr".index(letter))
         assert other.is_terminal()
         assert other.returns() == pytest.approx(state.returns())
-
-
-def test_betting_is_written_by_rounds() -> None:
-    assert str(LeducBetting(("crc", "r"), (7, 3))) == "crc/r"

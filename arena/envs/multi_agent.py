@@ -73,15 +73,6 @@ def masked_space(game: Game, observation: spaces.Space[Any]) -> spaces.Dict:
     return spaces.Dict({"observation": observation, "action_mask": mask})
 
 
-def observation_space(game: Game) -> spaces.Dict:
-    """Return `{"observation": one Box per array of game.arrays.specs, "action_mask": Box}`."""
-    boxes: dict[str, spaces.Space[Any]] = {
-        name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
-        for name, spec in game.arrays.specs.items()
-    }
-    return masked_space(game, spaces.Dict(boxes))
-
-
 class MultiAgentEnv:
     """Gymnasium's `reset` and `step` with dictionaries keyed by the players who must act.
 
@@ -134,8 +125,15 @@ class MultiAgentEnv:
 
     @cached_property
     def observation_spaces(self) -> dict[int, spaces.Dict]:
+        def space() -> spaces.Dict:
+            boxes: dict[str, spaces.Space[Any]] = {
+                name: spaces.Box(spec.low, spec.high, spec.shape, np.dtype(spec.dtype).type)
+                for name, spec in self.game.arrays.specs.items()
+            }
+            return masked_space(self.game, spaces.Dict(boxes))
+
         # A space of its own for each player: users seed a space.
-        return {player: observation_space(self.game) for player in self.possible_agents}
+        return {player: space() for player in self.possible_agents}
 
     @cached_property
     def action_spaces(self) -> dict[int, spaces.Discrete]:

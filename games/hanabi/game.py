@@ -77,15 +77,14 @@ class Hanabi(Game):
         return self.options.cards_per_hand
 
     def score(self, fireworks: tuple[int, ...], lives: int) -> int:
-        """Return the cards in the fireworks; 0 after the last life, unless the option keeps them.
+        """Return the cards in the fireworks; 0 after the last life.
 
         Args:
             fireworks: The highest rank played so far in each colour.
             lives: Lives left.
         """
         # Bard et al. (2020): a team that loses its last life scores 0.
-        lost = lives == 0 and self.options.lost_score == "zero"
-        return 0 if lost else sum(fireworks)
+        return sum(fireworks) if lives else 0
 
     def others(self, player: int) -> tuple[int, ...]:
         """Return all seats but one, in turn order from its left."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -199,9 +199,6 @@ class HanabiOptions(SeatOptions):
     hint_tokens: int = Field(8, ge=1, le=8, description="Hint tokens: at the start, and at most.")
     empty_hints: bool = Field(False, description="Whether a hint may name no card.")
     lives: int = Field(3, ge=1, le=3, description="Wrong plays that end the game.")
-    lost_score: Literal["zero", "kept"] = Field(
-        "zero", description="Score when all lives are lost: 'zero', or 'kept' as it was."
-    )
 
     @property
     def deck(self) -> HanabiDeck:

@@ -222,11 +222,6 @@ class HanabiText(GameText):
                 words[f"{name} {rank}"] = f"{name} rank {rank}"
         return words
 
-    @property
-    def _lost(self) -> str:
-        """What the score is after the last life."""
-        return "the score is 0" if self.game.options.lost_score == "zero" else "the score stays"
-
     def guide(self) -> PlayGuide:
         return PlayGuide(
             goal=(
@@ -240,7 +235,7 @@ class HanabiText(GameText):
             ),
             end=(
                 "A card that does not fit costs a life; without lives the game is over, and "
-                f"{self._lost}. It also ends when all fireworks are complete, or one "
+                "the score is 0. It also ends when all fireworks are complete, or one "
                 "round after the last card was drawn."
             ),
             example=(
@@ -293,7 +288,7 @@ class HanabiText(GameText):
             f"do not have it. {empty}{rainbow}",
             f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
             f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all "
-            f"lives are lost ({self._lost}), when all fireworks are complete, or when the deck is "
+            "lives are lost (the score is 0), when all fireworks are complete, or when the deck is "
             "empty and each player has had one more turn.",
             "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER "
             f"rank RANK. For example: hint Player 1 {deck.hint_colours[0]}",

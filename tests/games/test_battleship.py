@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import pytest
@@ -30,8 +30,6 @@ from games.battleship.posterior import (
     FleetKnowledge,
     density,
     empty_squares,
-    fleet_bound,
-    is_countable,
 )
 
 SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}
@@ -275,22 +273,6 @@ def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
             knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
             if union(truth) == record.hits:
                 break  # The game would be over.
-
-
-def test_size_limit_of_exact_knowledge() -> None:
-    usual = Battleship(width=10, height=10, ships="5,4,3,3,2")
-    assert (
-        not is_countable(usual)
-        and usual.analysis.knowledge(0) is None
-        and usual.analysis.assessor() is None
-    )
-    default = Battleship()
-    long, short = default.board.ships[3], default.board.ships[2]
-    beside = [[ship for ship in short if not ship.mask & each.mask] for each in long]
-    fleets = sum(is_fleet(pair) for ships in beside for pair in combinations(ships, 2))
-    knowledge = default.analysis.knowledge(0)
-    assert knowledge is not None
-    assert knowledge.world_count() == fleets == 56_824 <= fleet_bound(default)
 
 
 def test_density_is_zero_exactly_where_no_ship_can_be() -> None:

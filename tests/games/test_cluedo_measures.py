@@ -18,7 +18,6 @@ from arena.core.action_set import ActionSet
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
 from arena.core.seeds import stream
 from arena.episodes.match import Match, play
-from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.measures import STAGES
@@ -149,22 +148,6 @@ def test_twins_that_show_cards_by_the_same_rule_are_equal() -> None:
         value, influence = ratio(twin, "leak_ratio")
         error = influence.std(ddof=1) / math.sqrt(len(twin))
         assert abs(value - 1) < 3 * error < 0.7
-
-
-def test_evaluation_takes_comparable_measures_only() -> None:
-    game, episode = Cluedo(players=PLAYERS, **DECK), table(Detective, Novice, 1)
-    names = {name for seat in measure_seats(game, episode) for name in seat}
-    compared = {measure.name for measure in game.analysis.measures if measure.comparable}
-    assert {"leak_ratio", EFFICIENCY[0]} <= names <= compared
-    assert not {
-        "luck",
-        "leaked",
-        "excess_leak",
-        "bits",
-        "bits_per_turn",
-        "missed",
-        "turns_to_accuse",
-    } & (compared)
 
 
 @pytest.mark.parametrize("options", [{}, {"leftover_cards": "open", "players": 4}])

@@ -107,16 +107,15 @@ def test_complete_firework_recovers_a_token() -> None:
     )
 
 
-@pytest.mark.parametrize(("lost_score", "score"), [("zero", 0.0), ("kept", 1.0)])
-def test_last_life_ends_the_game(lost_score: str, score: float) -> None:
-    state = deal(Hanabi(**SMALL, lives=1, lost_score=lost_score), "R1 R3", "R2 Y2")
+def test_last_life_ends_the_game() -> None:
+    state = deal(Hanabi(**SMALL, lives=1), "R1 R3", "R2 Y2")
     move(state, "play slot 1", "draw Y1")
     assert state.returns() == (1, 1)
     assert state.fireworks == (1, 0)
     move(state, "play slot 2")
     assert state.to_act == ()
-    assert state.returns() == (score, score)
-    assert state.reason() == f"all lives are lost; score {score:.0f} of 6"
+    assert state.returns() == (0, 0)
+    assert state.reason() == "all lives are lost; score 0 of 6"
 
 
 def test_each_player_has_one_turn_after_the_last_card() -> None:
@@ -185,7 +184,6 @@ def test_a_seed_fixes_the_order_of_the_deck() -> None:
         ({"colours": 6}, "colours"),
         ({"hand_size": 6}, "hand_size"),
         ({"players": 5, "colours": 1}, "need more than the deck's 10"),
-        ({"lost_score": "half"}, "lost_score"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
@@ -194,37 +192,6 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
 
 
 # Text, view and arrays
-
-
-def test_text_levels() -> None:
-    game = Hanabi(**SMALL)
-    state = deal(game, "R1 R3", "R2 Y1")
-    move(state, "hint Player 1 red")
-    events = state.observe(1).text("events")
-    assert events.splitlines()[:4] == [
-        "You are Player 1.",
-        "Each hand has 2 cards. 8 cards are left in the deck.",
-        "Player 0 holds R1, R3 (slot 1 first).",
-        "Player 0 hints Player 1 red: slot 1. 2 hint tokens left.",
-    ]
-    notes = state.observe(1).text("notes").splitlines()
-    assert "- your hand, by hints: 1: red; 2: yellow" in notes
-    assert "- hand of Player 0, and what hints say: 1: R1 (unknown); 2: R3 (unknown)" in notes
-    assert "- next to play: R1, Y1" in notes
-    deductions = state.observe(1).text("deductions").splitlines()
-    # Unseen red cards: R1 R1 R2 R2; yellow: three 1, two 2, one 3.
-    assert (
-        "- slot 1: R1 50 %, R2 50 %; fits now 50 %, can no longer score 0 %, "
-        "last copy of a needed card 0 %"
-    ) in deductions
-    assert (
-        "- slot 2: Y1 50 %, Y2 33 %, Y3 17 %; fits now 50 %, can no longer score 0 %, "
-        "last copy of a needed card 17 %"
-    ) in deductions
-    summary = state.observe(1).text("events", forget=3)
-    assert "holds" not in summary and "- your hand, by hints: 1: red; 2: yellow" in summary
-    rules = Hanabi(hand_size=1, hint_tokens=1).text.rules()
-    assert "Each hand has 1 slot." in rules and "while the team has its token." in rules
 
 
 def test_view_shows_hints_and_hides_the_own_hand() -> None:
@@ -247,7 +214,7 @@ def test_view_shows_hints_and_hides_the_own_hand() -> None:
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [
-        ({**SMALL, "players": 3, "lost_score": "kept"}, (1,)),
+        ({**SMALL, "players": 3}, (1,)),
         ({}, (1,)),
         ({**SMALL, "rainbow": True, "empty_hints": True}, (1,)),
     ],

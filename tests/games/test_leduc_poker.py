@@ -14,7 +14,7 @@ from exact_policies import best_response_value
 from leduc_solver import leduc_keys, leduc_strategy, write_strategy
 
 from arena.agents.agent import Seat, uniform
-from arena.core.action import CHANCE, Step
+from arena.core.action import CHANCE
 from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.event import Decision, Ply
@@ -124,17 +124,6 @@ def test_chance_counts_copies() -> None:
     assert deals == pytest.approx({DealHoleCards(pair): n / 30 for pair, n in pairs.items()})
     board = {str(o.action): o.probability for o in after("KK", "cc").chance_outcomes()}
     assert board == {"board Jack": 0.5, "board Queen": 0.5}
-
-
-def test_resample_draws_the_hidden_card() -> None:
-    rng = random.Random(0)
-    history = [Step(CHANCE, DealHoleCards(("King", "Jack"))), Step(0, CALL), Step(1, CALL)]
-    history.append(Step(CHANCE, DealBoardCard("King")))
-    worlds = [GAME.analysis.resample(history, 0, rng) for _ in range(30)]
-    # Both Kings are seen, so the other player has one of the others.
-    assert {str(w[0].action) for w in worlds if w} == {"deal King, Jack", "deal King, Queen"}
-    shown = [*history, Step(0, CALL), Step(1, CALL)]
-    assert GAME.analysis.resample(shown, 0, rng) == shown
 
 
 # Texts and the view

@@ -17,8 +17,8 @@ from arena.agents.agent import EvenBot
 from games.battleship.board import union
 from games.battleship.events import PlaceShip, Shoot
 from games.battleship.game import Battleship
-from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import FleetKnowledge, ShotRecord, density, is_countable
+from games.battleship.text import BattleshipNotes
 
 
 class BattleshipBot(EvenBot):

@@ -51,7 +51,7 @@ class Battleship(Game):
 
     Text = "games.battleship.text:BattleshipText"
     Analysis = "games.battleship.assessor:BattleshipAnalysis"
-    Arrays = "games.battleship.notes:BattleshipArrays"
+    Arrays = "games.battleship.text:BattleshipArrays"
     View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
     level_bots = ("random", "hunter", "gunner")

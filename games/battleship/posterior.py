@@ -138,7 +138,9 @@ def density(record: ShotRecord) -> NDArray[np.float64]:
 
     Weight of a square = sum over the ships afloat and their places that cover it of
     HIT_FACTOR ** (open hits in the place). A hit is open if it does not belong to a ship that is
-    known to be sunk.
+    known to be sunk. N. Berry, "Battleship", DataGenetics (2011),
+    https://www.datagenetics.com/blog/december32011/, counts for each square the places of ships
+    that cover it. Conflicts between ships are left out.
     """
     board = record.board
     weights = np.zeros(board.size)

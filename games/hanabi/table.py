@@ -303,7 +303,11 @@ def _origins(game: Hanabi, history: Sequence[Step], player: int) -> list[tuple[i
 
 
 class HanabiArrays(GameArrays):
-    """Observations of Hanabi as arrays."""
+    """Observations of Hanabi as arrays, in the style of the Hanabi Learning Environment.
+
+    Its canonical encoder (Bard et al. 2020) makes one vector of bits; here each part of it is an
+    array with a name. Seats are counted from the observer's own, in turn order.
+    """
 
     game: Hanabi
 

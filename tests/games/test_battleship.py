@@ -25,12 +25,12 @@ from games.battleship.events import (
     ShotFired,
 )
 from games.battleship.game import Battleship, BattleshipState
-from games.battleship.notes import BattleshipNotes
 from games.battleship.posterior import (
     FleetKnowledge,
     density,
     empty_squares,
 )
+from games.battleship.text import BattleshipNotes
 
 SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}
 

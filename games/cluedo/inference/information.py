@@ -40,7 +40,21 @@ class RefutationEntropies:
 
 
 class AnswerDistribution:
-    """Distribution of the answers to one suggestion. Weights of hands have five axes.
+    """Exact joint distribution of the answer to one suggestion and of the envelope.
+
+    The answer is what the suggester sees: which seat shows which card, or that no seat can refute.
+    Seats are asked in turn order. For the answer "seat r shows card c",
+
+    - the seats before r have none of the three cards,
+    - r has c and shows it in one of k cases, if it holds k of the three cards,
+    - the seats after r may have any cards.
+
+    Each condition restricts the weights of one seat's hands, and the restricted weights are slices
+    and differences of one array. Their product over seats, summed over the sets S that include an
+    envelope, is the joint probability (see `answer_weights`). The deals are counted only once per
+    position, for all questions together.
+
+    Weights of hands have five axes.
 
     The first axis is the seats in the order in which they are asked. For each category follows one
     axis for the named card, then one for the sets of all other cards, see `SuggestionWeights`.

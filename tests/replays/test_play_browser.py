@@ -114,7 +114,7 @@ def move(page: Page, button: Locator) -> None:
 SEATS = {
     "cluedo": [
         *["easy (Novice)", "fair (Detective)", "strong (Oracle)"],
-        *["bot:random", "bot:oracle"],
+        "bot:random",
     ],
     "hanabi": ["easy and fair (Piers)", "strong (Conventions)", "bot:random"],
 }

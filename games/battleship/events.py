@@ -37,9 +37,6 @@ class BattleshipOptions(GameOptions):
     announce_sunk: bool = Field(
         True, description="Whether a sunk ship and its length are announced."
     )
-    shots: int | None = Field(
-        None, ge=1, description="Most shots of each player; none: until a fleet is sunk."
-    )
     turn: Literal["one_shot", "hit_again", "salvo"] = Field(
         "one_shot",
         description="Shots of a turn: 'one_shot'; 'hit_again', another one after each hit; or "

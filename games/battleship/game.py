@@ -101,6 +101,8 @@ class BattleshipState(State):
         """Players and ships of this round of placement, before both have placed one."""
         self.shots = (0, 0)
         """The set of squares that each player has shot at."""
+        self.winner: int | None = None
+        """None until the game is over."""
         self.called: tuple[str, ...] = ()
         """Squares of the salvo under way; they count once all of its shots are called."""
 
@@ -166,17 +168,12 @@ class BattleshipState(State):
 
     # Shots
 
-    def shots_left(self, player: int) -> int:
-        """Return how many shots a player may still fire."""
-        size = self.game.board.size
-        return min(self.game.options.shots or size, size) - self.shots[player].bit_count()
-
     def salvo_size(self, player: int) -> int:
         """Return the number of shots after which the results are announced."""
         if self.game.options.turn != "salvo":
             return 1
         afloat = len(self.fleets[player]) - sum(self.sunk(player))
-        return min(afloat, self.shots_left(player))
+        return min(afloat, self.game.board.size - self.shots[player].bit_count())
 
     def _shoot(self, player: int, square: str) -> None:
         self.called = (*self.called, square)
@@ -188,14 +185,12 @@ class BattleshipState(State):
         self.called = ()
         is_sunk = not union(self.fleets[1 - player]) & ~self.shots[player]
         again = self.game.options.turn == "hit_again" and hits[-1]
-        # The other player comes next, unless it has no shots left.
-        turns = (player, 1 - player) if again else (1 - player, player)
-        following = next((seat for seat in turns if self.shots_left(seat)), None)
         # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
-        if is_sunk or following is None:
+        if is_sunk:
+            self.winner = player
             self._end()
         else:
-            self._begin_turn(following)
+            self._begin_turn(player if again else 1 - player)
 
     def _fire(self, player: int, square: str) -> bool:
         """Add a shot and its result; return whether it hits."""
@@ -222,13 +217,6 @@ class BattleshipState(State):
         """Return, for each ship of a player, whether it is sunk."""
         shots = self.shots[1 - player]
         return tuple(not ship.mask & ~shots for ship in self.fleets[player])
-
-    @property
-    def _sunk_fleet(self) -> int | None:
-        """The player whose whole fleet is sunk."""
-        # Before all ships are placed, the sunk ones are fewer than this number in any case.
-        complete = len(self.game.options.ships)
-        return next((seat for seat in (0, 1) if sum(self.sunk(seat)) == complete), None)
 
     # The interface of a state
 
@@ -257,23 +245,10 @@ class BattleshipState(State):
     def returns(self) -> tuple[float, float]:
         """Return 1 for the winner and -1 for the loser."""
         # Until the end there is no winner, also for a game that is cut off.
-        winner = self.winner
-        if winner is None:
+        if self.winner is None:
             return (0.0, 0.0)
-        return (1.0, -1.0) if winner == 0 else (-1.0, 1.0)
-
-    @property
-    def winner(self) -> int | None:
-        """The player who has sunk more ships at the end of the game; None if there is none."""
-        lost = [sum(self.sunk(seat)) for seat in (0, 1)]
-        if self.to_act or lost[0] == lost[1]:
-            return None
-        return int(lost[0] > lost[1])
+        return (1.0, -1.0) if self.winner == 0 else (-1.0, 1.0)
 
     def reason(self) -> str:
-        names = self.game.seat_names
-        if self._sunk_fleet is not None:
-            return f"all ships of {names[self._sunk_fleet]} are sunk"
-        if self.winner is None:
-            return "no shots are left, and both players have sunk equally many ships"
-        return f"no shots are left, and {names[self.winner]} has sunk more ships"
+        assert self.winner is not None
+        return f"all ships of {self.game.seat_names[1 - self.winner]} are sunk"

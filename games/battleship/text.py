@@ -22,7 +22,6 @@ from arena import (
     Tile,
     TileRow,
 )
-from arena.core.text import pluralize
 from games.battleship.board import LONGEST_SHIP, Fleet, union
 from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotCalled, ShotFired
 from games.battleship.game import Battleship
@@ -121,16 +120,7 @@ def lengths_text(lengths: Sequence[int]) -> str:
     return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
 
 
-def _ending(game: Battleship) -> str:
-    """Return the sentence on the end of the game and on the returns."""
-    options = game.options
-    limit = ""
-    if options.shots is not None:
-        limit = f" or each player has fired {pluralize(options.shots, 'shot')}"
-    end = f"The game ends when all ships of a player are sunk{limit}. "
-    if options.shots is None:
-        return end + "The other player wins."
-    return end + "The player who has sunk more ships wins; with equally many it is a draw."
+ENDING = "The game ends when all ships of a player are sunk. The other player wins."
 
 
 def _turn_rule(game: Battleship) -> str:
@@ -234,7 +224,7 @@ class BattleshipText(GameText):
                 "Shoot at a square of the other board that you have not shot at. You learn "
                 f"whether it is a miss or a hit, {sunk}.{_turn_rule(self.game)}"
             ),
-            end=_ending(self.game),
+            end=ENDING,
             example=(
                 "You hit c3. A ship covers squares in one row or column, so one of b3, c2, c4 "
                 "and d3 belongs to it as well: shoot there next."
@@ -271,7 +261,7 @@ class BattleshipText(GameText):
                 else "; it is not announced when a ship is sunk, that is, hit in all its squares."
             )
             + f" You cannot shoot at a square twice.{_turn_rule(game)}",
-            _ending(game),
+            ENDING,
         ]
         if options.placement == "players":
             lines.append(

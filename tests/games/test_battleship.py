@@ -78,19 +78,6 @@ def test_a_square_is_shot_at_only_once() -> None:
     assert len(state.legal_actions(1)) == 0
 
 
-def test_shots_can_be_limited() -> None:
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=2, **SMALL)
-    shoot(state, "a4 d4 b4")
-    assert len(state.legal_actions(1)) == 15
-    shoot(state, "d3")
-    assert state.is_terminal
-    assert state.returns() == (1, -1)
-    assert state.reason() == "no shots are left, and Player 0 has sunk more ships"
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", shots=1, **SMALL)
-    shoot(state, "a4 d4")
-    assert state.returns() == (0, 0) and "equally many" in state.reason()
-
-
 def test_a_hit_gives_another_shot() -> None:
     state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="hit_again", **SMALL)
     assert shoot(state, "b2 a4 b4 d3") == ["hit", "hit", "sunk 2", "miss"]
@@ -98,14 +85,6 @@ def test_a_hit_gives_another_shot() -> None:
     assert shoot(state, "b1") == ["miss"] and state.to_act == (0,)
     shoot(state, "c2 d2")
     assert state.is_terminal and state.winner == 0
-    # The other player fires the shots that it has left.
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="hit_again", shots=2, **SMALL)
-    shoot(state, "b2 a4")
-    assert state.to_act == (1,)
-    shoot(state, "b1")
-    assert state.to_act == (1,)
-    shoot(state, "b3")
-    assert state.is_terminal
 
 
 def test_the_shots_of_a_salvo_are_answered_together() -> None:
@@ -207,7 +186,6 @@ def test_random_fleets_are_equally_likely() -> None:
         ({"width": 3, "height": 3, "ships": [4]}, "do not fit|at most"),
         ({"width": 4, "height": 4, "ships": [5]}, "do not fit"),
         ({"width": 11}, "width"),
-        ({"shots": 0}, "shots"),
         ({"turn": "salvo", "announce_sunk": False}, "needs announce_sunk"),
         ({"placement": "me"}, "placement"),
     ],
@@ -300,8 +278,8 @@ def test_density_is_zero_exactly_where_no_ship_can_be() -> None:
     [
         {"width": 4, "height": 3, "ships": [2, 1]},
         {"width": 6, "height": 6, "ships": [3, 2, 2]},
-        {"width": 3, "height": 5, "ships": [3, 1], "shots": 9},
-        {"width": 10, "height": 10, "ships": [5, 4, 3, 3, 2], "shots": 60},
+        {"width": 3, "height": 5, "ships": [3, 1]},
+        {"width": 10, "height": 10, "ships": [5, 4, 3, 3, 2]},
     ],
     ids=lambda options: f"{options['width']}x{options['height']}",
 )
@@ -315,7 +293,7 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
         "board_height": board.height,
         "ship_sizes": f"[{';'.join(map(str, given.ships))}]",
         "ship_values": f"[{';'.join('1' for _ in given.ships)}]",
-        "num_shots": given.shots or board.size,
+        "num_shots": board.size,
         "allow_repeated_shots": False,
         "loss_multiplier": 1.0,
     }
@@ -350,13 +328,13 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
     ("options", "seeds"),
     [
         (
-            {"width": 5, "height": 4, "ships": [2, 1, 1], "touching": False, "shots": 9}
+            {"width": 5, "height": 4, "ships": [2, 1, 1], "touching": False}
             | {"placement": "players", "announce_sunk": False},
             range(1, 2),
         ),
-        ({"width": 10, "height": 7, "ships": [4, 3, 2, 2], "shots": 5}, range(1)),
+        ({"width": 10, "height": 7, "ships": [4, 3, 2, 2]}, range(1)),
         ({**SMALL, "turn": "salvo"}, range(1)),
-        ({**SMALL, "turn": "hit_again", "shots": 9}, range(1)),
+        ({**SMALL, "turn": "hit_again"}, range(1)),
     ],
     ids=["placed", "large", "salvo", "hit_again"],
 )

@@ -96,7 +96,6 @@ def test_a_sheet_is_judged_by_exact_knowledge(seed: int, data: st.DataObject) ->
         ("werewolf", {"talk": 0}, "talk, and then", "By day all vote"),
         ("werewolf", {"hunter": True}, "is out of the game.'", "The hunter who dies"),
         ("battleship", {"announce_sunk": False}, "which ship is sunk", "not whether a ship"),
-        ("battleship", {"shots": 5}, "The other player wins", "fired 5 shots"),
         ("battleship", {"turn": "hit_again"}, "which ship is sunk.'", "you shoot again"),
         ("negotiation", {"talk": False}, "say something", "the last offer.'"),
     ],

@@ -13,8 +13,6 @@ import pytest
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat
-from arena.core.action import Action
-from arena.core.action_set import ActionSet
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
 from arena.core.seeds import stream
 from arena.episodes.match import Match, play
@@ -25,7 +23,6 @@ from games.cluedo.bots import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import END_TURN, Suggest
 from games.cluedo.text.notebook import SeenCards
 
 DECK = {"suspects": 4, "weapons": 4, "rooms": 5}
@@ -39,21 +36,6 @@ class Patient(Detective):
 
     def accusation(self, may_suggest: bool) -> Triple | None:
         return None
-
-
-class Passing(Novice):
-    """Asks one question and passes from then on."""
-
-    asked = False
-
-    def accusation(self, may_suggest: bool) -> Triple | None:
-        return None
-
-    def choose(self, legal: ActionSet) -> Action:
-        if legal.of(Suggest) and self.asked:
-            return END_TURN
-        self.asked |= bool(legal.of(Suggest))
-        return super().choose(legal)
 
 
 def table(bot: type[CluedoBot], others: type[CluedoBot], seed: int) -> Episode:

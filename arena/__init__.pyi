@@ -89,6 +89,8 @@ from .episodes.record import Header as Header
 from .episodes.replay import Replay as Replay
 from .episodes.replay import read_replay as read_replay
 from .episodes.replay import verify as verify
+from .episodes.session import GameSession as GameSession
+from .episodes.session import SeatTurn as SeatTurn
 from .llm.backend import Backend as Backend
 from .llm.backend import Choice as Choice
 from .llm.backend import Completion as Completion

@@ -21,8 +21,10 @@ from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
+    from arena.envs.mcp.tables import ClientTables
     from arena.episodes.match import Match
     from arena.episodes.record import Episode
+    from arena.llm.service import LLMService
 
 CLIENT = "mcp"
 """SPEC of a seat that a client takes."""
@@ -62,9 +64,7 @@ def mcp_command(
 
     require("arena mcp", ("mcp", "uvicorn"), "mcp")
     from arena.envs.hosting import HostedGame
-    from arena.envs.mcp.server import serve_http, serve_stdio
     from arena.envs.mcp.tables import ClientTables
-    from arena.http.server import bind_socket, resolve_address, server_key
 
     played = game_flags.make(game)
     specs = seat_specs(played, seat or [f"0={CLIENT}"], None)
@@ -95,23 +95,26 @@ def mcp_command(
     seats = [number for number, spec in enumerate(specs) if spec == CLIENT]
     seeds = (draw_seed() for _ in count()) if seed is None else iter(count(seed))
     tables = ClientTables(hosted, seats, seeds, out, _print_end)
-
-    async def serve() -> None:
-        async with llm or nullcontext():
-            if not clients.http:
-                await serve_stdio(tables)
-                return
-            address = resolve_address(clients.host)
-            key = server_key(clients.host, address)
-            with bind_socket(address, clients.port) as listener:
-                await serve_http(tables, listener, key)
-
-    if not clients.http:
-        # The SDK reads standard input in a thread, which only the end of the process can stop.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(serve())
+    asyncio.run(_serve(tables, clients, llm))
     settle_accounts(llm, out, "run")
     return 0
+
+
+async def _serve(tables: ClientTables, clients: ClientFlags, llm: LLMService | None) -> None:
+    """Serve until a signal, or until the client closes the standard streams."""
+    from arena.envs.mcp.server import serve_http, serve_stdio
+    from arena.http.server import bind_socket, resolve_address, server_key
+
+    async with llm or nullcontext():
+        if not clients.http:
+            # The SDK reads standard input in a thread, which only the end of the process can stop.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            await serve_stdio(tables)
+            return
+        address = resolve_address(clients.host)
+        key = server_key(clients.host, address)
+        with bind_socket(address, clients.port) as listener:
+            await serve_http(tables, listener, key)
 
 
 def _print_end(match: Match, episode: Episode, replay: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,8 +21,10 @@ from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.core.game import Game
+    from arena.envs.hosting import HostedGame
     from arena.envs.openenv.server import Scoring
     from arena.episodes.match import Match, Watcher
+    from arena.llm.service import LLMService
 
 app = typer.Typer(help="Serve games as environments of OpenEnv 0.10.0.", no_args_is_help=True)
 
@@ -84,10 +87,7 @@ def serve_command(
     """
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.hosting import HostedGame
-    from arena.envs.openenv.server import make_app
     from arena.episodes.files import ReplayWriter, game_stem
-    from arena.http.access import AccessControl, BodyLimit
-    from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
 
     played, specs = game_flags.make(game), hosting.specs
     llm = model_flags.service() if has_models(specs) else None
@@ -106,40 +106,41 @@ def serve_command(
         watchers,
         server.turn_seconds,
     )
-    address = resolve_address(server.host)
-    key = server_key(server.host, address)
-    environments = make_app(
-        hosted,
-        hosting.score(played),
-        max_sessions=server.max_sessions,
-        session_timeout=server.session_timeout,
-    )
-    guarded = AccessControl(BodyLimit(environments, BODIES * MESSAGE_BYTES), key)
-
-    async def serve() -> None:
-        with bind_socket(address, server.port) as listener:
-            others = ", ".join(hosted.specs) if played.num_players > 1 else "none"
-            greeting = (
-                f"Serving {played.name} on {server_url(listener)} "
-                f"({pluralize(played.num_players, 'seat')}; opponents: {others}; at most "
-                f"{pluralize(server.max_sessions, 'session')})"
-            )
-            try:
-                await run_server(
-                    guarded,
-                    listener,
-                    greeting,
-                    drain_seconds=DRAIN_SECONDS,
-                    announce_drain=False,
-                    websocket_bytes=MESSAGE_BYTES,
-                )
-            finally:
-                if llm is not None:
-                    await llm.close()
-
-    asyncio.run(serve())
+    asyncio.run(_serve(hosted, hosting.score(played), server, llm))
     settle_accounts(llm, out, "run")
     return 0
+
+
+async def _serve(
+    hosted: HostedGame, score: Scoring | None, server: ServerFlags, llm: LLMService | None
+) -> None:
+    """Serve until a signal. Raises UsageError for a public address without a key."""
+    from arena.envs.openenv.server import make_app
+    from arena.http.access import AccessControl, BodyLimit
+    from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
+
+    address = resolve_address(server.host)
+    key = server_key(server.host, address)
+    sessions, seconds = server.max_sessions, server.session_timeout
+    served = make_app(hosted, score, max_sessions=sessions, session_timeout=seconds)
+    app = BodyLimit(served, BODIES * MESSAGE_BYTES)
+    async with llm or nullcontext():
+        with bind_socket(address, server.port) as listener:
+            players = hosted.game.num_players
+            greeting = (
+                f"Serving {hosted.game.name} on {server_url(listener)} "
+                f"({pluralize(players, 'seat')}; opponents: "
+                f"{', '.join(hosted.specs) if players > 1 else 'none'}; at most "
+                f"{pluralize(server.max_sessions, 'session')})"
+            )
+            await run_server(
+                AccessControl(app, key),
+                listener,
+                greeting,
+                drain_seconds=DRAIN_SECONDS,
+                announce_drain=False,
+                websocket_bytes=MESSAGE_BYTES,
+            )
 
 
 @app.command("package", cls=ArenaCommand)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from arena import ArraySpec, Event, GameArrays, Observation
+from arena import ArraySpec, Event, Observation
 from games.avalon.game import Avalon
 from games.avalon.moves import (
     ASSASSIN,
@@ -28,7 +28,7 @@ from games.avalon.moves import (
     TeamVoted,
 )
 from games.hidden_roles.game import RoleDealt
-from games.hidden_roles.knowledge import RoleNotes, RolePosterior
+from games.hidden_roles.knowledge import RoleArrays, RoleNotes, RolePosterior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,7 +145,7 @@ class AvalonNotes(RoleNotes):
         return len(self.proposals) % self.game.num_players
 
 
-class AvalonArrays(GameArrays):
+class AvalonArrays(RoleArrays):
     """Observations of Avalon as arrays."""
 
     game: Avalon
@@ -168,6 +168,7 @@ class AvalonArrays(GameArrays):
             "fails": ArraySpec(shape=(5,), low=0, high=players),
             "revealed": ArraySpec(shape=(players,), low=0, high=1),
             **(lady if self.game.options.lady else {}),
+            **self._stated,
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
@@ -182,6 +183,7 @@ class AvalonArrays(GameArrays):
 
         notes: AvalonNotes = observation.notes  # type: ignore[assignment]
         arrays = self._zeros()
+        self._fill_stated(arrays, notes)
         arrays["player"][observation.player] = 1
         arrays["leader"][notes.leader] = 1
         if notes.role:

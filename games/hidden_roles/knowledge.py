@@ -14,11 +14,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from arena import Action, Event, GameText, Notes, Observation, Placement, Say, TextLevel
+from arena import (
+    Action,
+    ArraySpec,
+    Event,
+    GameArrays,
+    GameText,
+    Notes,
+    Observation,
+    Placement,
+    Say,
+    Spoken,
+    TextLevel,
+)
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.text import per_cent
 from games.hidden_roles.beliefs import belief_question, read_beliefs
@@ -214,6 +226,8 @@ class RoleNotes(Notes):
         super().__init__(game, player)
         self.role = ""
         self.is_over = False
+        self.stated: dict[int, Sequence[Action]] = {}
+        """The latest statements of each seat to all."""
         self._posterior = posterior
         # The posterior is computed only for texts that show it.
         self._unread: list[Event] = []
@@ -226,6 +240,8 @@ class RoleNotes(Notes):
                 self.role = role
             case RolesRevealed():
                 self.is_over = True
+            case Spoken(player, text, None):
+                self.stated[player] = self.game.actions.attached(text)
 
     @property
     def posterior(self) -> RolePosterior:
@@ -234,6 +250,20 @@ class RoleNotes(Notes):
             self._posterior.update(event)
         self._unread.clear()
         return self._posterior
+
+
+class RoleArrays(GameArrays):
+    """Observations as arrays; with statements, `stated` has a row of the latest ones per seat."""
+
+    @property
+    def _stated(self) -> Mapping[str, ArraySpec]:
+        shape = self.game.num_players, len(self.game.actions.statements)
+        return {"stated": ArraySpec(shape, low=0, high=1)} if shape[1] else {}
+
+    def _fill_stated(self, arrays: Mapping[str, NDArray[Any]], notes: RoleNotes) -> None:
+        for seat, statements in notes.stated.items():
+            for statement in statements:
+                arrays["stated"][seat, self.game.actions.statements.index(statement)] = 1
 
 
 def percentages(

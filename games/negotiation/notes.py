@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import ArraySpec, Event, GameArrays, Notes, Observation, Placement
+from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation, Placement, Spoken
 from games.negotiation.deals import (
     ITEMS,
     MOST_OF_A_TYPE,
@@ -114,6 +114,8 @@ class NegotiationNotes(Notes):
         self.proposer: int | None = None
         self.accepted: tuple[int, ...] = ()
         """Players who have accepted the offer on the table."""
+        self.stated: dict[int, Sequence[Action]] = {}
+        """The latest statements of each player."""
         self.turn = 0
         """Number of the current turn, from 1; 0 before the deal."""
 
@@ -138,6 +140,8 @@ class NegotiationNotes(Notes):
         match event:
             case ItemsDealt():
                 self.turn = 1
+            case Spoken(player, text):
+                self.stated[player] = self.game.actions.attached(text)
             case DivisionProposed(player, shares):
                 self.offer, self.proposer, self.accepted = shares, player, ()
                 self.turn += 1
@@ -155,20 +159,23 @@ class NegotiationArrays(GameArrays):
     @cached_property
     def specs(self) -> Mapping[str, ArraySpec]:
         """Return the specs of the arrays; types are books, hats, balls, and seats count from the
-        observer's own. Talk is not included.
+        observer's own. Free words are not included.
 
         - `items` (types,): items on the table. `values` (types,): own values.
         - `offer` (seats, types): the offer on the table; 0 without one.
         - `agreed` (seats,): 1 for its proposer and those who have accepted it.
         - `turn` (1,): number of the turn.
+        - `stated` (seats, statements): the latest statements, with the option for them.
         """
         players, types = self.game.num_players, len(ITEMS)
+        stated = ArraySpec((players, len(self.game.actions.statements)), 0, 1)
         return {
             "items": ArraySpec((types,), 0, MOST_OF_A_TYPE),
             "values": ArraySpec((types,), 0, TOTAL_VALUE),
             "offer": ArraySpec((players, types), 0, MOST_OF_A_TYPE),
             "agreed": ArraySpec((players,), 0, 1),
             "turn": ArraySpec((1,), 0, self.game.options.turns),
+            **({"stated": stated} if stated.shape[1] else {}),
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
@@ -185,4 +192,8 @@ class NegotiationArrays(GameArrays):
                 assert player is not None
                 arrays["agreed"][(player - notes.player) % self.game.num_players] = 1
         arrays["turn"][0] = notes.turn
+        for player, statements in notes.stated.items():
+            row = (player - notes.player) % self.game.num_players
+            for statement in statements:
+                arrays["stated"][row, self.game.actions.statements.index(statement)] = 1
         return arrays

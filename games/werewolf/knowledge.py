@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from arena import ArraySpec, Event, GameArrays, Observation, Spoken
-from games.hidden_roles.knowledge import RoleNotes, RolePosterior
+from arena import ArraySpec, Event, Observation, Spoken
+from games.hidden_roles.knowledge import RoleArrays, RoleNotes, RolePosterior
 from games.werewolf.game import Werewolf
 from games.werewolf.moves import (
     DOCTOR,
@@ -181,7 +181,7 @@ class WerewolfNotes(RoleNotes):
         return tuple(seat for seat in range(self.game.num_players) if seat not in self.dead)
 
 
-class WerewolfArrays(GameArrays):
+class WerewolfArrays(RoleArrays):
     """Observations of Werewolf as arrays."""
 
     game: Werewolf
@@ -202,6 +202,7 @@ class WerewolfArrays(GameArrays):
             "last_votes": ArraySpec(shape=(players, players), low=0, high=1),
             "day": ArraySpec(shape=(2,), low=0, high=127),
             **{name: ArraySpec((players,), low=0, high=1) for name in more if more[name]},
+            **self._stated,
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
@@ -213,6 +214,7 @@ class WerewolfArrays(GameArrays):
         """
         notes: WerewolfNotes = observation.notes  # type: ignore[assignment]
         arrays = self._zeros()
+        self._fill_stated(arrays, notes)
         arrays["player"][observation.player] = 1
         if notes.role:
             arrays["role"][self.game.distinct_roles.index(notes.role)] = 1

@@ -72,6 +72,14 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ),
     ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),
     ("werewolf", "werewolf", {"players": 7, "hunter": True}, ["bot:deducer"] * 7),
+    ("werewolf-statements", "werewolf", {"players": 5, "talk": "statements"}, ["bot:sceptic"] * 5),
+    ("avalon-statements", "avalon", {"talk": "statements"}, ["bot:sceptic"] * 5),
+    (
+        "negotiation-statements",
+        "negotiation",
+        {"turns": 4, "talk": "statements"},
+        ["bot:random"] * 2,
+    ),
 ]
 
 

@@ -29,6 +29,7 @@ from arena import (
     play,
 )
 from arena.agents.reply.reader import read_reply
+from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.analysis import WeightedSum, sum_measurements
 from arena.core.assessor import JointAssessor
@@ -231,6 +232,22 @@ def test_statements_are_judged_by_what_the_speaker_knows() -> None:
     ]
     silent = sum_measurements(a.measurements for a in found if a.kind == "speech")
     assert silent["unstated"] == WeightedSum(1.0, 6.0)
+
+
+def test_networks_hear_the_latest_statements() -> None:
+    for name, game in STATED.items():
+        state, rng = game.initial_state(), random.Random(3)
+        statements = game.actions.statements
+        while not state.log.events or not isinstance(state.log.events[-1], Spoken):
+            player = state.to_act[0]
+            legal = state.legal_actions(player)
+            spoken = f"[{statements[2]}] hello [{statements[-1]}]"
+            action = Say(spoken) if legal.of(Statement) else None
+            state.apply(player, action or rng.choice(legal or [state.sample_chance(rng)]))
+        heard = state.observe(1).arrays()["stated"]
+        assert heard.shape == (game.num_players, len(statements)), name
+        assert {*heard.nonzero()[1]} == {2, len(statements) - 1}
+        assert state.observe(1).legal_actions.mask.shape == (len(game.actions),)
 
 
 @settings(deadline=None, max_examples=25)

@@ -272,7 +272,10 @@ export class ActionForm {
   kindButton(kind) {
     const chosen = kind === this.kind;
     const press = () => this.chooseKind(chosen && this.kinds.length > 1 ? null : kind);
-    return button(`${kind.verb} …`, press, {
+    // Kinds with the same verb have their own names: ClaimRole is "claim role".
+    const same = this.kinds.filter(({ verb }) => verb === kind.verb).length > 1;
+    const label = same ? kind.name.replace(/(?!^)[A-Z]/g, " $&").toLowerCase() : kind.verb;
+    return button(`${label} …`, press, {
       class: chosen ? "chosen" : null,
       "aria-pressed": String(chosen),
       "data-choice": `kind ${kind.name} ${kind.verb}`,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -258,61 +257,6 @@ def games_range(needed: int | None, spread: Estimate | None) -> CountRange | Non
         return None
     ratios = spread.low / spread.value, spread.high / spread.value
     return CountRange(*(max(2, math.ceil(needed * ratio)) for ratio in ratios))
-
-
-@dataclass(frozen=True, slots=True)
-class SharedGames:
-    """Two evaluations of one game, on the deals that both have played in the same seat."""
-
-    first: Sample
-    """The player of the first evaluation, with a row for each shared deal."""
-    second: Sample
-    """The player of the second, on the same deals in the same order."""
-    same_opponents: bool
-    comparison: PairedComparison | None
-    """The first minus the second; None with fewer than two shared deals."""
-
-
-def compare_evaluations(first: Results, second: Results) -> SharedGames | None:
-    """Compare the players of two evaluations on the deals that both have.
-
-    Returns None if the games or their options differ, since their deals then differ too. Raises
-    ArenaError if a file cannot be read, or the game is not installed.
-    """
-    game = first.make_game()
-    other_game = second.make_game()
-    if (game.name, game.options) != (other_game.name, other_game.options):
-        return None
-    one, other = (_player_games(results, game) for results in (first, second))
-    shared = [place for place in one if place in other]
-    samples = Sample(_player(first)), Sample(_player(second))
-    for sample, games in zip(samples, (one, other), strict=True):
-        for place in shared:
-            sample.add_tested(games[place], game.return_scale)
-    tables = [[_opponents(games[place]) for place in shared] for games in (one, other)]
-    return SharedGames(
-        *samples,
-        same_opponents=tables[0] == tables[1],
-        comparison=compare(game, *samples) if len(shared) > 1 else None,
-    )
-
-
-def _player(results: Results) -> str:
-    return str(results.experiment.settings.get("player"))
-
-
-def _player_games(results: Results, game: Game) -> dict[tuple[int, int], GameResult]:
-    """Return the games of the player under test, by deal and seat, in the order of the schedule."""
-    games = {}
-    for result in leading_games(results, game):
-        seat = result.slot.seat
-        if result.slot.role == "player" and seat is not None:
-            games[result.slot.seed, seat] = result
-    return games
-
-
-def _opponents(result: GameResult) -> list[str]:
-    return [spec for seat, spec in enumerate(result.slot.specs) if seat != result.slot.seat]
 
 
 def leading_games(results: Results, game: Game) -> Iterator[GameResult]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from itertools import islice
 
 from pydantic import JsonValue, ValidationError
@@ -19,7 +18,6 @@ from arena.llm.tokens import common_prefix_length
 from replays.analysis.documents import (
     AttemptJson,
     DecisionJson,
-    DiffPart,
     MessageJson,
     PosteriorJson,
 )
@@ -32,11 +30,6 @@ MAX_ATTEMPTS = 20
 MAX_REPEATED_CHARACTERS = 50_000
 """Limit for repeating, once per decision, messages that were sent before. A single prompt is shown
 in full; the prompt of a chat contains the whole conversation and would be repeated every time."""
-MAX_MESSAGE_CHARACTERS = 20_000
-"""A longer message is not compared line by line: it is shown as added."""
-MAX_MESSAGE_LINES = 1_000
-MAX_REQUEST_CHARACTERS = 200_000
-"""Characters that are compared for one request, so that no replay takes long to open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,26 +153,25 @@ def _compare_attempts(
         # The first prompt of a decision is shown in full unless it is too long.
         if number == 0 and characters <= MAX_REPEATED_CHARACTERS:
             unchanged, characters = 0, 0
-        messages = diff_messages(last[unchanged:], current[unchanged:])
+        messages = compare_messages(last[unchanged:], current[unchanged:])
         yield _attempt_json(attempt, unchanged, characters, messages, budget)
         last = current
 
 
 def _attempt_json(
-    attempt: Attempt, unchanged: int, characters: int, diff: list[MessageJson], budget: SizeBudget
+    attempt: Attempt, unchanged: int, characters: int, sent: list[MessageJson], budget: SizeBudget
 ) -> AttemptJson:
-    """Return an attempt; its first `unchanged` messages are left out, `diff` has the others."""
+    """Return an attempt; its first `unchanged` messages are left out, `sent` has the others."""
     first_token = attempt.seconds_to_first_token
     # Answers come before prompts, so that the size limit cuts the prompts first.
     reply, excerpt = budget.text(attempt.reply), budget.text(attempt.excerpt)
     reasoning, refusal = budget.text(attempt.reasoning), budget.text(attempt.refusal)
-    messages = [budget.message(message) for message in diff if budget.left > 0]
-    tokens = attempt.tokens[: budget.count(attempt.tokens)]
+    messages = [budget.message(message) for message in sent if budget.left > 0]
     return {
         "unchanged": unchanged,
         "unchanged_characters": characters,
         "messages": messages,
-        "more_messages": len(diff) - len(messages),
+        "more_messages": len(sent) - len(messages),
         "sampling": budget.values(attempt.sampling),
         "reply": reply,
         "reasoning": reasoning,
@@ -196,53 +188,16 @@ def _attempt_json(
         "cached": attempt.cached,
         "seconds": finite_or_zero(attempt.seconds),
         "seconds_to_first_token": None if first_token is None else finite_or_zero(first_token),
-        "tokens": [{"id": token[0], "logprob": finite_or_zero(token[1])} for token in tokens],
-        "more_tokens": len(attempt.tokens) - len(tokens),
     }
 
 
-def diff_messages(previous: Sequence[Message], current: Sequence[Message]) -> list[MessageJson]:
-    """Return the current messages, each compared with the previous one in the same place."""
-    left, messages = MAX_REQUEST_CHARACTERS, list[MessageJson]()
-    for number, message in enumerate(current):
-        other = previous[number] if number < len(previous) else None
-        if other == message:
-            messages.append(_undivided(message, sent_before=True))
-        elif other is None or other.role != message.role or not _is_short(other, message, left):
-            messages.append(_undivided(message, sent_before=False))
-        else:
-            # Comparing lines takes quadratic time at worst, so the total is limited as well.
-            left -= len(other.content) + len(message.content)
-            parts = diff_lines(other.content, message.content)
-            messages.append({"role": message.role, "parts": parts, "sent_before": False})
-    return messages
-
-
-def _undivided(message: Message, sent_before: bool) -> MessageJson:
-    parts: list[DiffPart] = [("same" if sent_before else "added", message.content)]
-    return {"role": message.role, "parts": parts, "sent_before": sent_before}
-
-
-def _is_short(previous: Message, current: Message, left: int) -> bool:
-    texts = (previous.content, current.content)
-    return (
-        max(map(len, texts)) <= MAX_MESSAGE_CHARACTERS
-        and sum(map(len, texts)) <= left
-        and max(text.count("\n") for text in texts) <= MAX_MESSAGE_LINES
-    )
-
-
-def diff_lines(previous: str, current: str) -> list[DiffPart]:
-    """Return stretches of whole lines; all parts that are not "removed" make up `current`."""
-    old, new = previous.splitlines(keepends=True), current.splitlines(keepends=True)
-    parts = list[DiffPart]()
-    # old[i:j] is replaced by new[k:m].
-    for operation, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
-        if operation == "equal":
-            parts.append(("same", "".join(new[k:m])))
-            continue
-        if j > i:
-            parts.append(("removed", "".join(old[i:j])))
-        if m > k:
-            parts.append(("added", "".join(new[k:m])))
-    return parts
+def compare_messages(previous: Sequence[Message], current: Sequence[Message]) -> list[MessageJson]:
+    """Return the current messages; those in the same place of the previous request are marked."""
+    return [
+        {
+            "role": message.role,
+            "text": message.content,
+            "sent_before": number < len(previous) and previous[number] == message,
+        }
+        for number, message in enumerate(current)
+    ]

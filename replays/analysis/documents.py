@@ -212,24 +212,13 @@ class SeatSummaryJson(TypedDict):
     mistakes: int
 
 
-DiffPart = tuple[Literal["same", "added", "removed"], str]
-"""A stretch of a prompt, compared with the previous prompt of the seat."""
-
-
 class MessageJson(TypedDict):
     """One message of a request, compared with the seat's previous request."""
 
     role: str
-    parts: list[DiffPart]
+    text: str
     sent_before: bool
     """The whole message was in the seat's previous request."""
-
-
-class TokenJson(TypedDict):
-    """One sampled token."""
-
-    id: int | None
-    logprob: float
 
 
 class AttemptJson(TypedDict):
@@ -259,8 +248,6 @@ class AttemptJson(TypedDict):
     cached: bool
     seconds: float
     seconds_to_first_token: float | None
-    tokens: list[TokenJson]
-    more_tokens: int
 
 
 class BeliefJson(TypedDict):

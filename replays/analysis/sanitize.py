@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from replays.analysis.documents import DiffPart, MessageJson
+from replays.analysis.documents import MessageJson
 
 MAX_CHARACTERS = 2_000_000
 """Characters of one document."""
 ITEM_OVERHEAD = 40
-"""Characters that a message or a token counts for in addition to its text."""
+"""Characters that a message counts for in addition to its text."""
 # The seed of each request is derived from the game's seed. A search over game seeds could reproduce
 # it, and so recover the deal. Therefore a field with this name is removed from the documents of a
 # seat, and the number is replaced wherever it occurs, e.g. in an error message of a provider.
@@ -91,14 +91,7 @@ class SizeBudget:
     def message(self, message: MessageJson) -> MessageJson:
         """Return the message with its text cut to the budget."""
         self.left = max(0, self.left - ITEM_OVERHEAD)
-        parts: list[DiffPart] = [(kind, self.text(text)) for kind, text in message["parts"]]
-        return {**message, "parts": parts}
-
-    def count(self, items: Collection[object]) -> int:
-        """Return how many of these small items fit, and deduct them."""
-        fitting = min(len(items), self.left // ITEM_OVERHEAD)
-        self.left -= fitting * ITEM_OVERHEAD
-        return fitting
+        return {**message, "text": self.text(message["text"])}
 
 
 def find_seeds(details: object) -> frozenset[str]:

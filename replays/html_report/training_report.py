@@ -27,7 +27,6 @@ from replays.html_report.charts import (
     thinned,
 )
 from replays.html_report.page import environment
-from replays.html_report.transcripts import transcript_pairs
 from trainers.config.config import TrainConfig
 from trainers.runs import figures, sentences
 from trainers.runs.figures import (
@@ -62,8 +61,7 @@ LARGE_FONT = 15
 def write_training_report(run: TrainingRun, path: Path) -> None:
     """Write the report of a run to `path`.
 
-    Games of the starting and of the trained policy are read from `replays/before` and
-    `replays/after` in the run's folder. The same files give the same bytes. The file is replaced
+    The same files give the same bytes. The file is replaced
     atomically. Raises ArenaError if the file cannot be written.
     """
     write_document(render(run), path)
@@ -93,7 +91,6 @@ def render(run: TrainingRun) -> str:
                 *(one for one in run.learning_curve() if one.step),
                 *run.final_evaluations(),
             ],
-            pairs=transcript_pairs(run.files.folder),
             changed=[setting for setting in settings if setting.changed],
             panels=panels,
             config_hash=config.config_hash,

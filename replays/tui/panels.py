@@ -232,19 +232,13 @@ def _draw_attempt(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:
     if attempt["excerpt"]:
         yield Text(f"Failed at: {printable_lines(attempt['excerpt'])}")
     new = [message for message in attempt["messages"] if not message["sent_before"]]
-    prompts = {f"Prompt, {each['role']}": _text_of(each["parts"]) for each in new}
+    prompts = {f"Prompt, {each['role']}": each["text"] for each in new}
     # In the order in which a model produces them; an empty reply is shown as well.
     texts = {"Reasoning": attempt["reasoning"], "Reply": attempt["reply"]}
     for name, text in {**prompts, **texts, "Refusal": attempt["refusal"]}.items():
         if text.strip() or name == "Reply":
             yield Text(f"{printable_lines(name)}:", style="bold dim")
             yield Padding(Text(printable_lines(text.strip("\n") or "(empty)")), (0, 0, 0, 2))
-
-
-def _text_of(parts: Iterable[tuple[str, str]]) -> str:
-    """Return what a message adds to the last request."""
-    kept = {"same": "…\n", "removed": ""}
-    return "".join(kept.get(kind, text) for kind, text in parts)
 
 
 # Help

@@ -8,7 +8,6 @@ Unless people play, the server only reads files. Its routes, all of them GET:
     /api/home                               HomeJson: everything but games
     /api/experiment?path=                   ViewJson of an evaluation or a tournament
     /api/run?path=                          ViewJson of a training run
-    /api/compare?kind=&path=&with=          ViewJson of two experiments or two runs
     /report/KIND/PATH                       HTML report of an experiment or a run, or a stored one
     /api/timeline?path=&seat=&first=        TimelineJson
     /api/posterior?path=&player=&seat=      PosteriorJson or null

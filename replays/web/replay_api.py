@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,14 +33,13 @@ ORDERS: dict[str, Callable[[ListedReplayJson], SortKey]] = {
     "created": lambda row: row["created"],
 }
 """Columns of the list that it can be ordered by."""
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", re.ASCII)
 ENDED = ("terminated", "truncated")
 MAX_PLAYERS = 500
 """Players that are offered as filters."""
 MAX_CACHED = 8
 DEFAULT_ROWS, MAX_ROWS = 100, 500
 """Rows of one answer."""
-TEXTS = ("text", "within", "game", "player", "source", "result", "since", "until", "sort")
+TEXTS = ("text", "within", "game", "player", "source", "result", "sort")
 """Texts in a query for the list."""
 
 
@@ -59,38 +57,21 @@ class GameQuery:
     """`person`: a person played; `study`: a game of an evaluation or a run; `single`: any other."""
     result: str = ""
     """A status, or `won` or `lost`: by the player, or by any player without one."""
-    least: int | None = None
-    """Turns."""
-    most: int | None = None
-    since: str = ""
-    """Start of the first day, in UTC. The page knows the time zone of its reader."""
-    until: str = ""
-    """End of the last day."""
     sort: str = "created"
     descending: bool = True
 
     def check(self) -> None:
-        """Raise UsageError for an unknown order or a time of another form."""
+        """Raise UsageError for an unknown order."""
         if self.sort not in ORDERS:
             raise UsageError(f"sort= must be one of {', '.join(ORDERS)}")
-        for name, moment in (("since", self.since), ("until", self.until)):
-            if moment and not TIME.fullmatch(moment):
-                raise UsageError(f"{name}= must be a time in UTC, such as 2026-01-31T00:00Z")
 
     def matches(self, row: ListedReplayJson) -> bool:
         """Check all conditions but the text."""
-        turns = -1 if row["turns"] is None else row["turns"]
-        # Times in UTC of equal precision are ordered as texts.
-        created = row["created"][:16]
         return (
             (not self.within or row["path"].startswith(f"{self.within}/"))
             and (not self.game or self.game == row["game"])
             and (not self.player or self.player in row["players"])
             and (not self.result or self._has_result(row))
-            and (self.least is None or turns >= self.least)
-            and (self.most is None or 0 <= turns <= self.most)
-            and (not self.since or created >= self.since[:16])
-            and (not self.until or "" < created < self.until[:16])
         )
 
     def _has_result(self, row: ListedReplayJson) -> bool:
@@ -297,8 +278,6 @@ def _query(request: Request) -> GameQuery:
     texts = {name: parameter(request, name) for name in TEXTS}
     query = GameQuery(
         **{name: text for name, text in texts.items() if text},
-        least=number(request, "least"),
-        most=number(request, "most"),
         descending=parameter(request, "descending") != "0",
     )
     try:

@@ -20,14 +20,7 @@ from replays.html_report import training_report
 from replays.web.exchange import json_response, parameter
 from replays.web.home.documents import HomeJson, ViewJson
 from replays.web.home.entries import EntryList, FileSet, find_results, find_run, public_message
-from replays.web.home.views import (
-    comparison_view,
-    experiment_view,
-    read_report,
-    read_run,
-    run_comparison_view,
-    run_view,
-)
+from replays.web.home.views import experiment_view, read_report, read_run, run_view
 from replays.web.http_errors import HttpError, not_found
 from replays.web.listing import Listing
 from replays.web.replay_directory import SUFFIXES, ReplayDirectory
@@ -85,7 +78,6 @@ class HomeApi:
             Route("/api/home", self.home),
             Route("/api/experiment", self.experiment),
             Route("/api/run", self.run),
-            Route("/api/compare", self.compare),
             Route("/report/{kind}/{path:path}", self.report),
         ]
 
@@ -111,17 +103,6 @@ class HomeApi:
         """Return the view of a training run."""
         files = find_run(self._directory, _required(request, "path"))
         return self._view(request, files, make=lambda: run_view(files))
-
-    def compare(self, request: Request) -> Response:
-        """Return two evaluations, or two training runs, beside each other."""
-        kind, *paths = (_required(request, name) for name in ("kind", "path", "with"))
-        if kind == "experiment":
-            results = [find_results(self._directory, path) for path in paths]
-            return self._view(request, *results, make=lambda: comparison_view(*results))
-        if kind == "run":
-            runs = [find_run(self._directory, path) for path in paths]
-            return self._view(request, *runs, make=lambda: run_comparison_view(*runs))
-        raise HttpError(400, "kind= must be experiment or run")
 
     def report(self, request: Request) -> Response:
         """Return a full report as a page of its own: of an experiment, a run, or a stored file.

@@ -1,11 +1,8 @@
 // One request to a model and its answer.
 
-import { fold, h, s, spoken } from "./dom.js";
+import { fold, h } from "./dom.js";
 import { duration, money, number, plural, words } from "./format.js";
 import { icon } from "./icons.js";
-
-// A longer stretch that was sent before is folded.
-const MAX_UNFOLDED = 280;
 
 export function drawAttempt(attempt, at, count) {
   const title = count > 1 ? `Attempt ${at + 1} of ${count}` : "Attempt";
@@ -31,8 +28,6 @@ export function drawAttempt(attempt, at, count) {
     drawText("Reasoning", attempt.reasoning, "reasoning"),
     drawText("Reply", attempt.reply, "reply") ?? h("p", { class: "none" }, "The reply is empty."),
     drawText("Refusal", attempt.refusal, "refusal"),
-    drawTokens(attempt.tokens),
-    drawMissing(attempt.more_tokens, "more token"),
   );
 }
 
@@ -92,7 +87,7 @@ function drawMessages(messages) {
     if (message.sent_before) repeated.push(message);
     else {
       flush();
-      drawn.push(drawMessage(message.role, message.parts.map(drawPart)));
+      drawn.push(drawMessage(message.role, message.text));
     }
   }
   flush();
@@ -100,85 +95,24 @@ function drawMessages(messages) {
 }
 
 function drawRepeated(messages) {
-  const length = messages
-    .flatMap((message) => message.parts)
-    .reduce((sum, [, text]) => sum + text.length, 0);
+  const length = messages.reduce((sum, { text }) => sum + text.length, 0);
   const count = plural(messages.length, "message");
   const summary = `${count} as in the last request, ${plural(length, "character")}`;
   return fold({ class: "before" }, summary, () =>
     h(
       "div",
       { class: "messages" },
-      messages.map(({ role, parts }) => drawMessage(role, parts.map(([, text]) => text))),
+      messages.map(({ role, text }) => drawMessage(role, text)),
     ),
   );
 }
 
 function drawMessage(title, text, kind) {
-  return drawBox(title, kind, null, h("div", { class: "text" }, text));
-}
-
-function drawBox(title, kind, detail, ...content) {
-  const head = h("p", { class: "message-head" }, h("span", { class: "role" }, title), detail);
-  return h("div", { class: kind ? `message ${kind}` : "message" }, head, content);
-}
-
-function drawPart([kind, text]) {
-  if (kind === "added") return h("ins", null, spoken("added: "), text);
-  if (kind === "removed") return h("del", null, spoken("removed: "), text);
-  if (text.length <= MAX_UNFOLDED) return h("span", { class: "same" }, text);
-  return fold({ class: "same-long" }, `… ${plural(text.length, "character")} as before`, () =>
-    h("span", { class: "same" }, text),
-  );
+  const head = h("p", { class: "message-head" }, h("span", { class: "role" }, title));
+  return h("div", { class: kind ? `message ${kind}` : "message" }, head, h("div", { class: "text" }, text));
 }
 
 function drawText(title, text, kind) {
   return text ? drawMessage(title, text, kind) : null;
 }
 
-// The log-probability of each token of the answer as a bar: a longer bar is less likely.
-function drawTokens(tokens) {
-  if (!tokens.length) return null;
-  const lowest = Math.min(...tokens.map((token) => token.logprob));
-  const sum = tokens.reduce((total, token) => total + token.logprob, 0);
-  const where = tokens.findIndex((token) => token.logprob === lowest);
-  const text =
-    `${plural(tokens.length, "token")}, mean log-probability ${number(sum / tokens.length, 3)}, ` +
-    `least likely: token ${where + 1} with ${number(lowest, 3)}`;
-  return drawBox(
-    "Tokens",
-    "tokens",
-    h("span", { class: "detail" }, ` ${text}`),
-    drawStrip(tokens, lowest),
-    fold({ class: "token-list" }, "Each token's log-probability", () =>
-      h(
-        "ol",
-        null,
-        tokens.map((token) =>
-          h(
-            "li",
-            null,
-            number(token.logprob, 4),
-            token.id === null ? null : h("span", { class: "detail" }, ` id ${token.id}`),
-          ),
-        ),
-      ),
-    ),
-  );
-}
-
-function drawStrip(tokens, lowest) {
-  const scale = Math.min(lowest, -1);
-  const bars = tokens.map(
-    (token, at) => `M${at * 4 + 2} 32V${(32 - 30 * (token.logprob / scale) - 1).toFixed(1)}`,
-  );
-  return h(
-    "div",
-    { class: "scroller-x" },
-    s(
-      "svg",
-      { class: "strip", width: tokens.length * 4, height: 32, "aria-hidden": "true" },
-      s("path", { d: bars.join("") }),
-    ),
-  );
-}

@@ -1,7 +1,7 @@
 // The home page: everything in the folder, by kind. It is updated every few seconds.
 
 import { Trouble, button, fill, h, spoken } from "./dom.js";
-import { compareAddress, entryAddress, gamesAddress, reportLink } from "./home_address.js";
+import { entryAddress, gamesAddress, reportLink } from "./home_address.js";
 import { bytes, date, plural } from "./format.js";
 import { drawRow } from "./list.js";
 
@@ -14,14 +14,14 @@ const MANY = 300;
 const FEW_GAMES = 6;
 
 const GROUPS = [
-  { kind: "train", title: "Training runs", compared: true },
-  { kind: "eval", title: "Evaluations", compared: true },
-  { kind: "tournament", title: "Tournaments", compared: false },
-  { kind: "report", title: "Reports", compared: false },
+  { kind: "train", title: "Training runs" },
+  { kind: "eval", title: "Evaluations" },
+  { kind: "tournament", title: "Tournaments" },
+  { kind: "report", title: "Reports" },
 ];
 
 // What is kept while something is open.
-const settings = { text: "", unfolded: new Set(), chosen: [] };
+const settings = { text: "", unfolded: new Set() };
 
 export class HomePage {
   constructor(source, main, home, games) {
@@ -34,8 +34,7 @@ export class HomePage {
     this.error = new Trouble();
     this.count = h("p", { class: "count", role: "status" });
     this.groups = h("div", { class: "groups" });
-    this.bar = h("div", { class: "compare-bar", role: "region", "aria-label": "Comparison" });
-    fill(main, h("div", { class: "home" }, this.head(), this.error.element, this.groups, this.bar));
+    fill(main, h("div", { class: "home" }, this.head(), this.error.element, this.groups));
     this.draw();
     this.update();
   }
@@ -113,10 +112,9 @@ export class HomePage {
       this.drawStudy(),
     );
     if (focused) this.groups.querySelector(focused)?.focus({ preventScroll: true });
-    this.drawBar();
   }
 
-  drawGroup({ kind, title, compared }) {
+  drawGroup({ kind, title }) {
     const words = settings.text.toLowerCase().split(/\s+/).filter(Boolean);
     const all = this.home.entries.filter((entry) => entry.kind === kind);
     const found = all.filter((entry) => words.every((word) => textOf(entry).includes(word)));
@@ -135,7 +133,7 @@ export class HomePage {
       h(
         "ul",
         { class: "entries panel" },
-        found.slice(0, most).map((entry) => this.drawEntry(entry, compared)),
+        found.slice(0, most).map((entry) => this.drawEntry(entry)),
       ),
       rest > 0 && most === FEW
         ? button(`Show all ${found.length.toLocaleString("en")}`, press, look)
@@ -146,7 +144,7 @@ export class HomePage {
     );
   }
 
-  drawEntry(entry, compared) {
+  drawEntry(entry) {
     const title = h("bdi", null, entry.title);
     const id = `${entry.kind}:${entry.path}`;
     let name = h("span", { class: "name" }, title);
@@ -161,7 +159,6 @@ export class HomePage {
     return h(
       "li",
       { class: `entry is-${entry.status || "stored"}` },
-      compared ? this.drawChoice(entry, id) : null,
       h(
         "div",
         { class: "entry-main" },
@@ -175,47 +172,6 @@ export class HomePage {
       entry.status ? h("span", { class: "status" }, entry.status) : null,
       h("span", { class: "entry-date" }, date(entry.changed), spoken(", "), h("span", { class: "path" }, bytes(entry.bytes))),
     );
-  }
-
-  drawChoice(entry, id) {
-    const chosen = settings.chosen.some((each) => each.id === id);
-    if (!entry.opens) return h("span", { class: "choose" });
-    return h(
-      "label",
-      { class: "choose", title: "Choose two to compare them" },
-      h("input", {
-        type: "checkbox",
-        checked: chosen,
-        "aria-label": `Compare ${entry.title}`,
-        "data-focus": `choose-${id}`,
-        onchange: (event) => this.choose(entry, id, event.target.checked),
-      }),
-    );
-  }
-
-  // Two entries of one kind are compared; a third one replaces the first.
-  choose(entry, id, checked) {
-    const others = settings.chosen.filter((each) => each.id !== id && each.entry.kind === entry.kind);
-    settings.chosen = checked ? [...others.slice(-1), { id, entry }] : others;
-    this.draw();
-  }
-
-  drawBar() {
-    const { chosen } = settings;
-    this.bar.hidden = chosen.length === 0;
-    if (!chosen.length) return;
-    const names = chosen.map(({ entry }, at) =>
-      h("span", { class: "compared" }, `${"AB"[at]}: `, h("bdi", null, entry.title)),
-    );
-    const [first, second] = chosen.map(({ entry }) => entry);
-    const clear = () => {
-      settings.chosen = [];
-      this.draw();
-    };
-    const action = second
-      ? h("a", { class: "primary", href: compareAddress(first.kind, first.path, second.path) }, "Compare")
-      : h("span", { class: "meaning" }, "Choose a second one to compare.");
-    fill(this.bar, names, action, button("Cancel", clear, { class: "quiet" }));
   }
 
   // The newest games of a source; without any, only the section of games says so.

@@ -1,8 +1,7 @@
 // Addresses of the home page and its views:
-// #list=games&within=FOLDER&from=SOURCE, #experiment=FILE, #run=FOLDER,
-// #compare=KIND&first=PATH&second=PATH
+// #list=games&within=FOLDER&from=SOURCE, #experiment=FILE, #run=FOLDER
 
-const VIEWS = ["experiment", "run", "compare"];
+const VIEWS = ["experiment", "run"];
 
 export function readHomeAddress() {
   const fields = new URLSearchParams(location.hash.slice(1));
@@ -11,15 +10,8 @@ export function readHomeAddress() {
     list: fields.get("list"),
     part: { within: fields.get("within") ?? "", from: fields.get("from") ?? "" },
     view,
-    request: view && requestOf(view, fields),
+    request: view && { route: view, fields: { path: fields.get(view) } },
   };
-}
-
-// Route and fields of the document of a view.
-function requestOf(view, fields) {
-  if (view !== "compare") return { route: view, fields: { path: fields.get(view) } };
-  const [kind, path, other] = ["compare", "first", "second"].map((name) => fields.get(name));
-  return { route: "compare", fields: { kind, path, with: other } };
 }
 
 export function entryAddress(entry) {
@@ -28,10 +20,6 @@ export function entryAddress(entry) {
 
 function viewOf(kind) {
   return kind === "train" ? "run" : "experiment";
-}
-
-export function compareAddress(kind, first, second) {
-  return `#${new URLSearchParams({ compare: viewOf(kind), first, second })}`;
 }
 
 // All games, or those of a folder or a source.

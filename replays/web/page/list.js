@@ -92,10 +92,6 @@ export class GameList {
       field("Player", "player", this.players),
       field("Source", "source", sources),
       field("Result", "result", result),
-      field("Turns from", "least", h("input", { type: "number", min: "0", inputmode: "numeric" })),
-      field("to", "most", h("input", { type: "number", min: "0", inputmode: "numeric" })),
-      field("Played from", "from", h("input", { type: "date" })),
-      field("to", "to", h("input", { type: "date" })),
       button("Clear", () => this.clear(form), { class: "quiet" }),
     );
     return form;

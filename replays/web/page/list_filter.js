@@ -27,31 +27,19 @@ export const SOURCES = [
 ];
 
 export function noFilter() {
-  return { text: "", game: "", source: "", player: "", result: "", least: "", most: "", from: "", to: "" };
+  return { text: "", game: "", source: "", player: "", result: "" };
 }
 
-// Fields of the request. Days are those of the reader's time zone, and the server knows UTC only.
+// Fields of the request.
 export function queryOf(filter, sort) {
-  const whole = (text) => (/^\d{1,9}$/.test(text) ? text : null);
   return {
     text: filter.text.trim() || null,
     game: filter.game || null,
     source: filter.source || null,
     player: filter.player || null,
     result: filter.result || null,
-    least: whole(filter.least),
-    most: whole(filter.most),
-    since: startOf(filter.from, 0),
-    until: startOf(filter.to, 1),
     sort: sort.key,
     descending: sort.descending ? null : "0",
   };
 }
 
-// Start of a day, or of the one after it, in UTC; null for no day.
-function startOf(day, later) {
-  const parts = /^(\d{4})-(\d\d)-(\d\d)$/.exec(day);
-  if (!parts) return null;
-  const start = new Date(Number(parts[1]), Number(parts[2]) - 1, Number(parts[3]) + later);
-  return Number.isNaN(start.getTime()) ? null : start.toISOString();
-}

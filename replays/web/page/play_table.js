@@ -2,7 +2,6 @@
 
 import { Trouble, button, fill, h, panel } from "./dom.js";
 import { Pacing } from "./pacing.js";
-import { Chat } from "./chat.js";
 import { Sheet } from "./sheet.js";
 import { Names, rememberName, rememberedName } from "./names.js";
 import { drawScene } from "./scene.js";
@@ -15,7 +14,7 @@ import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
 
 // Parts whose texts name actions, or players already.
-const AS_RECEIVED = new Set(["turn", "names", "rematch", "chat"]);
+const AS_RECEIVED = new Set(["turn", "names", "rematch"]);
 
 // In a window that is wider than WIDE, pieces are drawn as large as the height allows.
 const SIZES = [1.6, 1.45, 1.3, 1.15, 1];
@@ -44,9 +43,7 @@ export class PlayTable {
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
     this.form = new ActionForm((body) => this.act(body), () => this.markTargets());
     this.nameField = this.drawNameField();
-    const check = (marks) => this.send({ check: marks });
-    this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1), check);
-    this.chat = this.game.has_chat ? new Chat(this.game, this.seat, (text) => this.send({ chat: text })) : null;
+    this.sheet = this.seat === null ? null : new Sheet(this.game, location.hash.slice(1));
     this.hint = h("div", { class: "play-hint" });
     this.hints = [...this.game.hints];
     this.lesson = h("p", { class: "panel play-lesson", role: "status", hidden: true });
@@ -97,7 +94,7 @@ export class PlayTable {
         "div",
         { class: "play-desk" },
         h("div", { class: "play-main" }, this.result, this.lesson, scene),
-        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.chat?.element, this.help.element, this.sheet?.element),
+        h("div", { class: "play-side" }, this.seat === null ? null : turn, events, this.help.element, this.sheet?.element),
       ),
     );
   }
@@ -122,7 +119,6 @@ export class PlayTable {
     if ("scene" in parts || "before" in parts) this.drawScene();
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
-    if ("chat" in parts) this.announcements.textContent = this.chat?.show(parts.chat) ?? "";
     if ("turn" in parts) this.showTurn();
     if ("over" in parts || "rematch" in parts) this.showResult();
     if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
@@ -289,10 +285,8 @@ export class PlayTable {
 
   answer(answer) {
     if (answer.hint) this.showHint(answer.hint);
-    else if (answer.checked) this.sheet.showCheck(answer.checked);
     else if (answer.confirm) this.form.confirm(answer.confirm);
     else if (answer.offer) this.form.offer(answer.offer);
-    else if (answer.chat_error) this.chat.refuse(answer.chat_error);
     else if (answer.error) {
       this.form.remark(answer.error);
       this.offerHint();

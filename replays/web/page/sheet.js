@@ -1,5 +1,5 @@
 // The person's own sheet: marks of things and places where the game has them, and private notes. It
-// stays in this browser; only a check sends the marks, and no other page is shown them.
+// stays in this browser.
 
 import { button, fill, h, panel, spoken } from "./dom.js";
 import { seatMark } from "./seats.js";
@@ -12,34 +12,25 @@ const SIGNS = { yes: "✓", no: "✗", maybe: "?" };
 const WORDS = { yes: "yes", no: "no", maybe: "perhaps" };
 
 export class Sheet {
-  constructor(game, token, check) {
+  constructor(game, token) {
     this.game = game;
     this.token = token;
-    this.check = check;
     this.state = stored()[token] ?? { marks: {}, text: "" };
     this.history = [];
-    this.found = {};
     this.grid = h("div", { class: "scroller-x" });
-    this.result = h("p", { class: "sheet-result", role: "status" });
     this.text = h("textarea", { rows: 3, maxlength: 4000, "aria-label": "Private notes", placeholder: "private notes" });
     this.text.value = this.state.text;
     this.text.addEventListener("input", () => {
       this.state.text = this.text.value;
       this.store();
     });
-    this.element = panel("sheet", "My sheet", null, this.grid, this.drawButtons(), this.result, this.text);
+    this.element = panel("sheet", "My sheet", null, this.grid, this.drawButtons(), this.text);
     this.draw();
   }
 
   drawButtons() {
     if (!this.game.sheet) return [];
-    const compare = () => {
-      const marks = Object.entries(this.state.marks).filter(([, mark]) => mark !== "maybe");
-      this.check(marks.map(([cell, mark]) => [...cell.split(",").map(Number), mark]));
-    };
-    const about = "Compares it with all that follows from what you have seen; counts as help";
-    const check = this.game.gives_advice ? button("Check my sheet", compare, { title: about }) : null;
-    return h("div", { class: "action-row sheet-buttons" }, button("Undo", () => this.undo()), check);
+    return h("div", { class: "action-row sheet-buttons" }, button("Undo", () => this.undo()));
   }
 
   // The names of players may change.
@@ -78,9 +69,8 @@ export class Sheet {
     const cells = places.map((place, column) => {
       const cell = `${at},${column}`;
       const mark = this.state.marks[cell] ?? "";
-      const found = this.found[cell] ?? "";
-      const label = [thing, place, WORDS[mark] ?? "no mark", found].filter(Boolean).join(", ");
-      const look = { class: `mark-cell ${mark} ${found}`, "data-cell": cell, "aria-label": label };
+      const label = [thing, place, WORDS[mark] ?? "no mark"].join(", ");
+      const look = { class: `mark-cell ${mark}`, "data-cell": cell, "aria-label": label };
       return h("td", null, button(SIGNS[mark] ?? "", () => this.press(at, column), look));
     });
     return h("tr", { class: starts ? "first" : null }, h("th", { scope: "row" }, h("bdi", null, thing)), cells);
@@ -105,8 +95,6 @@ export class Sheet {
   }
 
   changed() {
-    this.found = {};
-    fill(this.result);
     this.store();
     this.draw();
   }
@@ -118,19 +106,6 @@ export class Sheet {
     remember(KEY, JSON.stringify(Object.fromEntries(kept)));
   }
 
-  showCheck({ wrong, unproven, missing }) {
-    this.found = {};
-    for (const [at, place] of unproven) this.found[`${at},${place}`] = "unproven";
-    for (const [at, place] of wrong) this.found[`${at},${place}`] = "wrong";
-    const faults = [
-      wrong.length ? `${wrong.length} wrong` : null,
-      unproven.length ? `${unproven.length} that ${unproven.length === 1 ? "does" : "do"} not follow yet` : null,
-    ].filter(Boolean);
-    const marks = faults.length ? `Marks: ${faults.join(", ")}.` : "All your marks are right.";
-    const left = missing ? ` ${missing} more ${missing === 1 ? "place is" : "places are"} certain already.` : "";
-    fill(this.result, marks + left);
-    this.draw();
-  }
 }
 
 function drawPlace(game, place) {

@@ -2,8 +2,7 @@
 
     documents.py    messages of the socket
     seat_view.py    what one seat, or a spectator, may be shown, and the actions that it may choose
-    advice.py       a strong move and a checked sheet, by what a seat knows; the help that was used
-    chat.py         the chat of the people at a table
+    advice.py       a strong move, by what a seat knows; the help that was used
     links.py        what never changes in a game, its links, and the pages that are open there
     web_game.py     one game: its decisions, help, clock and replay
     web_games.py    the games of a server

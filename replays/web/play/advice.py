@@ -1,13 +1,12 @@
-"""Advice to a person in play, from what the person's seat knows: a strong move, a checked sheet.
+"""Advice to a person in play: a strong move, from what the person's seat knows.
 
-Both count as help: the replay says for which decision they were asked.
+It counts as help: the replay says for which decision it was asked.
 """
 
 from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -16,12 +15,10 @@ from arena.agents.agent import Seat, act_now
 from arena.agents.names import display_names
 from arena.agents.seating import level_bot, make_agent
 from arena.core.action import Action
-from arena.core.analysis import Knowledge, PlacedKnowledge
+from arena.core.analysis import Knowledge
 from arena.core.game import Game
 from arena.core.observation import Observation
-from replays.web.play.documents import HELP_LEVELS, CheckedJson, Help, HintJson, Mark
-
-CERTAIN = 1e-9
+from replays.web.play.documents import HELP_LEVELS, Help, HintJson
 
 
 @dataclass
@@ -65,26 +62,3 @@ def hint_json(game: Game, action: Action, knowledge: Knowledge | None) -> HintJs
     known = {} if knowledge is None else game.analysis.consequences(knowledge, [action])
     [player] = display_names([level_bot(game, "strong")])
     return {"player": player, "action": str(action), "why": known.get(action, "")}
-
-
-def check_sheet(knowledge: Knowledge, marks: Sequence[Mark]) -> CheckedJson:
-    """Compare the marks of a sheet with exact knowledge of the seat."""
-    assert isinstance(knowledge, PlacedKnowledge)
-    rows = knowledge.placement().probabilities
-    wrong, unproven, right = list[list[int]](), list[list[int]](), set[tuple[int, int]]()
-    for thing, place, mark in marks:
-        if thing >= len(rows) or place >= len(rows[thing]):
-            continue
-        here = rows[thing][place]
-        chance = here if mark == "yes" else 1 - here
-        if chance > 1 - CERTAIN:
-            right.add((thing, place))
-        else:
-            (wrong if chance < CERTAIN else unproven).append([thing, place])
-    certain = {
-        (thing, place)
-        for thing, row in enumerate(rows)
-        for place, chance in enumerate(row)
-        if chance > 1 - CERTAIN
-    }
-    return {"wrong": wrong, "unproven": unproven, "missing": len(certain - right)}

@@ -16,12 +16,6 @@ MAX_ANSWER = 2_000
 """Characters of an action or a speech as a person writes it."""
 MAX_NAME = 100
 """Characters that are read of a name; `arena.agents.names` says which names are taken."""
-MAX_CHAT = 300
-"""Characters of a line of the chat."""
-
-Mark = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)], Literal["yes", "no"]]
-"""A mark of a sheet: a thing, a place, and whether the thing is there."""
-MAX_MARKS = 4_000
 
 
 class SeatMessage(BaseModel):
@@ -37,21 +31,10 @@ class SeatMessage(BaseModel):
     help: Help | None = None
     advise: bool = False
     """Show what a strong player would do; with `turn`."""
-    check: Annotated[list[Mark], Field(max_length=MAX_MARKS)] | None = None
-    """Marks that are compared with exact knowledge of the seat."""
     name: Annotated[str, Field(max_length=MAX_NAME)] | None = None
     """The person's name from now on."""
-    chat: Annotated[str, Field(max_length=MAX_CHAT)] | None = None
-    """A line for the other people at the table."""
     rematch: bool = False
     """Play again after the end, with the seats rotated."""
-
-
-class ChatLineJson(TypedDict):
-    """A line of the chat between people, as it was typed."""
-
-    seat: int
-    text: str
 
 
 class KindJson(TypedDict):
@@ -118,7 +101,6 @@ class PartsJson(TypedDict):
     turn: TurnJson | None
     names: list[str]
     """The name of each player for people. All other texts number players from 0."""
-    chat: list[ChatLineJson]
     present: list[bool | None]
     """For each seat of a person whether its page is open; None for other players."""
     help: Help
@@ -137,12 +119,10 @@ class WebGameJson(GameFactsJson):
     specs: list[str]
     rules: str
     guide: GuideJson | None
-    has_chat: bool
-    """Several people play, who may write to each other."""
     hints: list[tuple[str, str]]
     """Of a guided game: pairs of the verb of an action and a text, in this order."""
     gives_advice: bool
-    """The page may ask for the move of a strong player, and for a check of its sheet."""
+    """The page may ask for the move of a strong player."""
     sheet: PlacementJson | None
     """Rows and columns of the seat's own sheet, if the game has one."""
     offered_help: list[Help]
@@ -167,17 +147,6 @@ class HintJson(TypedDict):
     """What follows from the action; empty if the game does not say."""
 
 
-class CheckedJson(TypedDict):
-    """A sheet compared with exact knowledge."""
-
-    wrong: list[list[int]]
-    """Thing and place of each mark that is false."""
-    unproven: list[list[int]]
-    """Those that do not follow from what the seat has seen."""
-    missing: int
-    """Certain places of things that have no right mark."""
-
-
 class UpdateJson(TypedDict):
     """A message to the page."""
 
@@ -198,11 +167,8 @@ class AnswerJson(TypedDict):
     """The answer to a message that was not simply carried out."""
 
     error: NotRequired[str]
-    chat_error: NotRequired[str]
-    """Why a line of the chat was not sent."""
     offer: NotRequired[str]
     """An action that may have been meant."""
     hint: NotRequired[HintJson]
-    checked: NotRequired[CheckedJson]
     confirm: NotRequired[str]
     """An irrevocable action, which needs `sure`."""

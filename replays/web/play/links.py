@@ -84,7 +84,6 @@ def web_game_json(setup: WebGameSetup) -> WebGameJson:
         "rules": match.game.text.rules(),
         "guide": cast("GuideJson", asdict(replace(guide, first_game=None))) if guide else None,
         "hints": list(setup.hints),
-        "has_chat": len(setup.persons) > 1,
         "gives_advice": allows_advice(setup) and gives_advice(match.game),
         "sheet": placement_json(known) if known and match.game.analysis.has_sheet else None,
         "offered_help": offered_help(setup),

@@ -17,7 +17,6 @@ from replays.analysis.documents import PosteriorEntryJson, SceneJson
 from replays.analysis.posterior import placement_json, posterior_entry
 from replays.analysis.scenes import scene_factory, scene_name
 from replays.web.play.documents import (
-    ChatLineJson,
     Help,
     KindJson,
     OverJson,
@@ -73,11 +72,7 @@ class SeatView:
         return bool(new)
 
     def parts(
-        self,
-        names: list[str],
-        present: list[bool | None],
-        chat: list[ChatLineJson],
-        observation: Observation | None,
+        self, names: list[str], present: list[bool | None], observation: Observation | None
     ) -> PartsJson:
         """Return what the page shows now, with the names of players and whose pages are open.
 
@@ -89,7 +84,6 @@ class SeatView:
             "turn": self.turn,
             "names": names,
             "present": present,
-            "chat": chat,
             "help": self.help,
             "notes": self._notes(observation),
             "posterior": self._posterior(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,9 +23,8 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
-from replays.web.play.advice import UsedHelp, check_sheet, hint_json, strong_move
-from replays.web.play.chat import TableChat
-from replays.web.play.documents import AnswerJson, Help, Mark, OverJson, PartsJson, SeatMessage
+from replays.web.play.advice import UsedHelp, hint_json, strong_move
+from replays.web.play.documents import AnswerJson, Help, OverJson, PartsJson, SeatMessage
 from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, allows_advice, offered_help
 from replays.web.play.seat_view import SeatView, offer
 
@@ -66,7 +64,6 @@ class WebGame:
         self._decided = {seat: asyncio.Event() for seat in setup.persons}
         self._specs = list(setup.match.specs)
         self._used = {seat: UsedHelp() for seat in setup.persons}
-        self._chat = TableChat()
         self.links = {seat: Link(SeatView(self.game, seat)) for seat in setup.persons}
         self.spectators = Link(SeatView(self.game, None))
 
@@ -108,8 +105,7 @@ class WebGame:
                 for seat in range(self.game.num_players)
             ]
             names = display_names(self._specs)
-            chat, observation = self._chat.lines, self._observation(link.view)
-            link.parts = link.view.parts(names, present, chat, observation)
+            link.parts = link.view.parts(names, present, self._observation(link.view))
         return link.parts
 
     # What persons do
@@ -125,23 +121,9 @@ class WebGame:
         if message.name is not None:
             self.rename(seat, message.name)
             return {}
-        if message.chat is not None:
-            return self._say(seat, message.chat)
-        if message.check is not None:
-            return self._check_sheet(seat, message.check)
         if message.act is None or message.turn is None:
-            raise UsageError("send 'act' with 'turn', 'help', 'advise', 'check', 'chat' or 'name'")
+            raise UsageError("send 'act' with 'turn', 'help', 'advise' or 'name'")
         return self._act(seat, message.act, message.turn, message.sure)
-
-    def _say(self, seat: int, text: str) -> AnswerJson:
-        if len(self.links) < 2:
-            return {"chat_error": "chat: no other person plays at this table"}
-        try:
-            self._chat.say(seat, text)
-        except UsageError as error:
-            return {"chat_error": str(error)}
-        self._change_all()
-        return {}
 
     def rename(self, seat: int, name: str) -> None:
         """Show a person under this name; the replay has it if the game has not started.
@@ -195,14 +177,6 @@ class WebGame:
         self._started().awaited(seat, turn)  # It may be over by now.
         self._used[seat].advice["hint"] = str(action)
         return {"hint": hint_json(self.game, action, self.links[seat].view.known())}
-
-    def _check_sheet(self, seat: int, marks: Sequence[Mark]) -> AnswerJson:
-        self._check_advice()
-        known = self.links[seat].view.known()
-        if known is None or not self.game.analysis.has_sheet:
-            raise UsageError("this game has no sheet that could be checked")
-        self._used[seat].advice["checked_sheet"] = True
-        return {"checked": check_sheet(known, marks)}
 
     def _check_advice(self) -> None:
         if not allows_advice(self.setup):

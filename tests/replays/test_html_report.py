@@ -232,32 +232,6 @@ def test_an_evaluation_says_the_paired_difference(tmp_path: Path) -> None:
     assert "(target ± 0.03" in page.text
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (0.01, 0.3, "wins more often than"),
-        (-0.3, -0.01, "wins less often than"),
-        (-0.1, 0.2, "cannot be distinguished from"),
-    ],
-)
-def test_the_verdict_follows_the_interval(
-    low: float, high: float, said: str, tmp_path: Path
-) -> None:
-    report = evaluation() | {"sequential": None}
-    middle = {"value": (low + high) / 2, "low": low, "high": high, "n": 9}
-    report["comparison"]["difference"] = middle
-    assert said in page_of(report, tmp_path).text
-
-
-def test_the_best_stands_first_and_who_has_no_rating_last(tmp_path: Path) -> None:
-    report = tournament(("a:good", "b:better", "c:new"))
-    for each, rating in zip(report["players"], [1500, 1700, None], strict=True):
-        each["rating"] = {} if rating is None else estimate(rating, 10)
-    text = page_of(report, tmp_path).text
-    board = text[text.index("Leaderboard") :]
-    assert board.index("b:better") < board.index("a:good") < board.index("c:new")
-
-
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Where the texts of a report stand."""
     if isinstance(value, str):
@@ -305,11 +279,6 @@ def test_the_same_report_makes_the_same_bytes(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_charts_have_no_identifiers_that_could_clash(tmp_path: Path) -> None:
-    page = page_of(evaluation() | tournament(), tmp_path)
-    assert not {"id", "href", "clip-path"} & {key for key, _ in page.attributes}
-
-
 @pytest.mark.parametrize("kind", ["tournament", "eval", "analysis"])
 def test_a_report_may_have_nobody(kind: str, tmp_path: Path) -> None:
     page = page_of({"kind": kind, "game": "kuhn_poker", "players": []}, tmp_path)
@@ -329,16 +298,6 @@ def test_any_part_may_be_missing(part: str, tmp_path: Path) -> None:
     assert without.source != page_of(whole, tmp_path).source
 
 
-@pytest.mark.parametrize("part", [*sorted(set(player("x")) - {"player"}), "everything"])
-def test_any_part_of_a_player_may_be_missing(part: str, tmp_path: Path) -> None:
-    report = tournament()
-    for each in report["players"]:
-        for key in list(each) if part == "everything" else [part]:
-            if key != "player":
-                del each[key]
-    assert_harmless(page_of(report, tmp_path))
-
-
 def test_numbers_that_are_none_or_not_finite_are_left_out(tmp_path: Path) -> None:
     report = evaluation()
     nothing = {"value": None, "low": None, "high": None, "n": 0}
@@ -355,21 +314,6 @@ def test_numbers_that_are_none_or_not_finite_are_left_out(tmp_path: Path) -> Non
     assert not re.search(r"\b(nan|inf|None)\b", page.text)
 
 
-def test_forty_players(tmp_path: Path) -> None:
-    names = tuple(f"bot:number-{n}" for n in range(40))
-    report = tournament(names)
-    report["pairs"] = [
-        {"first": a, "second": b, "games": 3, "ahead": estimate(0.5)}
-        for i, a in enumerate(names)
-        for b in names[i + 1 :]
-    ]
-    page = page_of(report, tmp_path)
-    assert_harmless(page)
-    assert all(name in page.text for name in names)
-    assert "The chart shows the best 7 of 40 players" in page.text
-    assert page.text.count("n = 3") == 40 * 39
-
-
 def test_a_file_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "folder").mkdir()
@@ -381,16 +325,6 @@ def test_a_file_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) 
         with pytest.raises(ArenaError, match=f"cannot write {re.escape(str(path))}: {reason}"):
             write_html(Report.model_validate(tournament()), path)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
-
-
-def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    path = tmp_path / "sheet.html"
-    path.write_text("old", encoding="utf-8")
-    with path.open(encoding="utf-8") as reader:
-        write_html(Report.model_validate(tournament()), path)
-        assert reader.read() == "old"
-    assert path.read_text(encoding="utf-8").endswith("</html>\n")
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_without_the_extra_its_name_is_told_before_anything_is_played(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Panels of a person in play: they depend on what the seat knows, and the sheet is judged by it."""
+"""Panels of a person in play: they depend on what the seat knows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from other_worlds import played_at_random, world_pairs
+from other_worlds import world_pairs
 
-from arena import CHANCE, Game, Observation, PlacedKnowledge, make_game
+from arena import Game, Observation, make_game
 from arena.plugins.loader import catalog
-from replays.web.play.advice import check_sheet, gives_advice, hint_json, strong_move
-from replays.web.play.documents import Mark
+from replays.web.play.advice import gives_advice, hint_json, strong_move
 from replays.web.play.seat_view import SeatView, offer
 
 OPTIONS: dict[str, dict[str, int | str]] = {
@@ -30,13 +27,10 @@ def panels(game: Game, seen: Observation) -> list[object]:
     view.help = "posterior"
     view.read(seen.events)
     view.turn = offer(seen, 0, None)
-    sent: list[object] = [view.parts([], [], [], seen), view.events]
+    sent: list[object] = [view.parts([], [], seen), view.events]
     if gives_advice(game):
         move = strong_move(game, seen)
         sent.append(hint_json(game, move, view.known()))
-    known = view.known()
-    if game.analysis.has_sheet and isinstance(known, PlacedKnowledge):
-        sent.append([check_sheet(known, [(thing, 0, "no")]) for thing in range(6)])
     return sent
 
 
@@ -53,37 +47,6 @@ def test_panels_hold_nothing_that_the_seat_may_not_know(name: str) -> None:
                 assert panels(game, mine[at]) == panels(game, theirs[at])
                 compared += 1
     assert compared > 2
-
-
-@given(st.integers(0, 30), st.data())
-def test_a_sheet_is_judged_by_exact_knowledge(seed: int, data: st.DataObject) -> None:
-    """A true mark is never wrong, and what is right is true in the dealt world."""
-    game = make_game("cluedo", players=3)
-    steps = played_at_random(game, random.Random(seed))
-    state = game.initial_state()
-    for step in steps[: data.draw(st.integers(1, len(steps)))]:
-        state.apply(step.player, step.action)
-    known = game.analysis.knowledge(0)
-    assert isinstance(known, PlacedKnowledge) and CHANCE < 0
-    for event in state.log.witnessed[0]:
-        known.update(event)
-    table = known.placement()
-    cells = [(t, p) for t in range(len(table.things)) for p in range(len(table.places))]
-    hands = {card: seat for seat, hand in enumerate(state.hands) for card in hand}  # type: ignore[attr-defined]
-    truth: list[Mark] = [
-        (t, p, "yes" if hands.get(table.things[t], len(table.places) - 1) == p else "no")
-        for t, p in cells
-    ]
-    lies: list[Mark] = [(t, p, "no" if mark == "yes" else "yes") for t, p, mark in truth]
-    assert check_sheet(known, truth)["wrong"] == [] == check_sheet(known, [])["unproven"]
-    assert check_sheet(known, truth)["missing"] == 0
-    judged = check_sheet(known, lies)
-    # A lie is wrong where its opposite is known, and otherwise does not follow.
-    assert len(judged["wrong"]) + len(judged["unproven"]) == len(lies)
-    own = sum(seat == 0 for seat in hands.values())
-    assert check_sheet(known, [])["missing"] >= own and len(judged["wrong"]) >= 4 * own
-    far: list[Mark] = [(1000, 1000, "yes")]
-    assert check_sheet(known, far)["wrong"] == []
 
 
 @pytest.mark.parametrize(

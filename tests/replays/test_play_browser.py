@@ -87,9 +87,6 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         bar = page.get_by_role("group", name="Review")
         bar.get_by_text("Mistake 1 of").wait_for()
         page.locator(".decision", has_text="accuse").wait_for()
-        page.get_by_label("Player to ask").select_option("bot:oracle")
-        page.get_by_role("button", name="Ask here").click()
-        page.get_by_text("bot:oracle would play").wait_for()
         bar.get_by_role("button", name="See all cards").click()
         wait_for_view(opened, None)
         page.get_by_role("slider").fill("3")
@@ -152,12 +149,6 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
                 host.page.locator(".play-event").nth(1).wait_for()
             pages.reverse()
         host.page.locator(".play-event").nth(4).wait_for()
-        host.page.get_by_role("textbox", name="Message").fill(f"{ATTACK} Player 0")
-        host.page.get_by_role("textbox", name="Message").press("Enter")
-        guest.page.locator(".chat li bdi", has_text=f"{ATTACK} Player 0").wait_for()
-        for page in (host.page, guest.page):
-            assert page.evaluate("top.hacked") is None
-            expect(page.locator("main img")).to_have_count(0)
         expect(guest.page.locator(".play-event")).to_have_count(5)
         assert guest.overflow() == 0
         assert not host.faults and not guest.faults
@@ -190,7 +181,7 @@ def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
 
 
 def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None:
-    """The sheet is kept in the browser; a press changes a mark, and a check compares it."""
+    """The sheet is kept in the browser; a press changes a mark."""
     seats = ["human", "bot:random", "bot:random"]
     [token, _] = server.table("cluedo", seats, options={"players": 3})
     with tab(browser, (390, 844)) as opened:
@@ -204,9 +195,6 @@ def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None
             page.get_by_role("button", name="Miss Scarlett, Envelope").click()
         page.get_by_role("button", name="Mrs White, Player 1, no mark").click()
         page.get_by_label("Private notes").fill("Mustard looks nervous")
-        page.get_by_role("button", name="Check my sheet").click()
-        page.locator(".sheet-result", has_text=re.compile("Marks: |All your marks")).wait_for()
-        page.get_by_role("button", name="Mrs White, Envelope, no", exact=False).wait_for()
         page.get_by_role("button", name="Undo").click()
         page.get_by_role("button", name="Mrs White, Player 1, no mark").wait_for()
         page.reload()
@@ -237,7 +225,7 @@ def test_hostile_speech_is_text(server: PlayProcess, browser: Browser) -> None:
         assert not opened.faults
 
 
-@pytest.mark.parametrize("size", [(390, 844), (1024, 768), (1440, 900)])
+@pytest.mark.parametrize("size", [(390, 844), (1440, 900)])
 def test_pages_fit_and_are_accessible(
     server: PlayProcess, browser: Browser, size: tuple[int, int]
 ) -> None:
@@ -246,13 +234,13 @@ def test_pages_fit_and_are_accessible(
     with tab(browser, size) as opened:
         opened.page.goto(f"{server.base}/play")
         opened.page.get_by_role("heading", name="New game").wait_for()
-        _check(opened, "light", "dark")
+        _check(opened)
         page = opened_at(server, opened, token)
         assert wait_for_turn(page)
         page.get_by_role("button", name="accuse …").click()
         page.get_by_label("Probabilities").check()
         page.locator(".play-help table.grid").wait_for()
-        _check(opened, "light", "dark")
+        _check(opened)
         choose(page, "Mrs White", "Rope", "Hall", "Hall")
         page.get_by_role("button", name="Play: accuse").click()
         page.get_by_text("Sure?").wait_for()

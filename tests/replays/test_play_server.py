@@ -112,7 +112,7 @@ def test_spectators_see_that_a_card_is_drawn_and_not_which() -> None:
     move(state, "play slot 1", "draw Y2", "play slot 1", "draw Y1")
     view.read(state.log.events)
     assert not [event for event in view.events if "draw" in event["text"]]
-    scene = json.dumps(view.parts([], [], [], None)["scene"])
+    scene = json.dumps(view.parts([], [], None)["scene"])
     # Two slots in each of the two hands, all of them unknown.
     assert scene.count('"label": "??"') == scene.count('"note": "slot ') == 4
 
@@ -150,31 +150,6 @@ def test_a_game_starts_when_all_are_there(server: PlayProcess) -> None:
         person.close()
 
 
-def test_people_write_to_each_other(server: PlayProcess) -> None:
-    """Everyone at the table reads the chat; it is short, slow, and in no replay."""
-    [left, right, watching] = server.table("tictactoe", ["human", "human"])
-    people = [server.join(token) for token in (left, right, watching)]
-    anna, bob, watcher = people
-    people[0].receive()
-    assert anna.send(chat=" a secret\u202e plan\n") == {}
-    for person in people:
-        person.wait("chat")
-        assert person.parts["chat"] == [{"seat": 0, "text": "a secret plan"}]
-    assert "at most 300" in anna.send(chat="x" * 301)["error"]
-    assert "write a text" in anna.send(chat=" \n")["chat_error"]
-    assert "do not play" in watcher.send(chat="boo")["error"]
-    answers = [anna.send(chat=f"line {number}") for number in range(5)]
-    assert answers[:4] == [{}] * 4 and "wait a moment" in answers[4]["chat_error"]
-    play_out([anna, bob], random.Random(2))
-    assert "secret plan" not in finished(server, anna).read_text(encoding="utf-8")
-    for person in people:
-        person.close()
-    [alone, _] = server.table("tictactoe", ["human", "bot:random"])
-    person = server.join(alone)
-    assert "no other person" in person.send(chat="hello")["chat_error"]
-    person.close()
-
-
 def test_names_and_a_rematch(server: PlayProcess) -> None:
     """A person is shown under the name of its page, which the replay keeps; all move one seat."""
     tokens = server.table("tictactoe", ["human", "human:Bob"])
@@ -197,21 +172,6 @@ def test_names_and_a_rematch(server: PlayProcess) -> None:
     play_out(again, random.Random(3))
     for person in (anna, bob, *again):
         person.close()
-
-
-def test_a_rematch_of_a_guided_game_has_no_hints(server: PlayProcess) -> None:
-    """The hints are about the deal of the guided game."""
-    person = server.join(server.table("cluedo", [], guided=True)[0])
-    person.wait("turn")
-    assert person.table["hints"]
-    play_out([person], random.Random(2))
-    assert person.send(rematch=True) == {}
-    person.wait("rematch")
-    again = server.join(person.parts["rematch"])
-    again.receive()
-    assert again.table["hints"] == []
-    for each in (person, again):
-        each.close()
 
 
 def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
@@ -244,7 +204,7 @@ def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
 
 
 def test_advice_is_given_and_recorded(server: PlayProcess) -> None:
-    """A hint and a checked sheet: only of one's own turn, and in the replay of that decision."""
+    """A hint: only of one's own turn, and in the replay of that decision."""
     seats = ["human", "bot:random", "bot:random"]
     [token, _] = server.table("cluedo", seats, options={"players": 3})
     person = server.join(token)
@@ -255,14 +215,11 @@ def test_advice_is_given_and_recorded(server: PlayProcess) -> None:
     hint = person.send(advise=True, turn=0)["hint"]
     assert hint["player"] == "Oracle" and hint["action"] in person.actions
     held = person.parts["turn"]["number"]
-    checked = person.send(check=[[0, 0, "yes"], [0, 0, "no"]])["checked"]
-    assert len(checked["wrong"]) == 1 and checked["missing"] in (5, 6)
     assert person.act(hint["action"]) == {} and held == 0
     play_out([person], random.Random(4))
     replay = read_replay(finished(server, person))
     first, *later = plies_of(replay, 0)
     assert first.decision.details["hint"] == hint["action"]
-    assert first.decision.details["checked_sheet"] is True
     assert not any("hint" in ply.decision.details for ply in later)
     assert verify(replay) is None
     person.close()
@@ -283,7 +240,6 @@ def test_a_table_may_refuse_help(server: PlayProcess) -> None:
         assert "does not offer" in person.send(help="posterior")["error"]
         assert not person.table["gives_advice"]
         assert "no advice" in person.send(advise=True, turn=0)["error"]
-        assert "no advice" in person.send(check=[])["error"]
         person.close()
 
 

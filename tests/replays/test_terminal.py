@@ -26,8 +26,7 @@ from arena.episodes.record import Branch, DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
-from replays.tui.frame import LiveView, format_title, printable_lines
-from replays.tui.panels import place_labels
+from replays.tui.frame import LiveView, printable_lines
 from replays.tui.viewer import PANELS, TerminalViewer, step_through
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]bold[/red] \u202eabc\ud800\r\n[/]"
@@ -83,13 +82,6 @@ def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> 
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
         assert not any("…" in line for line in lines[1:15]), "marks are cut off"
-
-
-@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
-def test_games_without_a_picture_are_drawn_too(tmp_path: Path, name: str) -> None:
-    viewer = TerminalViewer(recorded(tmp_path, name), 3, None)
-    text = drawn(viewer)
-    assert name in text and "0 random" in text
 
 
 def test_long_events_are_wrapped(tmp_path: Path) -> None:
@@ -151,23 +143,6 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
 
 
-def test_titles_say_first_what_matters(cards: Replay) -> None:
-    where = ("turn 9", "ply 30/61")
-    position = "cluedo · cards · turn 9 · ply 30/61 · 3 players"
-    assert format_title(cards.header, 1, where).plain == position
-    assert format_title(cards.header, None, where).plain == f"{position} · seed 3"
-
-
-@pytest.mark.parametrize("width", [80, 81, 120])
-def test_a_models_name_is_whole_beside_its_bits(tmp_path: Path, width: int) -> None:
-    replay = recorded(tmp_path, players=4, turns=4)
-    specs = ("embedded:clue-tiny", "bot:oracle", "openai:gpt-4o-mini", "bot:detective")
-    replay.header = replay.header.model_copy(update={"players": specs})
-    text = drawn(TerminalViewer(replay, 4, None), width)
-    assert re.search(r"0 (embedded:)?clue-tiny \d\.\d\d bits", text)
-    assert re.search(r"2 (openai:)?gpt-4o-mini \d\.\d\d bits", text)
-
-
 def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
     viewer = TerminalViewer(replay, 3, 1)
@@ -176,17 +151,6 @@ def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
     assert len(own) == 13 and set(own) == {"●", "–"}, own
     assert any(row and row[1] == "·" for row in rows)
     assert "Seen so far" in drawn(viewer) and "g: exact prob" in drawn(viewer)
-
-
-def test_help_explains_all_marks_on_one_screen(cards: Replay) -> None:
-    viewer = TerminalViewer(cards, 0, None)
-    viewer.press("?")
-    text = drawn(viewer)
-    assert (
-        "lines 1" not in text and "a perfect reasoner in this seat would have known better" in text
-    )
-    for mark in "●★–·▸▶█░!E":
-        assert mark in text, mark
 
 
 @pytest.mark.parametrize("variant", ["cards", "classic"])
@@ -240,16 +204,6 @@ def test_the_grid_at_the_end_shows_each_role_as_certain(tmp_path: Path, name: st
     assert shown.count("●") == len(replay.header.players) + 1  # One sign is in the legend.
 
 
-def test_the_grid_has_no_row_for_an_empty_slot(tmp_path: Path) -> None:
-    replay = recorded(tmp_path, "hanabi", "piers", 99, colours=1, ranks=3, hand_size=2, lives=3)
-    viewer = TerminalViewer(replay, len(replay.moves), None)
-    viewer.press("g")
-    viewer.press("end")
-    knowledge = viewer.analysis.posterior(0)
-    assert knowledge is not None and len(knowledge["entries"][-1]["grid"] or ()) == 1
-    assert "slot 1" in drawn(viewer) and "slot 2" not in drawn(viewer)
-
-
 def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
     viewer = TerminalViewer(cards, 0, None)
     seen = []
@@ -258,20 +212,6 @@ def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
         seen.append(viewer.panel)
     assert seen == ["grid", "decision", "help", "table", "decision", "table"]
     assert f"[{viewer.panel}]" in drawn(viewer)
-
-
-def test_escape_never_leaves(cards: Replay) -> None:
-    viewer = TerminalViewer(cards, 5, 1)
-    for key in "gd?":
-        viewer.press(key)
-        assert viewer.press("escape") and viewer.panel == "table"
-        assert "q quits" not in drawn(viewer)
-    assert viewer.press("escape") and (viewer.panel, viewer.position, viewer.seat) == (
-        "table",
-        5,
-        1,
-    )
-    assert "q quits" in drawn(viewer)
 
 
 def test_jumps(cards: Replay) -> None:
@@ -401,11 +341,6 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
         assert "[red]" in text or panel in ("grid", "help")
     assert printable_lines(HOSTILE).isprintable() is False and printable_lines("a\tb\x1b") == "a b "
-
-
-def test_labels_of_places() -> None:
-    assert place_labels(["Player 0", "Player 11", "Envelope"]) == ["P0", "P11", "Env"]
-    assert place_labels(["Left", "Lefty"]) == ["0", "1"]
 
 
 def test_on_a_real_terminal(tmp_path: Path) -> None:

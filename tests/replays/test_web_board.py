@@ -13,7 +13,6 @@ from served_games import (
     CARDS,
     SEED,
     Served,
-    last_position,
     open_game,
     serving_games,
     view,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 BOARD = "four.jsonl"
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -146,24 +144,6 @@ def test_the_grid_follows_the_mover_until_it_is_held(browser: Browser, served: S
         expect(page).not_to_have_url(re.compile("focus"))
 
 
-def test_the_grid_has_a_legend_and_numbers_have_one_form(browser: Browser, served: Served) -> None:
-    with tab(browser) as opened:
-        open_game(opened, served.at(CARDS))
-        page = opened.page
-        page.locator(".grid td.maybe").first.wait_for()
-        for part in ("percent", "certain", "impossible", "changed", "0 bits = solved"):
-            expect(page.locator(".grid-legend")).to_contain_text(part, use_inner_text=True)
-        # What the bits are about is named by the game's own module, which arrives later.
-        bits_left = re.compile(r"^\d\.\d\d bits left about the envelope · [\d,]+ worlds")
-        expect(page.locator(".posterior .status")).to_have_text(bits_left)
-        two_decimals = re.compile(r"^\d\.\d\d$")
-        expect(page.locator(".chart-panel .legend strong")).to_have_text([two_decimals] * 3)
-        page.keyboard.press("End")
-        shares = page.locator(".summary tr", has_text="question efficiency")
-        shares.first.wait_for()  # The measures arrive after the returns.
-        assert all(re.search(r"\d %|–", row) for row in shares.all_inner_texts())
-
-
 # Layout
 
 
@@ -192,43 +172,7 @@ def bottom_of(part: Locator, top: bool = False) -> float:
     return box["y"] + (0 if top else box["height"])
 
 
-def test_the_opening_is_after_the_deal_and_the_end_has_a_result(
-    browser: Browser, served: Served
-) -> None:
-    with tab(browser) as opened:
-        open_game(opened, served.at(BOARD))
-        page = opened.page
-        opened.wait_for_position(1)
-        page.locator(".cluedo-card").first.wait_for()
-        expect(page.locator(".result")).not_to_be_visible()
-        page.keyboard.press("End")
-        card = page.get_by_role("region", name="Result")
-        outcome = served.analysis(BOARD).timeline()["outcome"]
-        assert outcome is not None
-        expect(card).to_contain_text(f"Player {outcome['winners'][0]} won")
-        expect(card).to_contain_text(f"{outcome['turns']} turns")
-
-
-@pytest.mark.parametrize("size", [(1440, 900), (1024, 768)])
-def test_the_decision_can_be_wide(browser: Browser, served: Served, size: tuple[int, int]) -> None:
-    with tab(browser, size=size) as opened:
-        for path in (CARDS, "tictactoe.jsonl"):
-            open_game(opened, served.at(path, at=4))
-            wide = opened.page.get_by_role("button", name="Wide")
-            wide.click()
-            opened.wait_until(lambda: _decision_is_wide(opened))
-            wide.click()
-            opened.wait_until(lambda: box_of(opened.page.locator(".decision"))["width"] < 500)
-
-
-def _decision_is_wide(opened: Tab) -> bool:
-    box = box_of(opened.page.locator(".decision"))
-    return box["width"] > 900 and box["y"] < 200
-
-
-@pytest.mark.parametrize(
-    "size, scheme", [(NARROW, "light"), ((1024, 768), "dark"), ((1440, 900), "light")]
-)
+@pytest.mark.parametrize("size, scheme", [(NARROW, "light"), ((1440, 900), "dark")])
 def test_no_finding_of_axe(
     browser: Browser, served: Served, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
@@ -284,10 +228,3 @@ def copied(opened: Tab, name: str) -> str:
         opened.page.get_by_role("button", name=name).click()
         opened.page.locator(".share-note").wait_for()
     return str(opened.page.evaluate("navigator.clipboard.readText()"))
-
-
-def test_the_last_position_of_every_path_is_reached(browser: Browser, served: Served) -> None:
-    with tab(browser, size=NARROW) as opened:
-        open_game(opened, served.at(BOARD, at=10**6))
-        opened.wait_for_position(last_position(served, BOARD))
-        assert opened.overflow() == 0

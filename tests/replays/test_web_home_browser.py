@@ -85,28 +85,6 @@ def test_everything_is_grouped_searched_and_opened(browser: Browser, home: Home)
         assert not opened.faults
 
 
-def test_two_are_chosen_and_compared(browser: Browser, home: Home) -> None:
-    with tab(browser) as opened:
-        page = opened.page
-        page.goto(home.at())
-        page.get_by_label("Compare first").check()
-        page.get_by_label("Compare bot:strong").check()  # Of another kind: it replaces the run.
-        page.get_by_text("Choose a second one").wait_for()
-        weak = page.get_by_label("Compare bot:weak")
-        weak.focus()
-        page.keyboard.press("Space")
-        expect(weak).to_be_checked()
-        expect(weak).to_be_focused()
-        page.get_by_role("link", name="Compare", exact=True).click()
-        page.get_by_role("heading", name="A: bot:strong · B: bot:weak").wait_for()
-        expect(page.locator(".verdict")).to_contain_text("A is better")
-        page.goto(home.at("#compare=run&first=train%2Ffirst&second=train%2Fsecond"))
-        page.get_by_role("heading", name="A: first · B: second").wait_for()
-        legend = page.locator(".chart-legend").first
-        expect(legend.locator(".legend-name")).to_have_text(["A: first", "B: second"])
-        assert not opened.faults
-
-
 def test_an_empty_home_leads_to_a_game(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     with web_server("web runs --port 0", tmp_path) as server, tab(browser, NARROW) as opened:
@@ -185,8 +163,11 @@ def test_what_does_not_exist_is_reported(browser: Browser, home: Home) -> None:
 
 LOOKS: list[tuple[tuple[int, int], Literal["light", "dark"], dict[str, str]]] = [
     (NARROW, "dark", {"": ".entry", RUN: ".view-section"}),
-    ((1024, 768), "light", {"": ".entry", EVALUATION: ".view-section"}),
-    ((1440, 900), "dark", {"": ".entry", "#list=games": ".rows .row"}),
+    (
+        (1440, 900),
+        "light",
+        {"": ".entry", EVALUATION: ".view-section", "#list=games": ".rows .row"},
+    ),
 ]
 
 

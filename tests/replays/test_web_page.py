@@ -243,15 +243,6 @@ def page_with(monkeypatch: pytest.MonkeyPatch, folder: Path, **texts: str) -> No
     monkeypatch.setattr("replays.web.page_files.FOLDER", folder)
 
 
-def test_line_ends_are_hashed_as_a_browser_reads_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    page_with(monkeypatch, tmp_path / "page")
-    page = bundle.render({"name": "</style>"}, None)
-    assert "\r" not in page
-    check_offline(page)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
@@ -273,43 +264,12 @@ def test_a_page_that_would_fetch_something_is_not_written(
         bundle.render({}, None)
 
 
-def test_data_may_be_linked_in_styles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    style = "p { mask: url(data:image/svg+xml,x); fill: url('#hatch') }"
-    page_with(monkeypatch, tmp_path / "page", style_css=style)
-    assert style in bundle.render({}, None)
-
-
-def test_what_cannot_be_written(clue: Path, tmp_path: Path) -> None:
-    replay = read_replay(clue)
-    with pytest.raises(ArenaError, match=r"cannot write .*nowhere.*No such file"):
-        write_bundle(replay, None, tmp_path / "nowhere" / "page.html")
-    before = clue.read_bytes()
-    with pytest.raises(UsageError, match="this is the replay itself"):
-        write_bundle(replay, None, clue)
-    assert clue.read_bytes() == before
-
-
 def test_a_replay_that_is_too_large(
     clue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundle, "MAX_REPLAY_BYTES", 1000)
     with pytest.raises(ArenaError, match="too large for one file.*--web instead"):
         write_bundle(read_replay(clue), None, tmp_path / "page.html")
-
-
-def test_decisions_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = record(tmp_path, "game", 3)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        if line["type"] == "decision":
-            line["details"] = {"attempts": [], "note": "x" * 900}
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert bundle.collect_documents(read_replay(path), None)["decisions"]
-    monkeypatch.setattr(bundle, "MAX_DECISION_CHARACTERS", 1500)
-    with pytest.raises(
-        ArenaError, match="too large for one file.*its prompts alone.*--web instead"
-    ):
-        bundle.collect_documents(read_replay(path), None)
 
 
 def test_the_command(clue: Path, tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ from arena.plugins.loader import catalog
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
 from replays.web.app import make_app
-from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
 from replays.web.replay_api import ReplayApi
 from replays.web.replay_cache import ReplayCache
@@ -160,17 +159,6 @@ def test_a_replay_can_be_asked_for_by_its_key(server: WebViewer) -> None:
     assert (refused.status, refused.json["seats"]) == (400, 3)
 
 
-def test_errors_are_short(server: WebViewer, base: Path) -> None:
-    header = json.loads((base / "root" / "clue.jsonl").read_text().partition("\n")[0])
-    file = base / "root" / "long.jsonl"
-    file.write_text(json.dumps(header | {"game": "x" * 10_000}) + "\n")
-    try:
-        answer = server.ask("timeline", path="long.jsonl")
-        assert answer.status == 422 and len(answer.json["error"]) < 210
-    finally:
-        file.unlink()
-
-
 def test_a_timeline_does_not_wait_for_comments(tmp_path: Path) -> None:
     record(tmp_path, "game", 3, "cluedo", variant="cards", players=3)
     root = ReplayDirectory(tmp_path)
@@ -188,15 +176,6 @@ def test_a_timeline_does_not_wait_for_comments(tmp_path: Path) -> None:
             assert not waiting.done()
         with opened.lock:  # As while a timeline is being told.
             waiting.result(timeout=60)
-
-
-def test_a_replay_that_was_cut_off_opens(server: WebViewer) -> None:
-    timeline = server.ask("timeline", path="cut.jsonl").json
-    assert (
-        "cut off" in timeline["notice"]
-        and timeline["outcome"] is None
-        and len(timeline["plies"]) > 5
-    )
 
 
 OUTSIDE = [
@@ -340,14 +319,6 @@ def test_numbers_are_checked(server: WebViewer, query: str, error: str) -> None:
     assert answer.status == 400 and error in answer.json["error"]
 
 
-def test_what_a_question_needs(server: WebViewer) -> None:
-    assert "player=" in server.ask("posterior", path="clue.jsonl").json["error"]
-    assert "position=" in server.ask("moves", path="clue.jsonl").json["error"]
-    assert "ply=" in server.ask("decision", path="clue.jsonl").json["error"]
-    assert server.ask("decision", path="clue.jsonl", ply=10**6).json is None
-    assert server.get("/api/timeline?path=clue.jsonl&path=cut.jsonl").status == 400
-
-
 def test_large_documents_are_compressed_where_that_is_understood(server: WebViewer) -> None:
     plain = server.ask("timeline", path="clue.jsonl")
     packed = server.get("/api/timeline?path=clue.jsonl", Accept_Encoding="br, gzip")
@@ -394,15 +365,6 @@ def test_a_running_game_is_followed(server: WebViewer, base: Path) -> None:
     assert server.ask("timeline", path="running.jsonl.part").status == 404
 
 
-def test_many_at_once(server: WebViewer) -> None:
-    asked = ["clue.jsonl", "cut.jsonl", "staying.jsonl", "log.jsonl", "deep er/kühn #1.jsonl"]
-    with ThreadPoolExecutor(20) as pool:
-        found = list(
-            pool.map(lambda i: server.ask("timeline", path=asked[i % 5]).status, range(60))
-        )
-    assert found == [200, 200, 200, 422, 200] * 12
-
-
 def test_one_replay_alone(base: Path) -> None:
     with serving(base / "root" / "clue.jsonl") as server:
         listed = server.ask("games").json
@@ -446,42 +408,9 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         serve(tmp_path, 0)
 
 
-def test_an_empty_folder_is_called_as_the_user_calls_it(tmp_path: Path) -> None:
-    folder = tmp_path / "my games"
-    folder.mkdir()
-    served = ReplayDirectory(folder)
-    viewer, request = (
-        ReplayApi(served, Listing(served)),
-        Request({"type": "http", "headers": [], "query_string": b""}),
-    )
-    assert json.loads(bytes(viewer.games(request).body))["folder"] == f"'{folder}'"
-    record(folder, "game")
-    assert "folder" not in json.loads(bytes(viewer.games(request).body))
-
-
 def test_it_listens_on_this_machine_only(server: WebViewer) -> None:
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.2", server.port), timeout=2)
-
-
-def test_the_shelf_keeps_a_few(tmp_path: Path) -> None:
-    for number in range(6):
-        record(tmp_path, f"game{number}", seed=number)
-    root = ReplayDirectory(tmp_path)
-    files = [root.find(f"game{number}.jsonl") for number in range(6)]
-    shelf = ReplayCache(max_replays=2)
-    one, two = shelf.get(files[0]), shelf.get(files[1])
-    assert shelf.get(files[0]) is one
-    shelf.get(files[2])  # The second was not asked for the longest.
-    assert shelf.get(files[0]) is one and shelf.get(files[1]) is not two
-    small = ReplayCache(max_bytes=files[0].version.bytes + files[1].version.bytes)
-    one, two = small.get(files[0]), small.get(files[1])
-    assert small.get(files[0]) is one and small.get(files[1]) is two
-    small.get(files[2])
-    assert small.get(files[0]) is not one
-    with pytest.raises(HttpError, match=r"game3.jsonl is too large: 0 MiB") as refused:
-        ReplayCache(max_bytes=10).get(files[3])
-    assert refused.value.status == 422
 
 
 def test_a_replay_that_is_asked_for_twice_is_read_once(

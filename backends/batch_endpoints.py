@@ -17,7 +17,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import BackendError
 from arena.core.text import first_fault
-from arena.llm.batches import BatchState, WireRequest, WireResponse
+from arena.llm.batches import BatchRefused, Responses, WireRequest, WireResponse
 from arena.llm.settings import Limits
 from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
 
@@ -30,8 +30,6 @@ SENT_HEADERS = (
 """Headers of a call that its batch needs."""
 CLOCK_SKEW = 600.0
 """Seconds by which the clock of a provider may differ from ours."""
-LISTED = 100
-"""Newest batches among which one is searched whose submission was cut off."""
 FIND_INTERVAL = 10.0
 """Seconds between two looks at a batch that may be the one that is searched."""
 
@@ -45,9 +43,6 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 class HTTPBatches:
     """Base of the endpoints: requests with the address and the key of a call."""
-
-    most_requests = 50_000
-    most_bytes = 180 << 20
 
     def __init__(self, limits: Limits, key: str) -> None:
         timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
@@ -113,17 +108,11 @@ class _OpenAIFaults(BaseModel):
     data: list[_OpenAIFault] = []
 
 
-class _Counts(BaseModel):
-    completed: int = 0
-    failed: int = 0
-
-
 class _OpenAIBatch(_Identified):
     status: str
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _OpenAIFaults | None = None
-    request_counts: _Counts | None = None
     metadata: dict[str, str] | None = None
 
 
@@ -169,40 +158,31 @@ class OpenAIBatches(HTTPBatches):
     async def find(
         self, name: str, keys: Collection[str], since: float, like: WireRequest
     ) -> str | None:
-        url = f"{_split(like)[0]}/batches?limit={LISTED}"
+        # Among the newest ones.
+        url = f"{_split(like)[0]}/batches?limit=100"
         listed = (await self._ask(_OpenAIList, "GET", url, like)).data
         return next((b.id for b in listed if (b.metadata or {}).get("arena") == name), None)
 
-    async def state(self, batch: str, like: WireRequest) -> BatchState:
-        found = await self._batch(batch, like)
-        counts, faults = found.request_counts or _Counts(), (found.errors or _OpenAIFaults()).data
-        fault = ""
+    async def results(self, batch: str, like: WireRequest) -> Responses | None:
+        base, _ = _split(like)
+        found = await self._ask(_OpenAIBatch, "GET", f"{base}/batches/{batch}", like)
         if found.status == "failed":
-            first = faults[0] if faults else _OpenAIFault()
-            fault = safe_excerpt(f"{first.message or found.status} ({first.code})", self._key)
-        return BatchState(
-            found.status in {"completed", "failed", "expired", "cancelled"},
-            counts.completed + counts.failed,
-            fault,
-            any(each.code == "token_limit_exceeded" for each in faults),
-        )
-
-    async def results(self, batch: str, like: WireRequest) -> dict[str, WireResponse]:
-        found, responses = await self._batch(batch, like), dict[str, WireResponse]()
+            faults = (found.errors or _OpenAIFaults()).data or [_OpenAIFault()]
+            fault = f"{faults[0].message or found.status} ({faults[0].code})"
+            raise BatchRefused(safe_excerpt(fault, self._key), "bad_request")
+        if found.status not in {"completed", "expired", "cancelled"}:
+            return None
+        responses = Responses()
         for file in filter(None, (found.output_file_id, found.error_file_id)):
-            url = f"{_split(like)[0]}/files/{file}/content"
+            url = f"{base}/files/{file}/content"
             for line in self._lines(url, await self._fetch("GET", url, like), _OpenAILine):
                 # A request without a response was not tried, or not in time.
                 answer = line.response or _OpenAIResponse(
                     status_code=503, body=line.model_dump(include={"error"})
                 )
-                responses[line.custom_id] = WireResponse(
-                    answer.status_code, json.dumps(answer.body).encode()
-                )
+                body = json.dumps(answer.body).encode()
+                responses[line.custom_id] = WireResponse(answer.status_code, body)
         return responses
-
-    async def _batch(self, batch: str, like: WireRequest) -> _OpenAIBatch:
-        return await self._ask(_OpenAIBatch, "GET", f"{_split(like)[0]}/batches/{batch}", like)
 
 
 class _AnthropicCounts(BaseModel):
@@ -213,8 +193,8 @@ class _AnthropicCounts(BaseModel):
     expired: int = 0
 
     @property
-    def answered(self) -> int:
-        return self.succeeded + self.errored + self.canceled + self.expired
+    def total(self) -> int:
+        return self.processing + self.succeeded + self.errored + self.canceled + self.expired
 
 
 class _AnthropicBatch(_Identified):
@@ -267,23 +247,21 @@ class AnthropicBatches(HTTPBatches):
         self, name: str, keys: Collection[str], since: float, like: WireRequest
     ) -> str | None:
         """Compare the keys of batches of this size and time: they have no name."""
-        listed = await self._ask(_AnthropicList, "GET", f"{_url(like)}?limit={LISTED}", like)
+        listed = await self._ask(_AnthropicList, "GET", f"{_url(like)}?limit=100", like)
         for batch in listed.data:
-            counts = batch.request_counts
             is_later = batch.created_at.timestamp() > since - CLOCK_SKEW
-            if not is_later or counts.processing + counts.answered != len(keys):
+            if not is_later or batch.request_counts.total != len(keys):
                 continue
-            while not (await self.state(batch.id, like)).is_over:
+            while (responses := await self.results(batch.id, like)) is None:
                 await asyncio.sleep(FIND_INTERVAL)
-            if not set(keys).isdisjoint(await self.results(batch.id, like)):
+            if not set(keys).isdisjoint(responses):
                 return batch.id
         return None
 
-    async def state(self, batch: str, like: WireRequest) -> BatchState:
+    async def results(self, batch: str, like: WireRequest) -> Responses | None:
         found = await self._ask(_AnthropicBatch, "GET", f"{_url(like)}/{batch}", like)
-        return BatchState(found.processing_status == "ended", found.request_counts.answered)
-
-    async def results(self, batch: str, like: WireRequest) -> dict[str, WireResponse]:
+        if found.processing_status != "ended":
+            return None
         # Not the address that the batch states: the key goes to no other host.
         url = f"{_url(like)}/{batch}/results"
         lines = self._lines(url, await self._fetch("GET", url, like), _AnthropicLine)

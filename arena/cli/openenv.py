@@ -138,7 +138,6 @@ async def _serve(
                 listener,
                 greeting,
                 drain_seconds=DRAIN_SECONDS,
-                announce_drain=False,
                 websocket_bytes=MESSAGE_BYTES,
             )
 

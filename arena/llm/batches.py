@@ -1,24 +1,40 @@
-"""Batches of a provider: what goes over the wire, the endpoint, and the journal of a run."""
+"""A backend whose requests are answered by batches, at half the price.
+
+A backend makes its request as always; what would go over the wire is collected instead, and sent as
+one batch when no further request comes: all games so advance by one decision per batch. The journal
+of the run names the batch of each request, so that a run that was killed picks them up again.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
-from arena.core.errors import StopPlaying
-from arena.llm.backend import Backend, Completion, Price, Request
-from arena.llm.response_cache import ResponseCache
+from arena.core.errors import BackendError, StopPlaying
+from arena.core.text import duration_in_words, pluralize
+from arena.llm.backend import Backend, Completion, Request, traits_of
+from arena.llm.response_cache import ResponseCache, key_of
+from arena.llm.route import backoff
+from arena.llm.settings import Limits
 
+T = TypeVar("T")
 BATCHES = "batches.sqlite"
 """Name of the journal of batches in the folder of a run."""
 PRICE_SHARE = 0.5
 """Share of the usual price that a request in a batch costs; other models are not batched."""
+MOST_REQUESTS, MOST_BYTES = 50_000, 180 << 20
+"""Requests of a batch, and bytes of their bodies together, at most."""
+LONGEST_WAIT = 30.0
+"""Seconds between two looks at a batch, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +55,18 @@ class WireResponse:
     body: bytes
 
 
+Responses = dict[str, WireResponse]
+"""Responses of a batch, by the key of the request."""
+BatchTask = asyncio.Task[Responses | None]
+"""Waits for a batch; None for one of an earlier session that was never submitted, or refused."""
+UNANSWERED = WireResponse(503, b'{"error": {"message": "the batch is over without an answer"}}')
 Sender = Callable[[WireRequest], Awaitable[WireResponse]]
-
 current_sender: ContextVar[Sender | None] = ContextVar("current_sender", default=None)
 """Answers the HTTP request of the current call in place of a connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchState:
-    """Progress of a batch at its provider."""
-
-    is_over: bool
-    answered: int
-    fault: str = ""
-    """The reason why the provider has refused the batch as a whole."""
-    is_too_large: bool = False
-    """A smaller batch would not be refused."""
+class BatchRefused(BackendError):
+    """The provider has refused a batch as a whole."""
 
 
 class BatchEndpoint(Protocol):
@@ -62,11 +74,6 @@ class BatchEndpoint(Protocol):
 
     Each method raises BackendError.
     """
-
-    most_requests: int
-    """Requests of a batch, at most."""
-    most_bytes: int
-    """Bytes of the bodies of its requests together, at most."""
 
     async def submit(self, name: str, requests: Mapping[str, WireRequest]) -> str:
         """Submit requests by their keys; return the provider's identifier of the batch."""
@@ -79,28 +86,11 @@ class BatchEndpoint(Protocol):
         `since` is the time of the submission, in seconds since 1970.
         """
 
-    async def state(self, batch: str, like: WireRequest) -> BatchState:
-        """Return the progress of a batch."""
-
-    async def results(self, batch: str, like: WireRequest) -> dict[str, WireResponse]:
-        """Return the responses of a batch that is over, by key."""
+    async def results(self, batch: str, like: WireRequest) -> Responses | None:
+        """Return the responses of a batch; None if it is not over. Raises BatchRefused."""
 
     async def close(self) -> None:
         """Close all connections."""
-
-
-def batch_endpoint_of(backend: Backend) -> BatchEndpoint | None:
-    """Return the endpoint of the method `batch_endpoint` of a backend; None without one."""
-    make: Callable[[], BatchEndpoint | None] = getattr(backend, "batch_endpoint", lambda: None)
-    return make()
-
-
-def batch_price(price: Price | None) -> Price | None:
-    """Return the price of the same model in batches."""
-    if price is None:
-        return None
-    cached = None if price.cached is None else PRICE_SHARE * price.cached
-    return Price(PRICE_SHARE * price.input, PRICE_SHARE * price.output, cached)
 
 
 class BatchJournal(ResponseCache):
@@ -172,3 +162,196 @@ class BatchJournal(ResponseCache):
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
         # Without it answers would be paid for twice.
         raise StopPlaying(f"journal of batches {self._path}: {error}") from error
+
+
+class BatchedBackend:
+    """Backend whose requests are answered by batches of its provider.
+
+    `journal` is set before the first call. An error that concerns a whole batch is StopPlaying; the
+    error of one request is that of the backend, and its next try is in another batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backend: Backend,
+        endpoint: BatchEndpoint,
+        limits: Limits,
+        notify: Callable[[str], None],
+    ) -> None:
+        self.model = backend.model
+        self.context_length = backend.context_length
+        # Hours lie between two requests of a game: no cache of prompts holds the first one.
+        self.traits = replace(traits_of(backend), by_batch=True, prompt_cache=None)
+        self.journal: BatchJournal | None = None
+        self._name = name
+        self._backend = backend
+        self._endpoint = endpoint
+        self._limits = limits
+        self._notify = notify
+        self._in_flight: set[str] = set()
+        self._queue: dict[str, tuple[WireRequest, asyncio.Future[BatchTask]]] = {}
+        """Requests that wait for the next batch, by key."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: dict[str, BatchTask] = {}
+        """By the name of the batch."""
+
+    async def complete(self, request: Request) -> Completion:
+        # A mark of a prefix costs more, and no request comes in time to read it.
+        request = replace(request, repeated=0)
+        # The digest of the request, numbered among equal ones in flight.
+        digest = key_of(self._name, request)[:48]
+        key = next(key for n in count() if (key := f"{digest}-{n}") not in self._in_flight)
+        self._in_flight.add(key)
+        failure: Exception | None = None
+
+        async def send(wire: WireRequest) -> WireResponse:
+            nonlocal failure
+            try:
+                return await self._answer(key, wire)
+            except Exception as error:  # The backend takes it for one of its connection.
+                failure = error
+                raise
+
+        token = current_sender.set(send)
+        try:
+            completion = await self._backend.complete(request)
+        except BackendError:
+            if failure is not None:
+                raise failure from None
+            self._kept.forget(key)
+            raise
+        finally:
+            current_sender.reset(token)
+            self._in_flight.discard(key)
+        cost = completion.cost
+        return replace(completion, cost=None if cost is None else PRICE_SHARE * cost)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._endpoint.close()
+        await self._backend.close()
+
+    @property
+    def _kept(self) -> BatchJournal:
+        assert self.journal is not None, "LLMService.keep_batches opens it"
+        return self.journal
+
+    async def _answer(self, key: str, wire: WireRequest) -> WireResponse:
+        """Return the response of the batch that a request is in, or else of the next one."""
+        responses: Responses | None = None
+        while responses is None and (name := self._kept.batch_of(key)) is not None:
+            task = self._tasks.get(name) or self._start(name, self._picked_up(name, wire))
+            responses = await asyncio.shield(task)
+        if responses is None:
+            loop = asyncio.get_running_loop()
+            queued: asyncio.Future[BatchTask] = loop.create_future()
+            self._queue[key] = wire, queued
+            # The queue is submitted once no further request has come for a moment.
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_later(self._limits.batch_seconds, self._submit_queue)
+            responses = await asyncio.shield(await queued)
+        # Taken out, so that a run does not hold all its answers in memory.
+        return responses.pop(key, UNANSWERED) if responses else UNANSWERED
+
+    def _start(self, name: str, work: Coroutine[None, None, Responses | None]) -> BatchTask:
+        self._tasks[name] = task = asyncio.ensure_future(work)
+        return task
+
+    def _submit_queue(self) -> None:
+        queue, self._queue = self._queue, {}
+        for requests in _parts({key: wire for key, (wire, _) in queue.items()}):
+            name = secrets.token_hex(8)
+            task = self._start(name, self._run(name, requests))
+            for key in requests:
+                queued = queue[key][1]
+                if not queued.done():  # Else its game was cancelled.
+                    queued.set_result(task)
+
+    async def _run(self, name: str, requests: Mapping[str, WireRequest]) -> Responses:
+        """Submit a batch once, and wait for it. Raises StopPlaying if the provider refuses it."""
+        self._kept.begin(name, requests)
+        like, since, tries = next(iter(requests.values())), time.time(), count()
+
+        async def submit() -> str:
+            # The answer to a submission may be lost.
+            found = None
+            if next(tries):
+                found = await self._endpoint.find(name, requests.keys(), since, like)
+            return found or await self._endpoint.submit(name, requests)
+
+        batch = await self._persist(submit)
+        self._kept.submitted(name, batch)
+        number = pluralize(len(requests), "request")
+        self._notify(f"{self._name}: batch {batch} with {number} is submitted")
+        try:
+            return await self._wait(batch, like)
+        except BatchRefused as error:
+            self._kept.drop(name)
+            raise StopPlaying(f"{self._name}: batch {batch} was refused: {error}") from None
+
+    async def _picked_up(self, name: str, like: WireRequest) -> Responses | None:
+        """Return the responses of a batch of an earlier session; None if there is no such batch."""
+        batch, since, keys = self._kept.batch(name)
+        if batch is None:
+            # The session was killed while it submitted the batch.
+            find = self._endpoint.find
+            batch = await self._persist(lambda: find(name, keys, since, like))
+        if batch is not None:
+            self._kept.submitted(name, batch)
+            self._notify(f"{self._name}: batch {batch} of an earlier session is picked up")
+            try:
+                return await self._wait(batch, like)
+            except BatchRefused:
+                pass
+        self._kept.drop(name)
+        return None
+
+    async def _wait(self, batch: str, like: WireRequest) -> Responses:
+        """Return the responses of a batch once it is over. Raises BatchRefused."""
+        start, seconds = time.monotonic(), self._limits.batch_seconds
+        while True:
+            responses = await self._persist(lambda: self._endpoint.results(batch, like))
+            if responses is not None:
+                taken = duration_in_words(time.monotonic() - start)
+                self._notify(f"{self._name}: batch {batch} is over after {taken}")
+                return responses
+            await asyncio.sleep(seconds)
+            seconds = min(2 * seconds, LONGEST_WAIT)
+
+    async def _persist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call until it succeeds. Raises StopPlaying if it cannot, or not within the patience."""
+        start, failures = time.monotonic(), 0
+        while True:
+            try:
+                return await call()
+            except BatchRefused:
+                raise
+            except BackendError as error:
+                failures += 1
+                is_late = time.monotonic() - start > self._limits.patience
+                if is_late or not error.retryable:
+                    raise StopPlaying(
+                        f"{self._name}: {error}; batches that were submitted are not lost: "
+                        "--resume picks them up"
+                    ) from None
+                await asyncio.sleep(backoff(self._limits, failures, error.retry_after))
+
+
+def _parts(queue: Mapping[str, WireRequest]) -> Iterator[dict[str, WireRequest]]:
+    """Yield the requests of single batches: with one address, and not too many."""
+    part: dict[str, WireRequest] = {}
+    size, url = 0, ""
+    for key, wire in sorted(queue.items(), key=lambda item: item[1].url):
+        size += len(wire.body)
+        if part and (len(part) == MOST_REQUESTS or size > MOST_BYTES or wire.url != url):
+            yield part
+            part, size = {}, len(wire.body)
+        part[key], url = wire, wire.url
+    if part:
+        yield part

@@ -24,8 +24,13 @@ from arena.llm.backend import (
     Sampling,
     traits_of,
 )
-from arena.llm.batched_backend import BatchedBackend
-from arena.llm.batches import BATCHES, BatchJournal, batch_endpoint_of, batch_price
+from arena.llm.batches import (
+    BATCHES,
+    PRICE_SHARE,
+    BatchedBackend,
+    BatchEndpoint,
+    BatchJournal,
+)
 from arena.llm.budget import Budget
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import SharedLimits, provider_name
@@ -155,7 +160,10 @@ class LLMService:
         if stated := self.settings.models.get(spec):
             traits = stated.applied(traits)
         price = traits.price or self._price
-        traits = replace(traits, price=batch_price(price) if traits.by_batch else price)
+        if price and traits.by_batch:
+            cached = price.cached and PRICE_SHARE * price.cached
+            price = Price(PRICE_SHARE * price.input, PRICE_SHARE * price.output, cached)
+        traits = replace(traits, price=price)
         is_priced = traits.price is not None or traits.has_known_price
         if budget is not None and budget.max_cost is not None and not is_priced:
             raise UsageError(unknown_price(redacted(spec)))
@@ -178,8 +186,8 @@ class LLMService:
 
     def _batched(self, spec: str, backend: Backend) -> Backend:
         """Return the backend on its provider's batches; a model of this machine as it is."""
-        endpoint = batch_endpoint_of(backend)
-        if endpoint is not None:
+        make: Callable[[], BatchEndpoint | None] = getattr(backend, "batch_endpoint", lambda: None)
+        if endpoint := make():
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
             return BatchedBackend(redacted(spec), backend, endpoint, limits, self._notify)
         if traits_of(backend).is_remote:

@@ -193,6 +193,5 @@ async def serve_pages(
         listener,
         greeting,
         drain_seconds=DRAIN_SECONDS,
-        announce_drain=False,
         websocket_bytes=websocket_bytes,
     )

@@ -81,7 +81,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started(folder: Path, root: Path, cache: Path) -> Iterator[list[subprocess.Popen[str]]]:
     """Two processes, started side by side: an open one, and a narrow one with a key."""
     narrow = ["--slots", "1", "--max-queue", "1"]
-    narrow += ["--max-body-bytes", "50000", "--max-queue-bytes", "90000"]
+    narrow += ["--max-body-bytes", "50000", "--max-queue-bytes", "150000"]
     processes = [
         start(str(folder), "--port", "0", "--lora-root", str(root)),
         start(str(folder), "--port", "0", *narrow, key=KEY, XDG_CACHE_HOME=str(cache)),

@@ -39,7 +39,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.replay import read_replay, verify
 from arena.episodes.session import GameSession
-from arena.http import connections
+from arena.http import server as connections
 from arena.http.access import AccessControl, BodyLimit
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings

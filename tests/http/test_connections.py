@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging.handlers
 import selectors
 import socket
 import subprocess
@@ -20,8 +19,8 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from starlette.responses import Response  # noqa: E402
 
-from arena.http import connections  # noqa: E402
-from arena.http.connections import DeadlineProtocol, LogRateLimit  # noqa: E402
+from arena.http import server as connections  # noqa: E402
+from arena.http.server import DeadlineProtocol  # noqa: E402
 
 pytestmark = pytest.mark.timed
 
@@ -173,24 +172,3 @@ def test_a_client_that_does_not_read_has_a_deadline() -> None:
 
 def test_a_slow_answer_is_no_fault_of_the_client() -> None:
     assert ending_time(slow, REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")) > 1
-
-
-def test_messages_are_limited_by_their_place() -> None:
-    now = 0.0
-    limit = LogRateLimit(lambda: now)
-    handler = logging.handlers.BufferingHandler(10**6)
-    logger = logging.Logger("flood")
-    logger.addFilter(limit)
-    logger.addHandler(handler)
-
-    def warn(number: int) -> None:
-        logger.warning("fault %d", number)
-
-    for number in range(1000):
-        warn(number)
-    logger.warning("another place")
-    assert len(handler.buffer) == connections.LOG_BURST + 1
-    now = connections.LOG_SECONDS
-    warn(7)
-    last = handler.buffer[-1].getMessage()
-    assert last == f"fault 7 ({1000 - connections.LOG_BURST} similar messages were dropped)"

@@ -203,13 +203,6 @@ def test_a_submission_that_never_arrived_is_made_again(server: BatchServer, tmp_
     assert len(server.paid) == 2
 
 
-def test_a_batch_over_the_limit_of_tokens_is_halved(server: BatchServer, tmp_path: Path) -> None:
-    server.most_requests = 4
-    assert len(answers(tmp_path, SPECS[0], requests(10))) == 10
-    sizes = [len(batch) for batch in server.batches.values()]
-    assert sizes == [10, 5, 2, 3, 5, 2, 3] and len(server.paid) == 10
-
-
 @both
 @pytest.mark.parametrize(
     ("submission", "word"),

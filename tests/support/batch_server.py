@@ -35,8 +35,6 @@ class BatchServer(LoopbackServer):
         self.looks = looks
         self.faults: deque[str] = deque()
         self.submissions: deque[str] = deque()
-        self.most_requests = 10**6
-        """A larger batch of OpenAI fails with token_limit_exceeded."""
         self.direct: list[str] = []
         """Paths of calls that came without a batch."""
         self.paid: list[str] = []
@@ -129,8 +127,6 @@ class BatchServer(LoopbackServer):
         assert all(re.fullmatch(r"[\w-]{1,64}", key) for key in requests)
         self.batches[batch] = requests
         self.bodies.extend(requests.values())
-        if len(requests) > self.most_requests:
-            how = "token_limit_exceeded"
         anthropic = "messages" in path
         state: dict[str, Any] = {"id": batch, "type": "message_batch" if anthropic else "batch"}
         if anthropic:

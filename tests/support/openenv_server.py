@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from arena.http.connections import DeadlineProtocol
+from arena.http.server import DeadlineProtocol
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -109,8 +109,6 @@ async def serve_http(tables: ClientTables, listener: socket.socket, key: SecretS
     guarded = AccessControl(app, key)
     try:
         async with server.session_manager.run():
-            await run_server(
-                guarded, listener, greeting, drain_seconds=DRAIN_SECONDS, announce_drain=False
-            )
+            await run_server(guarded, listener, greeting, drain_seconds=DRAIN_SECONDS)
     finally:
         await tables.close()

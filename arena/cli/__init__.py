@@ -30,10 +30,9 @@ COMMANDS = {
     "play": CommandEntry("play:play_command", "Play games and write a replay of each."),
     "replay": CommandEntry("replay:replay_command", "View, verify, branch or export replays."),
     "web": CommandEntry("web:web_command", "Show a folder's games, results and runs in a browser."),
-    "eval": CommandEntry("evaluate:eval_command", "Measure a player against a baseline."),
+    "eval": CommandEntry("evaluate:eval_command", "Measure a player, or finished games."),
     "tournament": CommandEntry("tournament:tournament_command", "Rate players against each other."),
     "exploit": CommandEntry("exploit:exploit_command", "Compute how exploitable a bot is."),
-    "analyze": CommandEntry("analyze:analyze_command", "Measure finished games."),
     "train": CommandEntry(
         "train:train_command", "Train a model by GRPO over full games.", "TrainCommand"
     ),
@@ -54,7 +53,7 @@ COMMANDS = {
 
 GROUPS = {
     "Play": "play replay web list",
-    "Evaluate": "eval tournament bench exploit analyze",
+    "Evaluate": "eval tournament bench exploit",
     "Train": "train pretrain runs",
     "Connect": "serve mcp atropos openenv verifiers",
     "Set up": "doctor",

@@ -1,23 +1,34 @@
-"""`arena eval`: measure a player, and compare it with a baseline."""
+"""`arena eval`: measure a player, compare it with a baseline, or measure finished games."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import sys
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from pydantic import JsonValue
 
 from arena.agents.seating import default_opponent
-from arena.cli.completion import complete_spec
+from arena.cli.completion import complete_game, complete_spec
 from arena.cli.experiment import ExperimentFlags, ExperimentRun
-from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
+from arena.cli.flags import Flag, GameFlags, SeedFlag, flag_groups, typed_names
 from arena.cli.play_flags import ModelFlags, has_models
 from arena.cli.report import ReportFlags
-from arena.core.errors import UsageError
+from arena.cli.terminal import consume, echo, print_copies
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.spec import redacted, split_specs
+from arena.core.text import pluralize, printable
 from arena.evaluation.records import Slot
+
+if TYPE_CHECKING:
+    from arena.evaluation.analysis import GroupedAnalyses
+    from arena.evaluation.report import Report
 
 BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
@@ -53,16 +64,32 @@ ScaffoldsFlag = Annotated[
 DealsFlag = Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")]
 
 
+FROM_FLAGS = frozenset(
+    ("from_", "scored", "executor", "workers", "address", "csv", "html", "markdown", "as_json")
+) | {"explain"}
+"""Flags that go with --from."""
+
+
 @flag_groups
 def eval_command(
-    game: GameName,
+    ctx: typer.Context,
     game_flags: GameFlags,
-    player: Annotated[
-        list[str], Flag(help="SPEC of the player that is measured.", autocompletion=complete_spec)
-    ],
     flags: ExperimentFlags,
     report_flags: ReportFlags,
     model_flags: ModelFlags,
+    game: Annotated[
+        str | None,
+        typer.Argument(
+            help="The game; 'arena list games' lists them.", autocompletion=complete_game
+        ),
+    ] = None,
+    player: Annotated[
+        list[str], Flag(help="SPEC of the player that is measured.", autocompletion=complete_spec)
+    ] = [],  # noqa: B006
+    from_: Annotated[
+        list[Path],
+        Flag("--from", help="Measure finished games instead: replays, folders, results files."),
+    ] = [],  # noqa: B006
     against: AgainstFlag = [],  # noqa: B006
     baseline: BaselineFlag = None,
     scaffolds: ScaffoldsFlag = None,
@@ -71,6 +98,12 @@ def eval_command(
     seed: SeedFlag = None,
 ) -> int:
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
+    if from_:
+        for name in sorted(typed_names(ctx) - FROM_FLAGS):
+            raise UsageError(f"--from measures games that were played before: leave out {name}")
+        return _measure_finished(from_, flags, report_flags)
+    if game is None or not player:
+        raise UsageError("name GAME and --player, or finished games with --from")
     from arena.evaluation.schedule import SELF, evaluation_schedule
 
     the_game, tested = game_flags.make(game), _single(player)
@@ -149,3 +182,67 @@ def _opponents(game: Game, against: list[str]) -> list[str]:
             raise UsageError(f"--against {redacted(text)}: name SPECs with commas between them")
         specs += items
     return specs
+
+
+def _measure_finished(paths: list[Path], flags: ExperimentFlags, report_flags: ReportFlags) -> int:
+    """Report games that were played earlier, by player and role; `scored=0` skips the posterior."""
+    from arena.evaluation.analysis import GroupedAnalyses, analyze, find_files
+
+    report_flags.check()
+    flags.check_executor()
+    files, analyses = find_files(paths), GroupedAnalyses()
+
+    async def measure() -> None:
+        async with flags.make_executor(len(files)) as executor:
+            games = analyze(files, executor, flags.scored > 0)
+            await consume(games, analyses.add, len(files), "games")
+
+    try:
+        asyncio.run(measure())
+    except KeyboardInterrupt:
+        echo("interrupted; this is the result of the games read so far", file=sys.stderr)
+        _output(analyses, report_flags)
+        return 130
+    for skipped in analyses.skipped:
+        echo(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
+    print_copies(analyses.copies)
+    _output(analyses, report_flags)
+    return 0
+
+
+def headings(reports: Sequence[Report]) -> list[str]:
+    """Return a heading for each report: its game, and the options in which it differs.
+
+    Only options that differ between reports of the same name are listed.
+    """
+    from arena.evaluation.verdict import game_name
+
+    options = [
+        {**report.options, "text level": report.settings["text_level"] or "none, only bots played"}
+        for report in reports
+    ]
+    texts = []
+    for report, own in zip(reports, options, strict=True):
+        name = game_name(report)
+        same = [o for r, o in zip(reports, options, strict=True) if game_name(r) == name]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in same)]
+        words = [f"{key.replace('_', ' ')}: {own[key]}" for key in differing]
+        texts.append("; ".join([f"{name}, {pluralize(report.games or 0, 'game')}", *words]))
+    return texts
+
+
+def _output(analyses: GroupedAnalyses, report_flags: ReportFlags) -> None:
+    reports = analyses.reports()
+    if not reports:
+        number = len(analyses.skipped)
+        files = "the file is not a" if number == 1 else f"none of the {number} files is a"
+        raise ArenaError(f"{files} finished game")
+    report_flags.write_files(*reports)
+    if report_flags.as_json:
+        skipped = [{"path": str(s.path), "reason": s.reason} for s in analyses.skipped]
+        documents = [report.to_json() for report in reports]
+        print(json.dumps({"reports": documents, "skipped": skipped}, allow_nan=False))
+    else:
+        titles = headings(reports) if len(reports) > 1 else [""]
+        for report, title in zip(reports, titles, strict=True):
+            report_flags.show(report, title)

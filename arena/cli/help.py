@@ -41,10 +41,10 @@ BASICS = {
         ),
     ),
     "eval": Basics(
-        "player against baseline players text_level games until_ci seed out resume max_cost html",
+        "player against baseline from_ players text_level games seed out resume max_cost html",
         (
             "arena eval cluedo --player bot:oracle --baseline bot:detective --games 200",
-            "arena eval cluedo --player openai:gpt-4o-mini --games 20 --max-cost 2",
+            "arena eval --from runs/play --csv out.csv",
         ),
     ),
     "tournament": Basics(
@@ -60,10 +60,6 @@ BASICS = {
             "arena exploit kuhn_poker --player bot:random",
             "arena exploit liars_dice --option dice=1 --player bot:counter",
         ),
-    ),
-    "analyze": Basics(
-        "csv score markdown html as_json explain",
-        ("arena analyze runs/eval/RUN --html report.html", "arena analyze runs/play --csv out.csv"),
     ),
     "bench run": Basics(
         "player name text_level out resume executor max_concurrent max_cost dry_run as_json",

@@ -31,6 +31,7 @@ class ReportFlags:
     html: Annotated[
         Path | None, Flag(help="Also write an HTML report with charts: one file, works offline.")
     ] = None
+    csv: Annotated[Path | None, Flag(help="Also write the measures to this file.")] = None
     explain: Annotated[bool, Flag("--explain", help="Also define each measure.")] = False
 
     def check(self) -> None:
@@ -38,12 +39,14 @@ class ReportFlags:
         if self.html is not None:
             require_report_packages()
             check_file("--html", self.html)
+        if self.csv is not None:
+            check_file("--csv", self.csv)
 
     def output(self, report: Report, location: str) -> None:
         """Write and print the report; `location` names the results file for people."""
         try:
             # First, because printing fails if the reader of the output has ended.
-            self.write_html(report)
+            self.write_files(report)
         finally:
             if self.as_json:
                 print(json.dumps(report.to_json(), allow_nan=False))
@@ -51,8 +54,10 @@ class ReportFlags:
                 self.show(report)
                 print(location)
 
-    def write_html(self, *reports: Report) -> None:
-        """Write one file per report: `NAME.html`, `NAME-2.html`, …"""
+    def write_files(self, *reports: Report) -> None:
+        """Write the CSV file, and one HTML file per report: `NAME.html`, `NAME-2.html`, …"""
+        if self.csv is not None:
+            write_csv(reports, self.csv)
         if self.html is None:
             return
         for number, report in enumerate(reports, start=1):

@@ -1,4 +1,4 @@
-"""`arena eval`, `arena tournament` and `arena analyze`, as a user meets them."""
+"""`arena eval` and `arena tournament`, as a user meets them."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> No
         ),
         ("tournament cluedo --player bot:novice", "at least two players"),
         ("tournament cluedo --player bot:novice --player bot:novice", "named twice: bot:novice"),
-        ("analyze nothing.here", "no such file or folder"),
-        ("analyze .", "no replays"),
+        ("eval --from nothing.here", "no such file or folder"),
+        ("eval --from .", "no replays"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(command: str, said: str, tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
 def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     evaluated: Path,
 ) -> None:
-    replays = arena("analyze runs --json", cwd=evaluated)
+    replays = arena("eval --from runs --json", cwd=evaluated)
     assert replays.returncode == 0, replays.stderr
     report = last_json(replays.stdout)["reports"][0]  # type: ignore[index]
     assert report["games"] == 16
@@ -353,14 +353,14 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     assert rows["bot:novice", "tested"]["games"] == 8, "its games as an opponent are not among them"
     assert again["measures"] == whole["players"][0]["measures"]
     stored = next(evaluated.glob("runs/eval/*/results.sqlite"))
-    from_file = last_json(arena("analyze --json", str(stored), cwd=evaluated).stdout)
+    from_file = last_json(arena("eval --json --from", str(stored), cwd=evaluated).stdout)
     of_file = from_file["reports"][0]  # type: ignore[index]
     # The evaluation scored 8 games; the others are scored by their replays.
     assert of_file["games"] == of_file["scored"] == 16
-    kept = last_json(arena("analyze --no-score --json", str(stored), cwd=evaluated).stdout)
+    kept = last_json(arena("eval --set scored=0 --json --from", str(stored), cwd=evaluated).stdout)
     assert kept["reports"][0]["scored"] == 8  # type: ignore[index]
     alone = Path(shutil.copy(stored, evaluated / "alone.sqlite"))
-    done = last_json(arena("analyze --json", str(alone), cwd=evaluated).stdout)
+    done = last_json(arena("eval --json --from", str(alone), cwd=evaluated).stdout)
     alone.unlink()
     report = done["reports"][0]  # type: ignore[index]
     assert report["scored"] == 8
@@ -370,7 +370,7 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
 def test_several_kinds_of_games_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ARENA_ANALYZE_WORKERS", "1")
+    monkeypatch.setenv("ARENA_EVAL_WORKERS", "1")
     play = f"play cluedo --players 3 --max-turns 3 --no-watch --json --out {tmp_path}"
     (tmp_path / "replies.json").write_text(json.dumps(["end turn"] * 400))
     model = f"--seat 0=scripted:{tmp_path}/replies.json"
@@ -378,7 +378,7 @@ def test_several_kinds_of_games_are_told_apart(
         assert run([*play.split(), *words.split()]) == 0
     assert run(["play", "tictactoe", "--seed", "1", "--json", "--out", str(tmp_path)]) == 0
     capsys.readouterr()
-    assert run(["analyze", str(tmp_path), "--no-score"]) == 0
+    assert run(["eval", "--from", str(tmp_path), "--set", "scored=0"]) == 0
     said = capsys.readouterr().out
     for level in ("none, only bots played", "notes", "events"):
         heading = f"cluedo cards 3 players, 1 game; text level: {level} ─"
@@ -398,7 +398,7 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     (tmp_path / "odd.jsonl").write_text("no replay\n")
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "lies.jsonl").write_text("".join(lines).replace('"suggest ', '"propose '))
-    done = arena("analyze . --json --csv out.csv --no-score", cwd=tmp_path)
+    done = arena("eval --from . --json --csv out.csv --set scored=0", cwd=tmp_path)
     assert done.returncode == 0
     found: Any = last_json(done.stdout)
     assert found["reports"][0]["games"] == 3, "copies count once"
@@ -416,7 +416,7 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     assert {row["measure"] for row in rows} == {"win_rate", "par", "mean_return", *shares}
     assert {row["unit"] for row in rows} == {""}
     assert {row["role"] for row in rows} == {"unknown"}, "the results file is not beside them"
-    only_bad = arena("analyze odd.jsonl cut.jsonl", cwd=tmp_path)
+    only_bad = arena("eval --from odd.jsonl --from cut.jsonl", cwd=tmp_path)
     assert only_bad.returncode == 1 and "none of the 2 files" in only_bad.stderr
 
 
@@ -442,7 +442,7 @@ def test_a_hostile_file_is_skipped_and_the_others_are_measured(
     with closing(sqlite3.connect(stored)) as database:
         database.execute("INSERT INTO shares VALUES (0, 0, 'failure:x', 9e999, 1)")
         database.commit()
-    done = arena("analyze --json . results.sqlite", cwd=tmp_path)
+    done = arena("eval --json --from . --from results.sqlite", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     found: Any = last_json(done.stdout)

@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -219,7 +219,21 @@ async def run_jobs(
             comes: a killed run keeps all finished games. It stores all of them, or none.
     """
     commits = GroupCommit(store) if store else None
-    runner = _JobRunner(run, slots or nullcontext(), commits)
+    in_play, stop = slots or nullcontext(), list[StopPlaying]()
+
+    async def run_in_slot(job: S) -> T:
+        async with in_play:
+            if stop:  # No job starts after a StopPlaying.
+                raise stop[0]
+            try:
+                result = await run(job)
+            except StopPlaying as reason:
+                stop.append(reason)
+                raise
+        if commits is not None:
+            await commits.add(result)
+        return result
+
     remaining = iter(jobs)
     window: deque[asyncio.Future[T]] = deque()
     # A queue instead of a wait on all tasks, whose cost would grow with the window.
@@ -227,7 +241,7 @@ async def run_jobs(
     try:
         while True:
             for job in islice(remaining, ahead - len(window)):
-                window.append(asyncio.ensure_future(runner.run(job)))
+                window.append(asyncio.ensure_future(run_in_slot(job)))
                 window[-1].add_done_callback(finished.put_nowait)
             if not window:
                 return
@@ -236,7 +250,7 @@ async def run_jobs(
                 continue
             task = await finished.get()
             if task.exception():
-                if runner.stop and commits:
+                if stop and commits:
                     await asyncio.wait(window)
                 while window[0].done() and window[0] is not task:
                     yield window.popleft().result()
@@ -248,30 +262,6 @@ async def run_jobs(
         if commits is not None:
             # Games that were finished when the run was stopped.
             commits.flush()
-
-
-@dataclass(slots=True)
-class _JobRunner(Generic[S, T]):
-    """Runs jobs in slots and commits their results; starts none after a StopPlaying."""
-
-    start: Callable[[S], Awaitable[T]]
-    slots: AbstractAsyncContextManager[None]
-    commits: GroupCommit[T] | None
-    stop: StopPlaying | None = None
-    """The first one that a job has met."""
-
-    async def run(self, job: S) -> T:
-        async with self.slots:
-            if self.stop is not None:
-                raise self.stop
-            try:
-                result = await self.start(job)
-            except StopPlaying as stop:
-                self.stop = self.stop or stop
-                raise
-        if self.commits is not None:
-            await self.commits.add(result)
-        return result
 
 
 class GroupCommit(Generic[T]):

@@ -1,12 +1,13 @@
 """The side of a worker: it runs units of work, and its calls to models go to the driver.
 
-Driver and worker exchange pickled dataclasses: `WorkStart`, `WorkCancel` and `CallEnd` go to a
-worker, the others come from it. On this machine a worker is a process behind a pair of sockets.
+Driver and worker exchange pickled messages: each is a `Peer` that calls functions of the other. On
+this machine a worker is a process behind a pair of sockets.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import multiprocessing
 import os
 import pickle
@@ -15,10 +16,9 @@ import socket
 import threading
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
@@ -31,49 +31,27 @@ from arena.llm.backend import BackendTraits, Completion, Request
 
 
 @dataclass(frozen=True, slots=True)
-class WorkStart:
-    """Order to run a unit of work."""
+class Call:
+    """Call of a function of the other end."""
 
     number: int
-    work: bytes
-    """A pickled `Work`. The worker unpickles it apart, so that a failure is one of the work."""
-    traits: Mapping[str, BackendTraits]
-    """By SPEC of a model in the game."""
+    function: str
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class WorkCancel:
-    """Order to drop a unit of work."""
+class Cancel:
+    """Order to drop a call."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class WorkEnd:
-    """Result of a unit of work, or the error that ended it."""
+class Answer:
+    """Result of a call, or the error that ended it."""
 
     number: int
     result: Any = None
-    error: BaseException | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallStart:
-    """Request of an agent."""
-
-    number: int
-    """The unit of work."""
-    call: int
-    spec: str
-    request: Request
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnd:
-    """Answer to a request, or the error of the call."""
-
-    call: int
-    completion: Completion | None = None
     error: BaseException | None = None
 
 
@@ -82,7 +60,7 @@ class ServiceNote:
     """Call of a method of the driver's service that has no result."""
 
     number: int
-    """The unit of work."""
+    """The call of the unit of work."""
     method: Literal["count_decision", "hint"]
     arguments: tuple[str | None, ...]
 
@@ -114,6 +92,74 @@ def picklable(error: Exception) -> Exception:
     return error
 
 
+class Peer:
+    """One end of a channel: it calls functions of the other end and answers its calls."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        functions: Mapping[str, Callable[..., Awaitable[Any]]],
+        note: Callable[[ServiceNote], None] | None = None,
+    ) -> None:
+        """Functions get the number of the call first; `note` takes messages without an answer."""
+        self.channel = channel
+        self.waiting: dict[int, tuple[asyncio.Future[Any], contextvars.Context]] = {}
+        """Calls without an answer, with the context of the caller."""
+        self._functions, self._note = functions, note
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._numbers = count()
+
+    async def call(self, function: str, *arguments: Any) -> Any:
+        """Call a function of the other end. Raises its error."""
+        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
+        self.waiting[number] = answer, contextvars.copy_context()
+        try:
+            self.channel.send(Call(number, function, arguments))
+            return await answer
+        finally:
+            # Else the answer has come.
+            if self.waiting.pop(number, None):
+                self.channel.send(Cancel(number))
+
+    def settle(self, number: int, result: Any, error: BaseException | None) -> None:
+        """End a call of this end, unless it was cancelled."""
+        answer = self.waiting[number][0] if number in self.waiting else None
+        if answer is None or answer.done():
+            return
+        if error is None:
+            answer.set_result(result)
+        else:
+            answer.set_exception(error)
+
+    async def serve(self) -> None:
+        """Process messages until the other end is closed or lost."""
+        while (message := await self.channel.receive()) is not None:
+            match message:
+                case Call(number):
+                    self._running[number] = asyncio.create_task(self._answer(message))
+                case Cancel(number) if number in self._running:
+                    self._running[number].cancel()
+                case Answer(number, result, error):
+                    self.settle(number, result, error)
+                    self.waiting.pop(number, None)
+                case ServiceNote() if self._note:
+                    self._note(message)
+        for task in self._running.values():
+            task.cancel()
+        # Files of games are closed when they end.
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _answer(self, call: Call) -> None:
+        try:
+            result = await self._functions[call.function](call.number, *call.arguments)
+            # Within the `try`: a result that cannot be pickled is an error of the call, too.
+            self.channel.send(Answer(call.number, result))
+        except Exception as error:  # It is raised again at the other end.
+            self.channel.send(Answer(call.number, error=picklable(error)))
+        finally:
+            self._running.pop(call.number, None)
+
+
 OUT_OF_MEMORY = 12
 """Exit code of a worker without memory: the number of ENOMEM."""
 
@@ -121,11 +167,8 @@ OUT_OF_MEMORY = 12
 class RemoteService:
     """ModelService of one unit of work in a worker: it passes everything on to the driver."""
 
-    def __init__(self, start: WorkStart, channel: Channel, calls: _Calls) -> None:
-        self._number = start.number
-        self._traits = start.traits
-        self._channel = channel
-        self._calls = calls
+    def __init__(self, number: int, traits: Mapping[str, BackendTraits], peer: Peer) -> None:
+        self._number, self._traits, self._peer = number, traits, peer
 
     def traits(self, spec: str) -> BackendTraits:
         if spec not in self._traits:
@@ -133,82 +176,34 @@ class RemoteService:
         return self._traits[spec]
 
     async def complete(self, spec: str, request: Request) -> Completion:
-        number, answer = self._calls.begin()
-        self._channel.send(CallStart(self._number, number, spec, request))
-        try:
-            return await answer
-        finally:
-            self._calls.waiting.pop(number, None)
+        completion: Completion = await self._peer.call("complete", self._number, spec, request)
+        return completion
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Return at once: the driver starts a game only when the budget covers it."""
         return nullcontext()
 
     def count_decision(self, spec: str, failure: str | None) -> None:
-        self._channel.send(ServiceNote(self._number, "count_decision", (spec, failure)))
+        self._peer.channel.send(ServiceNote(self._number, "count_decision", (spec, failure)))
 
     def hint(self, topic: str, line: str) -> None:
-        self._channel.send(ServiceNote(self._number, "hint", (topic, line)))
-
-
-class _Calls:
-    """The calls of a worker that have no answer yet."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, asyncio.Future[Completion]] = {}
-        self._numbers = count()
-
-    def begin(self) -> tuple[int, asyncio.Future[Completion]]:
-        number = next(self._numbers)
-        self.waiting[number] = asyncio.get_running_loop().create_future()
-        return number, self.waiting[number]
-
-    def end(self, end: CallEnd) -> None:
-        """Pass an answer on, unless the call was cancelled."""
-        answer = self.waiting.get(end.call)
-        if answer is None or answer.done():
-            return
-        if end.error is not None:
-            answer.set_exception(end.error)
-        elif end.completion is not None:
-            answer.set_result(end.completion)
+        self._peer.channel.send(ServiceNote(self._number, "hint", (topic, line)))
 
 
 async def serve(channel: Channel) -> None:
     """Run the work that comes through a channel until its other end is closed."""
-    calls = _Calls()
-    running: dict[int, asyncio.Task[None]] = {}
-    while (message := await channel.receive()) is not None:
-        match message:
-            case WorkStart(number):
-                running[number] = asyncio.create_task(_run(message, channel, calls))
-                running[number].add_done_callback(partial(_forget, running, number))
-            case WorkCancel(number) if number in running:
-                running[number].cancel()
-            case CallEnd():
-                calls.end(message)
-    for work in running.values():
-        work.cancel()
-    # Their files are closed when they end.
-    await asyncio.gather(*running.values(), return_exceptions=True)
 
+    async def run(number: int, work: bytes, traits: Mapping[str, BackendTraits]) -> bytes:
+        try:
+            unpickled: Work[object] = pickle.loads(work)
+            return pickle.dumps(await unpickled(RemoteService(number, traits, peer)))
+        except MemoryError:
+            # This process may lack the memory to report it. The driver notices its end, and
+            # repeats the work in a new worker.
+            os._exit(OUT_OF_MEMORY)
 
-def _forget(running: dict[int, asyncio.Task[None]], number: int, _work: object) -> None:
-    running.pop(number, None)
-
-
-async def _run(start: WorkStart, channel: Channel, calls: _Calls) -> None:
-    try:
-        work: Work[object] = pickle.loads(start.work)
-        result = await work(RemoteService(start, channel, calls))
-        # Within the `try`: a result that cannot be pickled is a fault of the work, too.
-        channel.send(WorkEnd(start.number, result))
-    except MemoryError:
-        # This process may lack the memory to report it. The driver notices its end, and repeats
-        # the work in a new worker.
-        os._exit(OUT_OF_MEMORY)
-    except Exception as error:  # It is raised again in the driver.
-        channel.send(WorkEnd(start.number, error=picklable(error)))
+    peer = Peer(channel, {"run": run})
+    await peer.serve()
 
 
 LENGTH_BYTES = 8

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.records import CountRange, Estimate, GameResult, Interval
+from arena.evaluation.records import Estimate, GameResult, Interval
 from arena.evaluation.report import PairedComparison
 from arena.evaluation.scoring import check_returns
 from arena.evaluation.statistics import LEVEL, clustered_mean, difference_of_ratios, worst_cases
@@ -34,8 +34,6 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
     differences = np.array(first.returns[:deals]) - np.array(second.returns)
     wins = np.array(first.won[:deals], float) - np.array(second.won, float)
     sd = float(differences.std(ddof=1)) if deals > 1 else math.nan
-    needed = games_needed(float(differences.mean()), sd)
-    unpaired = _games_needed_unpaired(first, second, scale)
     measured = _measure_differences(game, first, second)
     secondary = dict(measured)
     if not scale.is_win_rate:
@@ -48,10 +46,7 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
         won_difference=Interval.of(secondary.get("won_difference", UNKNOWN)),
         truncated=int(_truncated(first, second).any(axis=0).sum()),
         if_finished=if_finished(first, second, scale),
-        games_needed=needed,
-        games_needed_range=games_range(needed, variance(differences)),
-        games_needed_unpaired=unpaired,
-        games_needed_unpaired_range=games_range(unpaired, _unpaired_variance(first, second)),
+        games_needed=games_needed(float(differences.mean()), sd),
         fallback_bounds=_fallback_bounds(first, second, scale),
         measures={name: Interval.of(estimate) for name, estimate in measured.items()},
         adjusted_p=dict(holm({name: estimate.p for name, estimate in secondary.items()})),
@@ -66,12 +61,6 @@ def difference_of_returns(first: Sample, second: Sample, scale: ReturnScale) -> 
 
 def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Estimate:
     return clustered_mean(differences, deals, bounds=scale.difference)
-
-
-def _unpaired_variance(first: Sample, second: Sample) -> Estimate | None:
-    """Return the variance of the difference of two returns from independent deals."""
-    one, other = variance(first.returns), variance(second.returns)
-    return None if one is None or other is None else sum_of_variances(one, other)
 
 
 def _fallback_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
@@ -119,21 +108,6 @@ def if_finished(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
         return Interval()
     low, high = (float(end.mean()) for end in _worst_differences(first, second, ~cut, scale))
     return Interval(low=round(low, 6), high=round(high, 6), n=len(second))
-
-
-def _games_needed_unpaired(first: Sample, second: Sample, scale: ReturnScale) -> int | None:
-    """Return the games of each player, on independent deals, that show this difference.
-
-    For means, n = ((z(1 - alpha/2) + z(power)) / difference)^2 (sd1^2 + sd2^2) (Chow, Shao and Wang
-    2008, section 3.2): that of one sample with the standard deviation of an unpaired difference.
-    """
-    if scale.is_win_rate:
-        return games_needed_for_rates(sum(first.won) / len(first), sum(second.won) / len(second))
-    if len(second) < 2:
-        return None
-    returns = np.array(first.returns), np.array(second.returns)
-    difference = float(returns[0].mean() - returns[1].mean())
-    return games_needed(difference, math.hypot(*(each.std(ddof=1) for each in returns)))
 
 
 def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Estimate]:
@@ -203,60 +177,6 @@ def games_needed_for_rates(first: float, second: float, power: float = 0.8) -> i
     under_null = ndtri((1 + LEVEL) / 2) * math.sqrt(2 * mean * (1 - mean))
     under_alternative = ndtri(power) * math.sqrt(first * (1 - first) + second * (1 - second))
     return max(2, math.ceil(((under_null + under_alternative) / (first - second)) ** 2))
-
-
-def variance(values: ArrayLike) -> Estimate | None:
-    """Return the variance of independent values (n,) with its interval; None if it is not known.
-
-    The interval of Bonett (2006, "Approximate confidence interval for standard deviation of
-    nonnormal distributions", Computational Statistics & Data Analysis 50), for the variance:
-
-        exp(ln(c s^2) -/+ z(1 - alpha/2) se),    c = n / (n - z(1 - alpha/2)),
-        se = c sqrt((k - (n - 3) / n) / (n - 1)),
-
-    where k is the kurtosis around a mean without the share 1 / (2 sqrt(n - 4)) of values at each
-    end. The usual one by chi-square is for normal values: for differences of wins in 100 deals, of
-    which 5 % differ, it covers the truth in 52 %, this one in 97 %.
-    """
-    array = np.sort(np.asarray(values, np.float64))
-    n, spread = len(array), float(array.var(ddof=1)) if len(array) > 1 else 0.0
-    # Fewer than 5 values have no kurtosis; equal values do not show how much others may differ.
-    if n < 5 or spread == 0:
-        return None
-    z = float(ndtri((1 + LEVEL) / 2))
-    cut = int(n / (2 * math.sqrt(n - 4)))
-    middle = array[cut : n - cut].mean()
-    kurtosis = n * float(((array - middle) ** 4).sum() / (spread * (n - 1)) ** 2)
-    # The factor c removes most of the bias of ln s^2 in small samples.
-    factor = n / (n - z)
-    error = factor * math.sqrt((kurtosis - (n - 3) / n) / (n - 1))
-    low, high = (factor * spread * math.exp(side * z * error) for side in (-1, 1))
-    return Estimate(spread, low, high, n)
-
-
-def sum_of_variances(first: Estimate, second: Estimate) -> Estimate:
-    """Return the sum of two variances with its interval.
-
-    The distances of the ends are added in squares (MOVER; Zou and Donner 2008, "Construction of
-    confidence limits about effect measures: a general approach", Statistics in Medicine 27), as for
-    independent samples.
-    """
-    value = first.value + second.value
-    below = math.hypot(first.value - first.low, second.value - second.low)
-    above = math.hypot(first.high - first.value, second.high - second.value)
-    return Estimate(value, max(0.0, value - below), value + above, min(first.n, second.n))
-
-
-def games_range(needed: int | None, spread: Estimate | None) -> CountRange | None:
-    """Return the interval of a number of games that is proportional to this variance.
-
-    The difference that the games show is given, so only the variance is uncertain. None if either
-    is not known.
-    """
-    if needed is None or spread is None:
-        return None
-    ratios = spread.low / spread.value, spread.high / spread.value
-    return CountRange(*(max(2, math.ceil(needed * ratio)) for ratio in ratios))
 
 
 def leading_games(results: Results, game: Game) -> Iterator[GameResult]:

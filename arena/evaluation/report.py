@@ -191,11 +191,6 @@ class PairedComparison(ReportPart):
     """Least and greatest difference that truncated games, played to the end, could have given."""
     games_needed: int | None = None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
-    games_needed_range: CountRange | None = None
-    """Its 95 % interval for the given difference, by that of the variance of the pairs."""
-    games_needed_unpaired: int | None = None
-    """The same for games on independent deals, per player."""
-    games_needed_unpaired_range: CountRange | None = None
     fallback_bounds: Interval = Interval()
     """Bounds of the difference if no move had been a fallback."""
     measures: dict[str, Interval] = Field(default_factory=dict)

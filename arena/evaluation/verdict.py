@@ -179,11 +179,9 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         won = percent(paired.won_difference, signed=True)
         yield Sentence(f"The difference in games won is {won}.")
     if paired.games_needed is not None:
-        ends = paired.games_needed_range
-        spread = f"; {ends} by the 95 % interval of the variance of the pairs" if ends else ""
         yield Sentence(
             f"If the true difference is this large, about {paired.games_needed} pairs of games "
-            f"show it (80 % power{spread})."
+            f"show it (80 % power)."
         )
 
 

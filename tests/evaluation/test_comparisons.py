@@ -18,11 +18,7 @@ from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggrega
 from arena.evaluation.analysis import AnalysisAggregator
 from arena.evaluation.formatting import Grid
 from arena.evaluation.paired import (
-    games_needed,
-    games_range,
     holm,
-    sum_of_variances,
-    variance,
 )
 from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
@@ -199,46 +195,6 @@ def test_the_path_of_the_primary_result_leads_to_it() -> None:
     assert values["comparison.difference"] == 0.5
     assert values["players.0.rating"] > 1500
     assert values["players.0.win_rate"] == values["sequential.estimate"] == 0.5
-
-
-# Games needed
-
-
-@pytest.mark.parametrize("shares", [(0.02, 0.95, 0.03), (0.1, 0.5, 0.4), (0.0, 0.5, 0.5)])
-def test_the_range_of_games_needed_holds_the_true_number(shares: Sequence[float]) -> None:
-    """For a given difference, in 400 samples of 100 pairs; the variance is known exactly."""
-    values, rng = np.array([-1.0, 0.0, 1.0]), np.random.default_rng(0)
-    true = values**2 @ shares - (values @ shares) ** 2
-    covered = []
-    for _ in range(400):
-        sample = rng.choice(values, 100, p=shares)
-        needed = games_needed(0.1, float(sample.std(ddof=1)))
-        ends = games_range(needed, variance(sample))
-        if ends:
-            covered.append(ends[0] <= (games_needed(0.1, math.sqrt(true)) or 0) <= ends[1])
-    assert len(covered) > 350 and np.mean(covered) >= 0.93
-
-
-def test_equal_pairs_do_not_bound_their_variance() -> None:
-    assert variance([1.0] * 30) is None and variance([0.0, 1.0, 1.0, 0.0]) is None
-    assert games_range(7, None) is None
-    one = Estimate(2.0, 1.0, 4.0, 10)
-    both = sum_of_variances(one, one)
-    assert both.value == 4.0
-    assert (4 - both.low, both.high - 4) == pytest.approx((math.sqrt(2), math.sqrt(8)))
-
-
-def test_the_sentence_about_games_needed_has_a_range() -> None:
-    report = compared()
-    paired = report.comparison
-    assert paired and paired.games_needed and paired.games_needed_range
-    low, high = paired.games_needed_range
-    assert low < paired.games_needed < high
-    unpaired = paired.games_needed_unpaired_range
-    assert unpaired and unpaired.low < (paired.games_needed_unpaired or 0) < unpaired.high
-    text = f"about {paired.games_needed} pairs of games show it (80 % power; {low} to {high} by the"
-    assert any(text in sentence for sentence in sentences(report))
-    assert Report.model_validate(report.to_json()) == report
 
 
 # Par

@@ -32,7 +32,6 @@ from arena.evaluation.aggregation import (
     TournamentAggregator,
 )
 from arena.evaluation.analysis import AnalysisAggregator
-from arena.evaluation.paired import compare
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
@@ -68,7 +67,7 @@ def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
     assert paired.difference.high is not None and paired.difference.high < 0
     assert paired.difference.value == pytest.approx(bluffer[0] - careful[0], abs=0.17)
     assert paired.won_difference.low is not None and paired.won_difference.low > 0
-    assert paired.games_needed and paired.games_needed_unpaired
+    assert paired.games_needed
     first, *others = sentences(report)
     assert first.startswith(
         "Primary result: bot:bluffer has a lower mean return than bot:careful: −0."
@@ -138,16 +137,6 @@ def test_thirty_wins_and_seventy_draws_beat_forty_wins_and_sixty_losses() -> Non
         "30 %",
         "40 %",
     ]
-
-
-def test_games_needed_on_independent_deals_are_those_of_two_means() -> None:
-    own, other = [2.0, -2.0, 1.0, 1.0] * 10, [1.0, -1.0, -2.0, 1.0] * 10
-    evaluation = games_of(KUHN, own, other)
-    assert evaluation.baseline
-    needed = compare(KUHN, evaluation.player, evaluation.baseline).games_needed_unpaired
-    variance = np.var(own, ddof=1) + np.var(other, ddof=1)
-    difference = np.mean(own) - np.mean(other)
-    assert needed == math.ceil((1.959964 + 0.841621) ** 2 * variance / difference**2)
 
 
 def test_the_sequence_of_chips_is_on_the_range_of_the_game() -> None:

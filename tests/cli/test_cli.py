@@ -15,10 +15,7 @@ import pytest
 from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
-from arena.cli.game_run import GameRun
-from arena.episodes.match import Match
-from arena.plugins.loader import catalog, make_game
-from arena.testing.rules import without_times
+from arena.plugins.loader import catalog
 
 
 def test_one_game_as_json(tmp_path: Path) -> None:
@@ -45,14 +42,6 @@ def test_one_game_as_json(tmp_path: Path) -> None:
     assert (tmp_path / str(result["replay"])).exists()
 
 
-def test_the_acceptance_game_has_the_same_bytes_twice(tmp_path: Path) -> None:
-    command = "play cluedo -o variant=classic --players 6 --seed 7 --no-watch --json"
-    results = [last_json(arena(command, cwd=tmp_path).stdout) for _ in range(2)]
-    first, second = (tmp_path / str(result["replay"]) for result in results)
-    assert first != second
-    assert without_times(first) == without_times(second)
-
-
 def test_flags_may_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,15 +62,6 @@ def test_flags_may_come_from_dotenv(
     assert run(["play", "kuhn_poker", "--seed", "1", "--json"]) == 0
     assert last_json(capsys.readouterr().out)["replay"].startswith("there")  # type: ignore[attr-defined]
     assert "sk-1" not in os.environ.values()
-
-
-def test_ctrl_c_before_the_end_of_the_first_game(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    match = Match(make_game("kuhn_poker"), ["bot:random"] * 2)
-    played = GameRun(match, range(2), tmp_path, 1, None)
-    assert played.conclude(KeyboardInterrupt(), as_json=False) == 130
-    assert "Interrupted: 0 of 2 games finished" in capsys.readouterr().err
 
 
 def test_several_games(tmp_path: Path) -> None:
@@ -162,24 +142,6 @@ def test_ctrl_c_in_any_command_is_one_line(
     assert capsys.readouterr().err == "arena: interrupted\n"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tmp_path.chmod(0o500)
-    assert run(["play", "cluedo", "--out", str(tmp_path / "x")]) == 1
-    assert "permission denied" in capsys.readouterr().err
-
-
-def test_games_in_workers_are_those_of_one_process(tmp_path: Path) -> None:
-    command = "play kuhn_poker --seat 0=bot:random --games 6 --seed 3 --json --out"
-    here = arena(f"{command} here", cwd=tmp_path)
-    there = arena(f"{command} there --executor processes --workers 2", cwd=tmp_path)
-    assert there.returncode == 0, there.stderr
-    assert here.stdout == there.stdout.replace("there", "here")
-    for path in sorted((tmp_path / "here").glob("*.jsonl")):
-        twin = tmp_path / "there" / path.name
-        assert without_times(twin) == without_times(path)
-
-
 def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
     for flags, reason in {
         "--executor cluster": "--executor cluster: input should be 'local', 'processes' or 'ray'",
@@ -218,16 +180,6 @@ def test_a_tampered_replay_exits_with_1_and_names_the_difference(tmp_path: Path)
     checked = arena("replay", str(path), "--verify", cwd=tmp_path)
     assert checked.returncode == 1
     assert "differs at" in checked.stdout + checked.stderr or "not allowed" in checked.stderr
-
-
-def test_watching_on_a_pipe_is_plain_lines(tmp_path: Path) -> None:
-    done = arena("play cluedo --seed 3 --players 3", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "\x1b" not in done.stdout
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("cluedo · cards · 3 players · seed 3")
-    assert any("suggests" in line for line in lines)
-    assert lines[-2].startswith("Replay: ")
 
 
 def test_a_replay_as_one_seat_saw_it(tmp_path: Path) -> None:
@@ -271,28 +223,6 @@ def test_a_person_by_another_spelling_sees_no_more(tmp_path: Path) -> None:
         typed="end\n",
     )
     assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
-
-
-def test_a_person_is_told_how_it_ended(tmp_path: Path) -> None:
-    done = arena(
-        "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1",
-        cwd=tmp_path,
-        typed="accuse Mrs White, Rope, Hall\n",
-    )
-    assert "Player 0 accuses Mrs White, Rope, Hall, and is wrong" in done.stdout
-    assert "Player 0 looks into the envelope" in done.stdout
-    assert "No result: stopped after 1 turns." in done.stdout
-
-
-def test_an_error_of_another_file_is_not_one_of_the_output(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object, **__: object) -> int:
-        raise FileNotFoundError(2, "No such file or directory", "x.pem")
-
-    monkeypatch.setattr("arena.cli.app", fail)
-    assert run([]) == 1
-    assert capsys.readouterr().err == "arena: [Errno 2] No such file or directory: 'x.pem'\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -99,12 +99,3 @@ def test_a_model_that_never_answers_is_a_failure(command: str, tmp_path: Path) -
     error = done.stderr.splitlines()[-1]
     assert error.startswith(f"arena: {spec} answered none of ") and "(bad_request)" in error
     assert len(list((tmp_path / "out").glob("*.ledger.json"))) == 1
-
-
-def test_an_exploitation_that_stops_leaves_its_ledger(tmp_path: Path) -> None:
-    with Misbehaving(fail_rate=1, faults=["unauthorized"]) as server:
-        command = f"exploit kuhn_poker --player {server.openai_url}#tiny --out out"
-        done = arena(command, tmp_path)
-    assert done.returncode == 1 and "check the API key" in done.stderr
-    total = json.loads((tmp_path / "out" / "run.ledger.json").read_text())["total"]
-    assert total["failed"] == total["calls"] == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import re
 import shutil
@@ -83,25 +82,6 @@ def test_an_evaluation_reports_rates_differences_and_measures(evaluated: Path) -
     assert report["scored"] == 8, "four deals, each with player and baseline"
     assert 0 < player["measures"]["efficiency_early"]["value"] <= 1
     assert "Deals are independent" in report["design"]
-
-
-def test_replays_are_linked_by_path_and_hash(evaluated: Path) -> None:
-    path = next(evaluated.glob("runs/eval/*/results.sqlite"))
-    assert path.parent.name.endswith("-detective-vs-novice"), "it is named after its players"
-    with closing(sqlite3.connect(path)) as database:
-        rows = database.execute("SELECT replay, sha256 FROM games").fetchall()
-    assert len(rows) == 16
-    for replay, digest in rows:
-        assert hashlib.sha256((path.parent / replay).read_bytes()).hexdigest() == digest
-
-
-def test_player_and_baseline_play_the_same_deals_in_the_same_seats(evaluated: Path) -> None:
-    path = next(evaluated.glob("runs/eval/*/results.sqlite"))
-    with closing(sqlite3.connect(path)) as database:
-        rows = database.execute("SELECT seed, seat, role FROM schedule ORDER BY number").fetchall()
-    for first, second in zip(rows[::2], rows[1::2], strict=True):
-        assert first[:2] == second[:2]
-        assert (first[2], second[2]) == ("player", "baseline")
 
 
 def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_path: Path) -> None:
@@ -190,15 +170,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(command: str, said: str, tmp_p
     assert done.returncode == 2
     assert said in done.stderr and "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "against", ["http://user:hun,ter2@127.0.0.1:9/v1#x,,", "x,y@z,http://u:hun,ter2@h"]
-)
-def test_a_password_is_not_told(against: str, tmp_path: Path) -> None:
-    done = arena("eval cluedo --player bot:novice --games 1 --against", against, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "ter2" not in done.stdout + done.stderr and "hun" not in done.stderr
 
 
 def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
@@ -295,25 +266,6 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.add(tag)
-
-
-def test_a_model_may_join_a_tournament_of_bots(tmp_path: Path) -> None:
-    flags = "--games 2 --text-level deductions --out t"
-    tournament(tmp_path, "random novice", flags)
-    joined = arena(
-        f"tournament cluedo --players 3 {flags} --resume --json --player bot:random "
-        "--player bot:novice --player embedded:clue-tiny",
-        cwd=tmp_path,
-    )
-    assert joined.returncode == 0, joined.stderr
-    report: Any = last_json(joined.stdout)
-    assert len(report["players"]) == 3
-    other = arena(
-        f"tournament cluedo --players 3 {flags} --resume --temperature 0 --player bot:random "
-        "--player bot:novice --player embedded:clue-tiny",
-        cwd=tmp_path,
-    )
-    assert other.returncode == 2 and "was made with models" in other.stderr
 
 
 def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
@@ -449,14 +401,6 @@ def test_a_hostile_file_is_skipped_and_the_others_are_measured(
     skipped = {Path(each["path"]).name for each in found["skipped"]}
     assert {"seed.jsonl", "results.sqlite"} <= skipped
     assert found["reports"][0]["games"] >= 1
-
-
-def test_games_without_secrets_are_evaluated_too(tmp_path: Path) -> None:
-    done = arena("eval kuhn_poker --player bot:random --games 20 --seed 1 --json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    report: Any = last_json(done.stdout)
-    assert report["scored"] == 0 and report["measures"] == []
-    assert report["players"][0]["mean_return"]["n"] == 20
 
 
 def in_process(capsys: pytest.CaptureFixture[str], command: str) -> Any:

@@ -139,14 +139,6 @@ def test_a_replay_does_not_say_whom_to_pay_nor_what_to_read(
     told(capsys, forged, "--branch 3 --seat 0=bot:novice --json --out", str(tmp_path))
 
 
-def test_the_same_player_again_is_a_word_for_the_shell(
-    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    forged = forge(parent, tmp_path, players=["scripted:$(true)", "bot:detective", "bot:novice"])
-    said = told(capsys, forged, "--branch 3", code=2)
-    assert "for the same again: --seat '0=scripted:$(true)'" in said.err
-
-
 def forge(parent: Path, folder: Path, **fields: Any) -> Path:
     """The same game with another header."""
     header, *rest = parent.read_text(encoding="utf-8").splitlines()
@@ -190,15 +182,6 @@ def test_a_replay_does_not_make_models_think(parent: Path, tmp_path: Path) -> No
     asked = branch_chat_options(read_replay(forged), given)
     assert (asked.thinking_room, asked.sampling.thinking_tokens) == (2000, 2000)
     assert asked.system is not None and "Actions look like" in asked.system
-
-
-def test_what_stands_in_the_command_is_what_counts(parent: Path, tmp_path: Path) -> None:
-    """Also where it says what is usual."""
-    models = ChatOptions(max_attempts=2, sampling=Sampling(0.5, max_tokens=9)).to_json()
-    forged = forge(parent, tmp_path, models=models)
-    asked = branch_chat_options(read_replay(forged), call_of(forged, "max_attempts", "max_tokens"))
-    assert (asked.max_attempts, asked.sampling.max_tokens) == (3, 1024)
-    assert asked.sampling.temperature == 0.5
 
 
 @pytest.mark.parametrize(
@@ -245,15 +228,6 @@ def test_a_folder_is_no_file(
     assert said.startswith(f"arena: {flag} takes one file: {parent.parent} is a folder; `arena ")
 
 
-def test_a_bad_value_of_the_environment_is_told_as_such(
-    parent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    variable = "it comes from the environment variable ARENA_REPLAY_PORT"
-    assert variable not in told(capsys, parent, "--port abc", code=2).err
-    monkeypatch.setenv("ARENA_REPLAY_PORT", "abc")
-    assert variable in told(capsys, parent, "--position 1", code=2).err
-
-
 # Flags that would change nothing
 
 
@@ -291,14 +265,6 @@ def test_a_flag_that_would_change_nothing_is_refused(
     assert not said.out and not list(tmp_path.iterdir())
 
 
-def test_the_environment_is_a_habit_and_no_wish(
-    parent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("ARENA_REPLAY_PORT", "9000")
-    monkeypatch.setenv("ARENA_REPLAY_TEMPERATURE", "0.5")
-    assert "verified" in told(capsys, parent, "--verify").out
-
-
 def test_every_flag_goes_with_something() -> None:
     groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags, ModelFlags)
     known = {name for group in groups for name in group.model_fields} | {"as_json"}
@@ -317,10 +283,6 @@ def test_every_flag_goes_with_something() -> None:
 )
 def test_a_moment_has_an_address(parent: Path, look: LookFlags, address: str) -> None:
     assert moment_address(replace(call_of(parent), look=look)) == address
-
-
-def test_a_folder_has_no_moment(parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "name the replay" in told(capsys, parent.parent, "--web --position 3", code=2).err
 
 
 def test_the_page_is_served_with_the_address_of_a_moment(parent: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,11 +18,10 @@ from arena.core.analysis import Appraiser
 from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.outcome import Outcome
 from arena.episodes.branch import deals_anew, models_of, position
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
-from arena.episodes.record import DecisionLine, Episode, Header, Position
+from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import SkippedFile, measure_replay
 from arena.llm.backend import Message, Request
@@ -61,11 +59,6 @@ def parents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Replay]:
 
 def branch_off(folder: Path, parent: Replay, name: str, ply: int, seed: int, **more: Any) -> Replay:
     return record(folder, name, seed, start=position(parent, ply), **more)
-
-
-def timeless(path: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [{k: v for k, v in line.items() if k not in {"seconds", "created"}} for line in lines]
 
 
 def changed(replay: Replay, folder: Path, **fields: Any) -> Replay:
@@ -127,19 +120,6 @@ def test_every_position_can_be_played_on_from(
         parent = found
 
 
-def test_the_same_seed_gives_the_same_bytes_but_for_times(
-    parents: dict[str, Replay], tmp_path: Path
-) -> None:
-    for name in ("classic", "goofspiel"):
-        parent = parents[name]
-        first, second = (
-            branch_off(tmp_path / folder, parent, name, 3, 8) for folder in ("first", "second")
-        )
-        other = branch_off(tmp_path, parent, name, 3, 9)
-        assert timeless(first.path) == timeless(second.path)
-        assert timeless(other.path)[1:] != timeless(first.path)[1:]
-
-
 def test_hidden_cards_stay_where_they_are(parents: dict[str, Replay], tmp_path: Path) -> None:
     for name in ("cards", "classic"):
         parent = parents[name]
@@ -165,28 +145,6 @@ def test_an_older_branch_that_begins_later_has_left_nothing(
     assert verify(oldest) is None
 
 
-def test_failures_of_those_who_left_are_not_told_again(parents: dict[str, Replay]) -> None:
-    parent, game = parents["tictactoe"], GAMES["tictactoe"][0]
-    plies = tuple(
-        replace(w.ply, decision=replace(w.ply.decision, failure=f"at {w.ply.number}"))
-        for w in parent.walk()
-    )
-    outcome = Outcome("terminated", "", (0.0, 0.0))
-    start = Position("parent", "0" * 64, parent.header, plies[:3])
-    header = Header.of(game, 3, ["x"] * 2, None, start=start)
-    assert len(Episode(parent.header, plies, outcome, 1).failures) == len(plies)
-    assert Episode(header, plies, outcome, 1).failures[0].text == "at 3"
-
-
-def test_an_unfinished_game_can_be_played_on(parents: dict[str, Replay], tmp_path: Path) -> None:
-    lines = parents["cards"].path.read_bytes().splitlines(keepends=True)
-    path = tmp_path / "half.jsonl.part"
-    path.write_bytes(b"".join(lines[:40]))
-    half = read_replay(path)
-    found = branch_off(tmp_path, half, "cards", len(half.moves), 4)
-    assert verify(found) is None and found.outcome is not None
-
-
 def test_where_nobody_can_play_on(parents: dict[str, Replay]) -> None:
     for parent in parents.values():
         last = last_position(parent)
@@ -194,13 +152,6 @@ def test_where_nobody_can_play_on(parents: dict[str, Replay]) -> None:
         for ply in (last + 1, len(parent.moves) + 7):
             with pytest.raises(UsageError, match=f"the game is over there; choose .* 0 to {last}"):
                 position(parent, ply)
-
-
-def test_a_game_that_was_cut_off_is_over(tmp_path: Path) -> None:
-    replay = record(tmp_path, "classic", 5, max_turns=3)
-    with pytest.raises(UsageError, match="the game is over there"):
-        position(replay, len(replay.moves))
-    assert verify(branch_off(tmp_path, replay, "classic", 5, 6, max_turns=3)) is None
 
 
 # Whoever changes a branch

@@ -28,7 +28,7 @@ from arena.core.errors import (
 )
 from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.episodes.executors import ExecutorKind, LocalExecutor, in_worker, make_executor
+from arena.episodes.executors import LocalExecutor, make_executor
 from arena.episodes.executors.pool import MAX_LOSSES, WorkerPool
 from arena.episodes.executors.worker import ProcessChannel
 from arena.episodes.match import Match, play
@@ -324,28 +324,6 @@ def test_a_player_without_memory_makes_no_fallback_move() -> None:
     match = Match(make_game("kuhn_poker"), ("bot:random",) * 2, 1)
     with pytest.raises(MemoryError):
         asyncio.run(play(match, [Hungry(), Hungry()]))
-
-
-def test_all_executors_give_the_same_games() -> None:
-    async def games_of(kind: ExecutorKind, workers: int) -> list[list[object]]:
-        async with LLMService(SETTINGS, notify=lambda _: None) as llm:
-            llm.add(SPECS[0], ScriptedBackend(reply))
-            async with make_executor(kind, workers, llm) as executor:
-                work = [executor.run(partial(play_seed, seed), SPECS) for seed in range(4)]
-                return [timeless(episode) for episode in await asyncio.gather(*work)]
-
-    local = asyncio.run(games_of("local", 1))
-    assert asyncio.run(games_of("processes", 1)) == local
-    assert asyncio.run(games_of("processes", 2)) == local
-
-
-def test_plain_functions_are_work() -> None:
-    async def number_of_process(kind: ExecutorKind) -> int:
-        async with make_executor(kind, 1) as executor:
-            return await executor.run(in_worker(os.getpid))
-
-    assert asyncio.run(number_of_process("local")) == os.getpid()
-    assert asyncio.run(number_of_process("processes")) != os.getpid()
 
 
 def test_a_cancelled_game_leaves_nothing_behind() -> None:

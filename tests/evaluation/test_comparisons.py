@@ -95,17 +95,6 @@ def differences(seed: int, effect: float, deals: int = 20) -> list[Estimate]:
     return difference_of_ratios(first, second, bounds=(-2.0, 2.0))
 
 
-def test_few_of_many_equal_measures_seem_to_differ() -> None:
-    """The share of 100 evaluations of equal players with a false difference in any measure."""
-    families = [differences(seed, 0.0) for seed in range(100)]
-    plain = np.mean([min(each.p for each in family) < 0.05 for family in families])
-    adjusted = [holm({i: each.p for i, each in enumerate(family)}) for family in families]
-    assert plain > 0.3
-    assert np.mean([min(family.values()) < 0.05 for family in adjusted]) <= 0.1
-    strong = differences(1, 1.0)
-    assert holm({i: each.p for i, each in enumerate(strong)})[0] < 0.05
-
-
 def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0() -> None:
     for seed in range(30):
         for each in differences(seed, 0.3):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_capital import log_capital
 from numpy.typing import NDArray
-from scipy import stats
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import Estimate
@@ -99,29 +97,6 @@ def test_values_off_the_grid_only_widen_the_interval() -> None:
     for end, inwards in ((found.low, 1e-3), (found.high, -1e-3)):
         assert log_capital(sample, end, 0, 1)[-1] >= math.log(20) - 1e-6
         assert log_capital(sample, end + inwards, 0, 1)[-1] < math.log(20), "yet hardly"
-
-
-def test_a_confidence_sequence_is_as_tight_as_the_beta_binomial_mixture() -> None:
-    """A uniform mixture of bets on 0/1 data has capital 1 / ((n+1) P(wins | n, m))."""
-    for n in (300, 1000, 3000):
-        sequence = ConfidenceSequence(0, 1)
-        wins = n // 4
-        for number in range(n):
-            sequence.add(float(number < wins))
-        candidates = np.linspace(0.001, 0.999, 4000)
-        log_mixture = -math.log(n + 1) - stats.binom.logpmf(wins, n, candidates)
-        inside = candidates[log_mixture < math.log(20)]
-        assert sequence.interval().half_width < 1.03 * np.ptp(inside) / 2
-
-
-def test_an_observation_costs_no_more_after_many() -> None:
-    sequence = ConfidenceSequence(-1, 1)
-    sample = np.random.default_rng(0).uniform(-1, 1, 20_000)
-    started = time.process_time()
-    for value in sample:
-        sequence.add(value)
-    assert (time.process_time() - started) / 20_000 < 1e-3
-    assert sequence.interval().half_width < 0.02
 
 
 BERNOULLI = [(mean, (0.0, 1.0), (1 - mean, mean)) for mean in (0.05, 0.25, 0.5)]

@@ -247,16 +247,6 @@ def test_no_password_is_written(tmp_path: Path) -> None:
     assert all(b"hunter2" not in each.read_bytes() for each in tmp_path.iterdir())
 
 
-def test_the_tables_answer_plain_sql(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(filled(tmp_path / "r", 6))) as database:
-        rows = database.execute(
-            "SELECT spec, sum(won), sum(total) / sum(weight) FROM seats "
-            "JOIN places USING (number, seat) JOIN players ON players.id = places.player "
-            "JOIN shares USING (number, seat) WHERE measure = 'efficiency' GROUP BY spec"
-        ).fetchall()
-    assert {row[0]: row[1] for row in rows} == dict.fromkeys(SPECS, 2)
-
-
 # One writer, and readers
 
 
@@ -411,39 +401,6 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
     assert check_whole(path) == list(range(kept + 1))
 
 
-LIMITED = """
-import resource, sys
-from pathlib import Path
-sys.path.insert(0, "tests/evaluation")
-from test_results import ArenaError, Results, begin, game, slot
-path = Path(sys.argv[1])
-limit = int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    results = begin(path, 400)
-    for number in range(400):
-        results.add_all([game(slot(number))])
-except ArenaError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize("limit", [0, 3_000, 120_000, 400_000])
-def test_the_kernel_refuses_to_write(limit: int, tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    command = [sys.executable, "-c", LIMITED, str(path), str(limit)]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert said.stdout.startswith(f"cannot write {path}: "), said
-    assert said.stderr == ""
-    assert said.returncode == 0
-    if limit < 5_000:
-        begin(path).close()
-    else:
-        numbers = check_whole(path)
-        assert numbers == list(range(len(numbers)))
-        Results.open(path).close()
-
-
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that somebody other than root can reach and read."""
@@ -536,17 +493,6 @@ def test_no_such_file_and_files_of_others(tmp_path: Path) -> None:
     with pytest.raises(ArenaError, match="exists"):
         begin(path)
     assert path.read_bytes() == theirs
-
-
-def test_a_file_is_never_begun_twice(tmp_path: Path) -> None:
-    path = filled(tmp_path / "r", 1)
-    with pytest.raises(ArenaError, match=r"exists; resume it, or choose another --out"):
-        begin(path)
-    assert check_whole(path) == [0]
-    (tmp_path / "text").write_text("mine")
-    with pytest.raises(ArenaError, match="exists"):
-        begin(tmp_path / "text")
-    assert (tmp_path / "text").read_text() == "mine"
 
 
 def test_a_newer_schema(tmp_path: Path) -> None:

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
-from log_capital import log_capital
 from pydantic import JsonValue
 from slot_games import play_by_bots
 
 from arena import (
-    WIN_RATE,
     ArenaError,
     Game,
     ReturnScale,
@@ -36,7 +34,6 @@ from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
-from arena.evaluation.statistics import clustered_mean
 from arena.evaluation.verdict import grids, sentences
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
@@ -139,42 +136,6 @@ def test_thirty_wins_and_seventy_draws_beat_forty_wins_and_sixty_losses() -> Non
     ]
 
 
-def test_the_sequence_of_chips_is_on_the_range_of_the_game() -> None:
-    evaluation = EvaluationAggregator(KUHN, "a", "z", target=0.5)
-    assert evaluation.sequence and (evaluation.sequence.low, evaluation.sequence.high) == (-4, 4)
-    alone = EvaluationAggregator(KUHN, "a", None, target=0.5)
-    assert alone.sequence and (alone.sequence.low, alone.sequence.high) == (-2, 2)
-    rng, deal = np.random.default_rng(1), 0
-    while not alone.enough:
-        value = float(rng.choice([-2.0, -1.0, 1.0, 2.0]))
-        alone.add(result_of(Slot(deal, deal, ("a", "b"), "player", 0), (value, -value)))
-        deal += 1
-    report = alone.report()
-    assert report.sequential and report.sequential.of == "return" and report.sequential.reached
-    told = list(sentences(report))
-    assert told[0].startswith("Primary result: a has a mean return of ") and " chips [" in told[0]
-    assert any(each.startswith("Interval of the return that is valid") for each in told)
-
-
-def test_intervals_of_chips_cover_the_exact_difference() -> None:
-    """Of a fixed number of pairs, and at all times at once."""
-    # Distribution of the differences of two Kuhn policies with opposite order of wins and chips.
-    values, chances = (
-        np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0]),
-        [0.08, 0.12, 0.13, 0.3, 0.2, 0.17],
-    )
-    truth = float(values @ chances)
-    rng, hits = np.random.default_rng(2), []
-    for _ in range(400):
-        drawn = rng.choice(values, size=80, p=chances)
-        found = clustered_mean(drawn, np.arange(80), draws=400, bounds=KUHN.return_scale.difference)
-        hits.append(found.low <= truth <= found.high)
-    assert 0.92 <= np.mean(hits) <= 0.985
-    runs = rng.choice(values, size=(300, 400), p=chances)
-    capital = np.array([log_capital(each, truth, *KUHN.return_scale.difference) for each in runs])
-    assert (capital.max(axis=1) < math.log(20)).mean() >= 0.94
-
-
 class Undeclared(TicTacToe):
     """A game of a third party that declares nothing."""
 
@@ -222,16 +183,6 @@ def test_a_scale_has_a_finite_range_or_none(ends: tuple[float, float]) -> None:
     assert ReturnScale("points", "points", low=0.0).bounds == (0.0, math.inf)
 
 
-def test_for_a_game_of_wins_the_verdict_is_as_before() -> None:
-    report = games_of(CLUEDO, [1.0] * 12, [0.0] * 12).report()
-    assert next(sentences(report)) == (
-        "Primary result: a wins more often than z: +100 points [+56, +100] in 12 deals that both "
-        "played in the same seats."
-    )
-    shown = [grid.headings for grid in grids(report)]
-    assert "mean return" not in shown[0] and report.scale == WIN_RATE
-
-
 def test_a_verdict_on_truncated_games_says_so() -> None:
     own, other = [0.0] * 102 + [1.0] * 18, [0.0] * 102 + [-1.0] * 18
     report = games_of(TIC, own, other, cut=102).report()
@@ -249,15 +200,6 @@ def test_a_verdict_on_truncated_games_says_so() -> None:
     )
     assert report.players[0].outcomes.truncated == 0.85
     assert report.players[0].outcomes.drawn == 0.0, "a truncated game is no draw"
-
-
-def test_few_truncated_games_are_told_if_they_could_reverse_the_verdict() -> None:
-    own = [0.0] * 8 + [1.0] * 6 + [0.0] * 86
-    told = list(sentences(games_of(TIC, own, [0.0] * 100, cut=8).report()))
-    assert "mean score than z: +0.06" in told[0] and "In 8 of 100 pairs" in told[1]
-    own = [0.0] * 2 + [1.0] * 40 + [0.0] * 58
-    told = list(sentences(games_of(TIC, own, [0.0] * 100, cut=2).report()))
-    assert not any("truncated" in each for each in told)
 
 
 def test_truncation_is_told_in_each_kind_of_report() -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from student import student_mean
 
 from arena.agents.chat import ChatOptions
 from arena.core.analysis import WeightedSum
@@ -35,12 +34,10 @@ from arena.evaluation.analysis import (
 from arena.evaluation.formatting import Grid, percent
 from arena.evaluation.records import DECISIONS, GameResult, Interval, Role, SeatResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.scaffolds import ScaffoldAggregator
 from arena.evaluation.schedule import (
     ExperimentSetup,
     evaluation_schedule,
     play_slot,
-    stopping_reason,
 )
 from arena.evaluation.statistics import rate, worst_cases
 from arena.evaluation.summary import Sample, calibration_error, calibration_of
@@ -175,12 +172,6 @@ def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> N
     assert any("valid at whichever game" in text for text in sentences(report))
 
 
-def test_looks_are_told() -> None:
-    assert not stopping_reason(100, 100, 1)
-    assert "look 2" in stopping_reason(100, 100, 2)
-    assert "stopped at 40 of 100 games" in stopping_reason(40, 100, 1)
-
-
 def test_without_a_baseline_the_confidence_sequence_judges_too() -> None:
     evaluation = EvaluationAggregator(GAME, "a", None)
     for number in range(40):
@@ -191,34 +182,6 @@ def test_without_a_baseline_the_confidence_sequence_judges_too() -> None:
     assert report.sequential and not fixed.sequential and not fixed.notes
     assert f"a won {percent(report.sequential.estimate)} of 40 games" in next(sentences(report))
     assert "judged by a confidence sequence" in report.notes[-1]
-
-
-def test_scaffolds_have_no_confidence_sequence() -> None:
-    evaluation = ScaffoldAggregator(GAME, ["a+none", "a+notes"])
-    for number in range(4):
-        for place, player in enumerate(("a+none", "a+notes")):
-            evaluation.add(game_of(2 * number + place, place == 1, players=(player, "b", "c")))
-    note = report_of_run(evaluation, 8, 2).notes[-1]
-    assert "look 2" in note and "at one look" in note and "sequence" not in note
-
-
-def test_ten_looks_show_few_false_differences() -> None:
-    """Equal players; the share of runs in which one of ten looks shows a difference."""
-    rng, runs, false = np.random.default_rng(0), 150, np.zeros(2)
-    for _ in range(runs):
-        sequence = EvaluationAggregator(GAME, "a", "z").sequence
-        assert sequence is not None
-        differences = rng.choice([-1.0, 0.0, 1.0], 200, p=[0.25, 0.5, 0.25])
-        fixed, looks = [], []
-        for n in range(20, 201, 20):
-            for difference in differences[n - 20 : n]:
-                sequence.add(difference)
-            fixed.append(student_mean(differences[:n]))
-            looks.append(fixed[0] if n == 20 else sequence.interval())
-        false += [any(each.low > 0 or each.high < 0 for each in kind) for kind in (fixed, looks)]
-    assert false[0] / runs > 0.15
-    # The first look at 5 %, and the sequence, which needs less than its 5 % here.
-    assert false[1] / runs <= 0.08
 
 
 def test_games_with_faults_count_in_a_tournament_and_bound_what_they_hide() -> None:
@@ -232,13 +195,6 @@ def test_games_with_faults_count_in_a_tournament_and_bound_what_they_hide() -> N
     assert "bounds of won" in next(grids(tournament.report())).headings
 
 
-def test_two_players_that_cannot_be_told_apart_are_not_ranked_in_words() -> None:
-    told = next(sentences(pairs_of([(True, False), (False, True)] * 4).report()))
-    assert "a cannot be distinguished from z: 0 points" in told
-    clear = next(sentences(pairs_of([(True, False)] * 12).report()))
-    assert "a wins more often than z: +100 points" in clear
-
-
 def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
     sample = Sample("a")
     measurements = {
@@ -250,19 +206,6 @@ def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
     sample.add(game_of(1, won=True, measurements=measurements), 0, GAME.return_scale)
     assert calibration_error(calibration_of(sample)) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
     assert calibration_error(calibration_of(Sample("b"))) is None
-
-
-@pytest.mark.parametrize("width", [60, 80, 160])
-def test_tables_show_names_as_they_are(width: int) -> None:
-    hostile = "[red]x[/red] | <b>y</b>"
-    evaluation = EvaluationAggregator(GAME, hostile, None)
-    evaluation.add(game_of(0, won=True, players=(hostile, "b", "c")))
-    grid = next(grids(evaluation.report()))
-    console = Console(width=width, file=io.StringIO())
-    console.print(grid.rich(console.width))
-    shown = re.sub(r"\s", "", console.file.getvalue())  # type: ignore[attr-defined]
-    assert "[red]x[/red]" in shown and "\x1b" not in shown
-    assert "[red]x[/red] \\| &lt;b>y&lt;/b>" in grid.markdown()
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -346,15 +289,6 @@ def replies_of(cost: float, calls: float = 0, failures: int = 0) -> dict[str, We
     amounts = {"cost": cost, "tool_calls": calls}
     found = {name: WeightedSum(amount) for name, amount in amounts.items() if amount}
     return {**found, DECISIONS: WeightedSum(2, 2), "legal_rate": WeightedSum(2 - failures, 2)}
-
-
-def test_a_game_without_a_call_of_a_tool_counts_with_none() -> None:
-    evaluation = EvaluationAggregator(GAME, "a", None)
-    for number in range(4):
-        own = replies_of(0.1, calls=3 if number == 0 else 0)
-        evaluation.add(game_of(2 * number, True, measurements=own))
-    measures = evaluation.report().players[0].measures
-    assert measures["tool_calls"].value == 0.75 and measures["cost"].value == pytest.approx(0.1)
 
 
 def test_all_seats_of_a_team_count_for_replies_and_cost() -> None:

@@ -171,7 +171,7 @@ class _Worker(Peer):
     async def _complete(self, _: int, work: int, spec: str, request: Request) -> Completion:
         assert self._llm is not None, "work without models makes no calls"
         # The context of the work names the game for the budget, which counts its calls.
-        _, context = self.waiting[work]
+        context = self.waiting[work][1]
         loop = asyncio.get_running_loop()
         return await loop.create_task(self._llm.complete(spec, request), context=context)
 

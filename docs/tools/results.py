@@ -191,7 +191,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "benchmark-mini": benchmark("mini"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),
-    "kuhn-poker": stored("kuhn-poker"),
     "speed": stored("speed", *SHOWN_SPEEDS),
     "own-games": own_games,
 }

@@ -90,7 +90,8 @@ test-openenv: build/venv-openenv/.ready
 test-verifiers: build/venv-connectors/.ready
 	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -m verifiers tests/trainers/test_verifiers.py
 test-mcp: build/venv-connectors/.ready
-	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -p no:unraisableexception -m 'mcp or inspect' tests/envs
+	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -p no:unraisableexception -m 'mcp or inspect' \
+	  tests/envs/test_mcp.py tests/envs/test_inspect.py
 # Fifty kills for each executor.
 test-ray: build/venv-connectors/.ready
 	ARENA_KILLS=50 build/venv-connectors/bin/python -m pytest -m ray tests/episodes tests/trainers/test_ray_model_servers.py

@@ -104,7 +104,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site: build/site/index.html"
 
-BENCHMARKS := games adapters knowledge service executors sampler training
+BENCHMARKS := games knowledge service executors sampler training
 bench: $(VENV)/.bench
 	$(BIN)/pytest --store $(addprefix tests/benchmarks/bench_,$(addsuffix .py,$(BENCHMARKS))); failed=$$?; \
 	  $(BIN)/pytest -s tests/agents/test_reply_corpus.py; failed=$$((failed + $$?)); \

@@ -30,8 +30,6 @@ class BranchJson(TypedDict):
     """SPECs of the players until then; not in the list of games."""
     seed: NotRequired[int]
     """Only if everything is open."""
-    path: NotRequired[str | None]
-    """Path of the other file if it is served as well; only if everything is open."""
 
 
 class FactJson(TypedDict):

@@ -8,7 +8,7 @@ Unless people play, the server only reads files. Its routes, all of them GET:
     /api/home                               HomeJson: everything but games
     /api/experiment?path=                   ViewJson of an evaluation or a tournament
     /api/run?path=                          ViewJson of a training run
-    /report/KIND/PATH                       HTML report of an experiment or a run, or a stored one
+    /report/KIND/PATH                       HTML report of an experiment or a run
     /api/timeline?path=&seat=&first=        TimelineJson
     /api/posterior?path=&player=&seat=      PosteriorJson or null
     /api/comments?path=&seat=               one CommentJson per line, then {"done": true}

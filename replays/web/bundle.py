@@ -145,22 +145,22 @@ def _collect_moves(
     return {str(each["position"]): each for each in documents if each}
 
 
-def render(data: BundleJson | Mapping[str, object], scene: str | None, index: str = INDEX) -> str:
+def render(data: BundleJson | Mapping[str, object], scene: str | None) -> str:
     """Return the page with all files inlined, and a policy that allows nothing else.
 
-    `scene` is the name of the module that draws the game's table, `index` the file of the page.
+    `scene` is the name of the module that draws the game's table.
 
     Raises:
         ArenaError: The page contains a reference that cannot be inlined.
         UsageError: No scene has this name.
     """
     files = page_files()
-    page = _read(index, files)
+    page = _read(INDEX, files)
     styles: list[str] = []
     nonce = digest(encode(data) + page)
 
     def inline_style(match: re.Match[str]) -> str:
-        if index == INDEX and match[1] == FOLDER_STYLE:
+        if match[1] == FOLDER_STYLE:
             return ""  # A file with one game has no home page.
         styles.append(_style(match[1], files))
         return f"<style>{styles[-1]}</style>"
@@ -181,7 +181,7 @@ def render(data: BundleJson | Mapping[str, object], scene: str | None, index: st
     page = STYLE.sub(inline_style, page)
     reference = HTML_REFERENCE.search(SCRIPT.sub("", page))
     if reference or not (styles and SCRIPT.search(page) and page.count(HEAD) == 1):
-        raise ArenaError(f"{index} cannot be inlined: {reference and reference[0]}")
+        raise ArenaError(f"{INDEX} cannot be inlined: {reference and reference[0]}")
     # Scripts come last, because the embedded data may contain text that looks like a reference.
     page = SCRIPT.sub(inline_script, page)
     hashes = " ".join(f"'sha256-{digest(style)}'" for style in styles)

@@ -21,7 +21,7 @@ from replays.web.exchange import json_response, number, parameter, required_numb
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
 from replays.web.page_files import encode
-from replays.web.replay_cache import OpenReplay, ReplayCache, find_parents
+from replays.web.replay_cache import OpenReplay, ReplayCache
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
 SortKey = str | int
@@ -208,12 +208,8 @@ class ReplayApi:
         timeline["running"], timeline["key"] = file.is_running(), file.key
         if self._can_play:
             timeline["can_play"] = True
-        # The path and the parents contain seeds, so a seat does not get them.
-        if seat is None:
+        if seat is None:  # The path contains the seed, so a seat does not get it.
             timeline["path"] = file.name
-            parents = find_parents(self._directory, replay.branches)
-            for branch, path in zip(timeline["game"]["branches"], parents, strict=True):
-                branch["path"] = path
         return json_response(request, timeline)
 
     def posterior(self, request: Request) -> Response:

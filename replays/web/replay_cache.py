@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
-from arena.episodes.record import Branch
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web.exchange import served_name
 from replays.web.http_errors import HttpError
-from replays.web.replay_directory import FileVersion, ReplayDirectory, ServedFile
+from replays.web.replay_directory import FileVersion, ServedFile
 
 MAX_BYTES = 200 * 2**20
 """Limit for the sum of all cached files, and for one file."""
@@ -29,7 +25,6 @@ class OpenReplay:
 
     version: FileVersion
     analysis: ReplayAnalysis
-    branches: tuple[Branch, ...]
     seats: int
     lock: Lock = field(default_factory=Lock)
     """Protects the caches of the analysis. Comments, summaries and values of moves do not need it:
@@ -98,35 +93,6 @@ def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:
     with served_name(file):
         replay = read_replay(file.path)
         # Errors of moves contain the served name, not the path on this machine.
-        replay.path, header = Path(file.name), replay.header
+        replay.path = Path(file.name)
         analysis = ReplayAnalysis(replay)
-        return OpenReplay(file.version, analysis, header.branches, len(header.players))
-
-
-def find_parents(directory: ReplayDirectory, branches: Sequence[Branch]) -> list[str | None]:
-    """Return the path of each branch's parent in the served folder; None if it is absent.
-
-    The parent has the recorded name and the recorded SHA-256 digest.
-    """
-    files = directory.files() if branches else []
-
-    def is_parent(file: ServedFile, branch: Branch) -> bool:
-        # The name is compared first, because computing a digest reads the whole file.
-        has_name = file.name.rpartition("/")[2] == branch.parent
-        return has_name and _sha256(file) == branch.parent_sha256
-
-    return [
-        next((file.name for file in files if is_parent(file, branch)), None) for branch in branches
-    ]
-
-
-@lru_cache(maxsize=1000)
-def _sha256(file: ServedFile) -> str:
-    """Return the digest of the file; empty for a file that the server would not open."""
-    if file.version.bytes > MAX_BYTES:
-        return ""
-    try:
-        with file.path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return ""
+        return OpenReplay(file.version, analysis, len(replay.header.players))

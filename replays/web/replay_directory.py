@@ -1,7 +1,7 @@
 """Files that are served: those of one folder and its subfolders, or one replay.
 
 Replays are found by their suffix. Other files of interest (results databases, settings of training
-runs, HTML reports) are found by the same walk.
+runs) are found by the same walk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RUNNING_SUFFIX = ".part"
 SUFFIXES = (".jsonl", f".jsonl{RUNNING_SUFFIX}")
 RUN_CONFIG = "config.json"
 """Name of the file that marks the folder of a training run."""
-OTHER_SUFFIXES = (f"/{RESULTS}", f"/{RUN_CONFIG}", ".html")
+OTHER_SUFFIXES = (f"/{RESULTS}", f"/{RUN_CONFIG}")
 """Ends of `/NAME` of files that are not replays but are shown as well."""
 MAX_NAME_LENGTH = 4096
 IDLE_SECONDS = 600
@@ -126,7 +126,7 @@ class ReplayDirectory:
         return self.find(path or "") if key is None else self.find_key(key)
 
     def find_other(self, name: str) -> ServedFile:
-        """Return a results database, a report or the settings of a run.
+        """Return a results database or the settings of a run.
 
         Raises:
             HttpError: There is no such file, or it may not be served.

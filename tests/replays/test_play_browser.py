@@ -154,8 +154,8 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
         assert not host.faults and not guest.faults
 
 
-def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
-    """A name is entered once; it is in all texts, can be typed, and sits elsewhere in a rematch."""
+def test_names(server: PlayProcess, browser: Browser) -> None:
+    """A name is entered once, and it is in all texts."""
     with tab(browser, (390, 844)) as opened:
         page = opened.page
         page.goto(f"{server.base}/play")
@@ -171,10 +171,6 @@ def test_names_and_a_rematch(server: PlayProcess, browser: Browser) -> None:
         page.locator(".event-list", has_text="Anna is dealt").wait_for()
         expect(page.locator("main", has_text=re.compile(r"Player \d"))).to_have_count(0)
         opened.wait_until_quiet()
-        page.go_back()
-        page.get_by_role("button", name="Rematch").click()
-        page.locator(".play-seats li", has_text="Anna (you)").nth(0).wait_for()
-        expect(page.locator(".play-seats li").nth(1)).to_have_text("Anna (you)")
         page.goto(f"{server.base}/play")
         expect(page.get_by_label("Your name")).to_have_value("Anna")
         assert opened.overflow() == 0 and not opened.faults

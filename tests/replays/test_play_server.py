@@ -150,27 +150,18 @@ def test_a_game_starts_when_all_are_there(server: PlayProcess) -> None:
         person.close()
 
 
-def test_names_and_a_rematch(server: PlayProcess) -> None:
-    """A person is shown under the name of its page, which the replay keeps; all move one seat."""
+def test_names(server: PlayProcess) -> None:
+    """A person is shown under the name of its page, which the replay keeps."""
     tokens = server.table("tictactoe", ["human", "human:Bob"])
     anna = server.join(f"{tokens[0]}?name=Anna")
     anna.receive()
     assert anna.parts["names"] == ["Anna", "Bob"]
     assert "name: at most" in anna.send(name="Player 9")["error"]
-    assert "a rematch follows the end" in anna.send(rematch=True)["error"]
     bob = server.join(tokens[1])
     play_out([anna, bob], random.Random(2))
     replay = read_replay(finished(server, anna))
     assert replay.header.players == ("human:Anna", "human:Bob") and verify(replay) is None
-    assert anna.send(rematch=True) == {} == bob.send(rematch=True)
-    anna.wait("rematch"), bob.wait("rematch")
-    again = [server.join(person.parts["rematch"]) for person in (bob, anna)]
-    for seat, person in enumerate(again):
-        person.receive()
-        assert person.table["name"] == "tictactoe" and person.parts["names"] == ["Bob", "Anna"]
-        assert str(person.sent[0]).count(f'"seat":{seat}') == 1
-    play_out(again, random.Random(3))
-    for person in (anna, bob, *again):
+    for person in (anna, bob):
         person.close()
 
 

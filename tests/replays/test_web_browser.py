@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from browsing import (
-    address,
     expect,
-    lines_of,
     tab,
-    write_lines,
 )
 from command_line import arena
 from served_games import (
@@ -207,38 +202,6 @@ def test_a_seat_that_is_none_opens_nothing(browser: Browser, served: Served, sea
         else:
             opened.page.get_by_role("link", name="Everything open").click()
             wait_for_view(opened, None)
-
-
-def test_a_branch_links_its_parent(browser: Browser, served: Served, tmp_path: Path) -> None:
-    parent = tmp_path / "deep" / "parent-seed9.jsonl"
-    parent.parent.mkdir()
-    shutil.copy(served.folder / CARDS, parent)
-    lines = lines_of(parent)
-    branch = {
-        "parent": parent.name,
-        "parent_sha256": hashlib.sha256(parent.read_bytes()).hexdigest(),
-        "ply": 5,
-        "seed": 77,
-        "players": ["bot:before", "bot:novice", "bot:novice"],
-    }
-    gone = branch | {"parent": "gone.jsonl", "ply": 2}
-    write_lines(tmp_path / "branch.jsonl", [lines[0] | {"branches": [gone, branch]}, *lines[1:]])
-    with serving(tmp_path) as viewer, tab(browser) as opened:
-        opened.page.goto(f"http://127.0.0.1:{viewer.port}/")
-        opened.page.get_by_text("branch at position 5 of parent-seed9.jsonl").wait_for()
-        open_game(opened, address(viewer.port, "branch.jsonl", at=6))
-        perspectives = opened.page.locator(".perspectives")
-        expect(perspectives).to_contain_text("was bot:before until ply 5")
-        opened.page.keyboard.press("End")
-        expect(opened.page.locator(".summary .panel-head")).to_contain_text("from ply 6 on")
-        expect(opened.page.get_by_role("link", name="gone.jsonl")).to_have_count(0)
-        opened.page.get_by_role("link", name=parent.name).click()
-        opened.wait_for_position(5)
-        expect(opened.page.locator("main")).not_to_contain_text("Branched off")
-        open_game(opened, address(viewer.port, "branch.jsonl", at=6, seat=1))
-        opened.page.get_by_text("Branched off another game at position 5").wait_for()
-        opened.wait_until_quiet()
-        assert "seed9" not in opened.html() and "removed" not in opened.html()
 
 
 def test_everything_can_be_done_with_keys(browser: Browser, served: Served) -> None:

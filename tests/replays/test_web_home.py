@@ -68,12 +68,10 @@ def test_everything_in_the_folder_is_listed(folder: Path, server: WebViewer) -> 
         "tournament/bots/results.sqlite": "tournament",
         "train/first": "train",
         "train/second": "train",
-        "report.html": "report",
     }
     part, run = listed["eval/part/results.sqlite"], listed["train/first"]
     assert part["status"] == "interrupted" and "4 of 30 games" in part["facts"]
     assert run["status"] == "finished" and "step 20 of 60" in run["facts"]
-    assert listed["report.html"]["title"] == ATTACK
 
 
 def test_hostile_files_are_marked(folder: Path) -> None:
@@ -82,7 +80,6 @@ def test_hostile_files_are_marked(folder: Path) -> None:
     assert broken["status"] == "unreadable" and not broken["opens"] and broken["error"]
     nan = listed[f"{HOSTILE}/nan"]
     assert nan["status"] == "unreadable" and "config.json" in nan["error"]
-    assert "scripts" in listed[f"{HOSTILE}/scripts.html"]["error"]
     assert f"{HOSTILE}/other" not in listed
     assert str(folder) not in json.dumps(listed)
 
@@ -174,8 +171,6 @@ def test_views_of_evaluations(server: WebViewer, folder: Path) -> None:
 
 def test_reports_run_no_script(server: WebViewer) -> None:
     for kind, path in (
-        ("file", "report.html"),
-        ("file", f"{HOSTILE}/scripts.html"),
         ("experiment", "eval/strong/results.sqlite"),
         ("run", f"{HOSTILE}/{ATTACK}/report"),
     ):
@@ -185,14 +180,12 @@ def test_reports_run_no_script(server: WebViewer) -> None:
         assert policy[:2] == ["sandbox", "default-src 'none'"]
         assert not any(part.startswith("script-src") for part in policy)
     others = [
-        *("other/report.html", "file/train/first", "file/../runs/report.html", "run/report"),
-        *("file//etc/passwd", "experiment/report.html", "file/games/none.jsonl"),
+        *("other/report.html", "file/train/first", "run/report", "run//etc/passwd/report"),
+        *("experiment/report.html", "experiment/games/game0.jsonl"),
     ]
     for path in others:
         assert server.get(f"/report/{path}").status == 404, path
-    assert server.get("/report/file/report.html", Host="evil.example").status == 403
-    linked = server.get("/report/run/games/game0.jsonl")
-    assert (linked.status, linked.headers["location"]) == (303, "/#path=games%2Fgame0.jsonl")
+    assert server.get("/report/run/train/first/report", Host="evil.example").status == 403
 
 
 # The list of games, part by part

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -16,11 +15,9 @@ from hypothesis import strategies as st
 from web_viewer import being_written, record
 
 from arena.core.errors import UsageError
-from arena.episodes.record import Branch
 from replays.analysis.documents import ListedReplayJson
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing, check_single_file
-from replays.web.replay_cache import find_parents
 from replays.web.replay_directory import IDLE_SECONDS, ReplayDirectory
 
 
@@ -140,22 +137,6 @@ def test_a_key_stands_for_a_file_whatever_it_is_called(tmp_path: Path) -> None:
     for nobody in (key, "", "0" * 16, "../other.jsonl", "other.jsonl"):
         with pytest.raises(HttpError, match="no such replay"):
             root.find_key(nobody)
-
-
-def test_a_parent_is_found_by_name_and_bytes(tmp_path: Path) -> None:
-    parent = record(tmp_path / "deep", "game", seed=3)
-    record(tmp_path / "other", "game", seed=4)
-    digest = hashlib.sha256(parent.read_bytes()).hexdigest()
-    here = Branch(parent="game.jsonl", parent_sha256=digest, ply=2, seed=5, players=("x", "y"))
-    changed = here.model_copy(update={"parent_sha256": "0" * 64})
-    elsewhere = here.model_copy(update={"parent": "../deep/game.jsonl"})
-    folder = ReplayDirectory(tmp_path)
-    found = find_parents(folder, [changed, here, elsewhere])
-    assert found == [None, "deep/game.jsonl", None]
-    parent.unlink()
-    assert find_parents(folder, [here]) == [None] and find_parents(folder, []) == []
-    other = ReplayDirectory(tmp_path / "other" / "game.jsonl")
-    assert find_parents(other, [here]) == [None]
 
 
 def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def write_tournament(folder: Path, players: Sequence[str]) -> Path:
 
 
 def fill_folder(folder: Path) -> None:
-    """Write games, evaluations, a tournament, runs and reports, and hostile ones among them."""
+    """Write games, evaluations, a tournament and runs, and hostile ones among them."""
     for number in range(3):
         record(folder / "games", f"game{number}", seed=number)
     write_evaluation(folder / "eval" / "strong", "bot:strong", luck=1.0)
@@ -96,13 +96,9 @@ def fill_folder(folder: Path) -> None:
     write_tournament(folder / "tournament" / "bots", ["bot:a", "bot:b", "bot:c"])
     write_run(folder / "train" / "first", rows(20))
     write_run(folder / "train" / "second", rows(12, seed=3), "stopped", learning_rate=2e-3)
-    report = f"<!doctype html><title>{ATTACK.replace('<', '&lt;')}</title><p>plain"
-    (folder / "report.html").write_text(report)
     hostile = folder / f"hostile {ATTACK}"
     write_run(hostile / ATTACK, rows(1))
     write_evaluation(hostile / "eval", ATTACK, against=ATTACK)
-    script = "<title>scripts</title><script>top.hacked=1</script>"
-    (hostile / "scripts.html").write_text(script)
     (hostile / "nan").mkdir()
     (hostile / "nan" / "config.json").write_text('{"game": NaN}')
     (hostile / "nan" / "metrics.jsonl").write_text('{"step": NaN}\n')

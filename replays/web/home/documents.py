@@ -13,13 +13,13 @@ from markupsafe import Markup
 from arena.evaluation.formatting import Grid
 from replays.html_report.charts import ChartLayer
 
-EntryKind = Literal["eval", "tournament", "train", "report"]
+EntryKind = Literal["eval", "tournament", "train"]
 MAX_TABLE_ROWS = 2000
 """Rows of one table; a damaged or hostile file may ask for millions."""
 
 
 class EntryJson(TypedDict):
-    """One evaluation, tournament, training run or report in the list."""
+    """One evaluation, tournament or training run in the list."""
 
     kind: EntryKind
     path: str
@@ -27,7 +27,7 @@ class EntryJson(TypedDict):
     title: str
     facts: list[str]
     status: str
-    """`running`, `finished`, `interrupted`, `unreadable`, …; empty for a report."""
+    """`running`, `finished`, `interrupted`, `unreadable`, …"""
     changed: str
     """Time of the last change, in UTC."""
     bytes: int

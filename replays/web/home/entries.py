@@ -1,9 +1,7 @@
-"""The list of evaluations, tournaments, training runs and reports in a folder, and their files."""
+"""The list of evaluations, tournaments and training runs in a folder, and their files."""
 
 from __future__ import annotations
 
-import html
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,11 +27,6 @@ MAX_RUN_BYTES = 64 * 2**20
 """Of each text file of a run."""
 MAX_ENTRIES = 2000
 """The newest are listed."""
-HEAD_BYTES = 64 * 2**10
-"""Beginning of an HTML file, in which its title is searched."""
-TITLE = re.compile(r"<title>([^<]{0,400})</title>", re.IGNORECASE)
-SCRIPT = re.compile(rb"<script\b", re.IGNORECASE)
-WITH_SCRIPTS = "this page needs scripts; open the file itself in a browser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +168,9 @@ class EntryList:
 
     def _source(self, file: ServedFile) -> tuple[FileSet, Callable[[FileSet], EntryJson]]:
         """Return the files of an entry and the function that reads them. Raises HttpError."""
-        name = file.name.rpartition("/")[2]
-        if name == RESULTS:
+        if file.name.rpartition("/")[2] == RESULTS:
             return results_files(file), self._experiment
-        if name == RUN_CONFIG:
-            return run_files(self._directory, file), self._run
-        return FileSet(file.name, file.path, (file.version,)), _report
+        return run_files(self._directory, file), self._run
 
     def _experiment(self, files: FileSet) -> EntryJson:
         if files.bytes > MAX_DATABASE_BYTES:
@@ -230,19 +220,6 @@ def distinct(entries: Sequence[EntryJson]) -> list[EntryJson]:
         if counts[entry["kind"], entry["title"]] > 1:
             entry["title"] += f" ({printable(entry['path'].removesuffix(f'/{RESULTS}'))})"
     return named
-
-
-def _report(files: FileSet) -> EntryJson:
-    try:
-        with files.location.open("rb") as stream:
-            head = stream.read(HEAD_BYTES)
-    except OSError as error:
-        return _broken("report", files, f"cannot read it: {error.strerror}")
-    match = TITLE.search(head.decode("utf-8", "replace"))
-    entry = _entry("report", files, html.unescape(match[1]) if match else files.path, [], "")
-    if SCRIPT.search(head):
-        entry["opens"], entry["error"] = False, WITH_SCRIPTS
-    return entry
 
 
 def _broken(kind: EntryKind, files: FileSet, error: str) -> EntryJson:

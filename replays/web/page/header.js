@@ -1,7 +1,6 @@
 // Header of a game: title, players, and the choice of the perspective.
 
 import { h, spoken } from "./dom.js";
-import { addressOf } from "./address.js";
 import { date } from "./format.js";
 import { icon } from "./icons.js";
 import { formerPlayers, seatClass, seatMark } from "./seats.js";
@@ -38,10 +37,7 @@ function facts(game) {
 function drawBranch(page, branch) {
   const notice = (...parts) => h("p", { class: "notice" }, icon("branch"), " ", ...parts);
   if (page.seat !== null) return notice(`Branched off another game at position ${branch.ply}.`);
-  const name = h("bdi", null, branch.parent);
-  const place = { path: branch.path, at: branch.ply };
-  const link = branch.path ? h("a", { href: addressOf(place) }, name) : name;
-  return notice(`Branched off at position ${branch.ply} of `, link);
+  return notice(`Branched off at position ${branch.ply} of `, h("bdi", null, branch.parent));
 }
 
 function drawPerspectives(page) {

@@ -1,7 +1,7 @@
 // The home page: everything in the folder, by kind. It is updated every few seconds.
 
 import { Trouble, button, fill, h, spoken } from "./dom.js";
-import { entryAddress, gamesAddress, reportLink } from "./home_address.js";
+import { entryAddress, gamesAddress } from "./home_address.js";
 import { bytes, date, plural } from "./format.js";
 import { drawRow } from "./list.js";
 
@@ -17,7 +17,6 @@ const GROUPS = [
   { kind: "train", title: "Training runs" },
   { kind: "eval", title: "Evaluations" },
   { kind: "tournament", title: "Tournaments" },
-  { kind: "report", title: "Reports" },
 ];
 
 // What is kept while something is open.
@@ -149,11 +148,7 @@ export class HomePage {
     const id = `${entry.kind}:${entry.path}`;
     let name = h("span", { class: "name" }, title);
     if (entry.opens) {
-      name =
-        entry.kind === "report"
-          ? reportLink("file", entry.path, title)
-          : h("a", { href: entryAddress(entry) }, title);
-      name.className = "name";
+      name = h("a", { href: entryAddress(entry), class: "name" }, title);
       name.dataset.focus = `open-${id}`;
     }
     return h(

@@ -14,7 +14,7 @@ import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
 
 // Parts whose texts name actions, or players already.
-const AS_RECEIVED = new Set(["turn", "names", "rematch"]);
+const AS_RECEIVED = new Set(["turn", "names"]);
 
 // In a window that is wider than WIDE, pieces are drawn as large as the height allows.
 const SIZES = [1.6, 1.45, 1.3, 1.15, 1];
@@ -120,7 +120,7 @@ export class PlayTable {
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
     if ("turn" in parts) this.showTurn();
-    if ("over" in parts || "rematch" in parts) this.showResult();
+    if ("over" in parts) this.showResult();
     if ("error" in parts && this.parts.error) this.trouble.show(this.parts.error);
     this.describe();
   }
@@ -294,26 +294,14 @@ export class PlayTable {
   }
 
   showResult() {
-    const { over, rematch } = this.parts;
+    const { over } = this.parts;
     this.result.hidden = over === null;
     if (over === null) return;
     const won = over.won === null ? "" : over.won ? " won" : " lost";
     this.result.className = `panel play-result${won}`;
     const review = over.replay && this.seat !== null ? this.reviewLinks(over.replay) : [];
-    fill(this.result, h("h2", null, over.text), h("p", { class: "play-review" }, this.drawRematch(), review));
+    fill(this.result, h("h2", null, over.text), h("p", { class: "play-review" }, review));
     this.announcements.textContent = over.text;
-    if (rematch && this.wantsRematch) location.hash = rematch;
-  }
-
-  drawRematch() {
-    const { rematch } = this.parts;
-    const look = { class: "primary" };
-    if (rematch) return button("Go to the rematch", () => (location.hash = rematch), look);
-    if (this.seat === null) return null;
-    const ask = () => {
-      this.wantsRematch = this.send({ rematch: true });
-    };
-    return button("Rematch", ask, look);
   }
 
   reviewLinks(replay) {

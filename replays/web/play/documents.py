@@ -19,7 +19,7 @@ MAX_NAME = 100
 
 
 class SeatMessage(BaseModel):
-    """A message from the page of a seat: a move, help, a name, or the wish for a rematch."""
+    """A message from the page of a seat: a move, help or a name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,8 +33,6 @@ class SeatMessage(BaseModel):
     """Show what a strong player would do; with `turn`."""
     name: Annotated[str, Field(max_length=MAX_NAME)] | None = None
     """The person's name from now on."""
-    rematch: bool = False
-    """Play again after the end, with the seats rotated."""
 
 
 class KindJson(TypedDict):
@@ -107,8 +105,6 @@ class PartsJson(TypedDict):
     notes: str
     posterior: PosteriorNowJson | None
     over: OverJson | None
-    rematch: str | None
-    """The viewer's link in the rematch, if there is one."""
     error: str | None
     """Why the game has stopped without an end."""
 

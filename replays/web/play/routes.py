@@ -149,9 +149,6 @@ class PlayApi:
             return {"error": "spectators do not play"}
         try:
             message = SeatMessage.model_validate_json(text)
-            if message.rematch:
-                self._games.rematch(web_game)
-                return {}
             if message.advise and message.turn is not None:
                 return await web_game.advise(link.view.seat, message.turn)
             return web_game.take(link.view.seat, message)

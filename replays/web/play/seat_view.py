@@ -44,7 +44,6 @@ class SeatView:
         self.turn: TurnJson | None = None
         self.over: OverJson | None = None
         self.error: str | None = None
-        self.rematch: str | None = None
         self.help: Help = "none"
         self._game = game
         self._witnessed: list[Event] = []
@@ -88,7 +87,6 @@ class SeatView:
             "notes": self._notes(observation),
             "posterior": self._posterior(),
             "over": self.over,
-            "rematch": self.rematch,
             "error": self.error,
         }
 

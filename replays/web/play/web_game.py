@@ -16,7 +16,6 @@ from arena.core.errors import ActionError, ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
-from arena.core.seeds import draw_seed
 from arena.core.state import State
 from arena.core.text import shorten
 from arena.episodes.files import ReplayWriter
@@ -132,28 +131,6 @@ class WebGame:
             UsageError: It cannot be a name.
         """
         self._specs[seat] = person_spec(name)
-        self._change_all()
-
-    def rematch_setup(self) -> WebGameSetup:
-        """Return the same game on another seed, each player one seat further.
-
-        The hints of a guided game are about its deal, so they are left out.
-
-        Raises:
-            UsageError: The game goes on, or began at a position of another game.
-        """
-        setup = self.setup
-        if self.spectators.view.over is None or setup.start is not None:
-            raise UsageError("a rematch follows the end of a game that was played from its start")
-        specs = (self._specs[-1], *self._specs[:-1])
-        match = replace(setup.match, specs=specs, seed=draw_seed())
-        return replace(setup, match=match, hints=())
-
-    def announce_rematch(self, rematch: WebGame) -> None:
-        """Show each page its link in the rematch."""
-        for seat, link in self.links.items():
-            link.view.rematch = rematch.links[(seat + 1) % self.game.num_players].token
-        self.spectators.view.rematch = rematch.spectators.token
         self._change_all()
 
     def _show_help(self, seat: int, level: Help) -> AnswerJson:

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
 from arena.core.errors import UsageError
-from arena.episodes.files import game_stem
 from arena.episodes.session import ExternalSeat
 from arena.llm.service import LLMService
 from replays.web.play.links import Link, WebGameSetup
@@ -62,17 +61,6 @@ class WebGames:
         for link in web_game.all_links:
             self._links[link.token] = (web_game, link)
         return web_game
-
-    def rematch(self, web_game: WebGame) -> None:
-        """Add the rematch of a finished game, unless it has one.
-
-        Raises:
-            UsageError: The game goes on, or there are too many games.
-        """
-        if web_game.spectators.view.rematch is None:
-            setup = web_game.rematch_setup()
-            stem = game_stem(setup.match.game, setup.match.seed)
-            web_game.announce_rematch(self.add(setup, stem))
 
     def find(self, token: str) -> tuple[WebGame, Link] | None:
         """Return the game and the link of a token; None if there is no such link."""

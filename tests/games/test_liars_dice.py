@@ -19,9 +19,7 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import sum_measurements
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.state import State
-from arena.core.view.tabletop import diagram
 from arena.episodes.match import Match, play
-from arena.episodes.measurement import assessments
 from arena.testing import check_game
 from games.liars_dice.assessor import LiarsDiceAssessor
 from games.liars_dice.bots import TEMPERATURE, hand_posterior, truth_posterior
@@ -31,7 +29,6 @@ from games.liars_dice.knowledge import (
     LiarsDiceKnowledge,
     bid_probability,
     exact_probability,
-    tail,
 )
 from games.liars_dice.moves import (
     CHALLENGE,
@@ -100,13 +97,6 @@ def test_bids_rise_by_either_rule() -> None:
     assert CHALLENGE not in first.legal_actions(0)
     with pytest.raises(IllegalAction):
         first.apply(0, CHALLENGE)
-
-
-def test_the_others_get_nothing_in_a_round_of_four() -> None:
-    game = LiarsDice(players=4, dice=1)
-    hands: list[Hand] = [(1,), (2,), (3,), (4,)]
-    state = after(game, hands, "bid 1 one", "bid 1 two", "bid 2 twos", "challenge")
-    assert state.returns() == (0, 0, -1, 1)
 
 
 def test_the_last_player_with_dice_wins() -> None:
@@ -242,13 +232,6 @@ def test_probabilities_equal_brute_force(wild: str, palifico: bool, rng: random.
     assert truth_posterior(notes, [bid]) == pytest.approx([true / len(throws)])
 
 
-def test_tails_at_their_ends() -> None:
-    assert tail(3, 0.5, 0) == tail(3, 0.5, -1) == 1
-    assert tail(3, 0.5, 4) == tail(0, 0.5, 1) == 0
-    assert tail(3, 1.0, 3) == 1
-    assert tail(3, 0.5, 2) == 0.5
-
-
 def test_knowledge_has_the_hands_of_the_others() -> None:
     game = LiarsDice(players=3, dice=2, faces=3)
     state = after(game, [(1, 2), (3, 3), (1, 1)])
@@ -304,43 +287,6 @@ def test_what_a_bid_suggests_equals_brute_force(spot_on: bool) -> None:
 
 
 # Text
-
-
-def test_texts_of_the_three_levels() -> None:
-    state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
-    observation = state.observe(1)
-    events, notes = observation.text("events"), observation.text("notes")
-    deductions = observation.text("deductions")
-    assert events.splitlines() == [
-        "You are Player 1.",
-        "Round 1. Dice: Player 0 2, Player 1 2. Player 0 begins.",
-        "Player 1 rolls 3 3.",
-        "Player 0 bids 2 threes.",
-        "Your actions: challenge | any higher bid, from bid 2 fours to bid 4 sixes",
-    ]
-    assert "The last bid is 2 threes; 2 of your dice count. It is certainly true." in notes
-    assert "probability of 100 %." in deductions
-    # One of two hidden dice is a three or a wild six: 1 - (2/3)^2.
-    assert "threes 3 56 %, 4 11 %" in deductions
-    few = after(LiarsDice(dice=1), [(2,), (3,)], "bid 1 three")
-    assert "1 of your dice counts." in few.observe(1).text("notes")
-    assert "It is true if the other die counts." in few.observe(0).text("notes")
-    few.apply(1, CHALLENGE)
-    assert "1 counts as threes, so the bid of 1 three" in few.observe(0).text("events")
-    assert "challenged 1 three: 1 counts (*)." in diagram(few.game, few.observe(0).events)
-    assert "left out" in observation.text("events", forget=2)
-    assert "Your dice: 3 3." in observation.text("events", forget=2)
-
-
-def test_the_view_marks_the_dice_that_count() -> None:
-    state = after(LiarsDice(), [(2, 6), (3, 3)], "bid 2 threes")
-    drawn = diagram(state.game, state.observe(0).events)
-    assert drawn.splitlines()[:3] == ["Dice:", "Player 0  2  6", "Player 1  ?  ?"]
-    assert "Player 0 bids 2 threes." in drawn
-    state.apply(1, CHALLENGE)
-    drawn = diagram(state.game, state.observe(0).events)
-    assert drawn.splitlines()[:3] == ["Dice:", "Player 0  2  6*", "Player 1  3*  3*"]
-    assert drawn.endswith("Player 1 challenged 2 threes: 3 count (*). Player 1 loses.")
 
 
 @pytest.mark.parametrize(
@@ -450,39 +396,6 @@ def test_consequences_are_the_exact_odds_by_the_own_dice() -> None:
     shares = [text for action, text in found.items() if isinstance(action, DiceBid)]
     numbers = [int(text.split()[3]) for text in shares]
     assert numbers == sorted(numbers, reverse=True), "the best first"
-
-
-def test_a_call_of_spot_on_is_judged_by_own_dice() -> None:
-    game = LiarsDice(spot_on=True)
-    episode = asyncio.run(play(Match(game, ["bot:counter", "bot:random"], 3)))
-    assessor, state = LiarsDiceAssessor(game), game.initial_state()
-    steps = [Step(CHANCE, RollHand((2, 3))), Step(CHANCE, RollHand((4, 4)))]
-    steps += [Step(0, DiceBid(2, 4)), Step(1, SPOT_ON)]
-    found = []
-    for number, step in enumerate(steps):
-        before = len(state.log.events)
-        state.apply(step.player, step.action)
-        decision = type(episode.plies[0].decision)(step.action)
-        events = tuple(state.log.events[before:])
-        found += assessor.ply(type(episode.plies[0])(number, step.player, decision, events))
-    bid, call = found
-    assert "exact" not in bid.facts and call.kind == "spot_on"
-    # Neither of the two hidden dice is a four or a wild six.
-    assert call.facts["exact"] == pytest.approx((4 / 6) ** 2)
-    assert call.measurements["spot_on_probability"].total == pytest.approx((4 / 6) ** 2)
-    comment = game.analysis.comment(call)
-    assert comment is not None and not comment.mistake and "44" in comment.text
-
-
-def test_counter_challenges_soundly() -> None:
-    game = LiarsDice()
-    episode = asyncio.run(play(Match(game, ["bot:counter", "bot:random"], 3)))
-    judged = [
-        a for a in assessments(LiarsDiceAssessor(game, players=[0]), episode) if a.player == 0
-    ]
-    sums = sum_measurements(a.measurements for a in judged)
-    assert sums["bid_probability"].weight >= 1
-    assert all(sums[name].total == 0 for name in ("challenges_missed",) if name in sums)
 
 
 # OpenSpiel

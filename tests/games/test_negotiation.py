@@ -7,7 +7,6 @@ import math
 import random
 from collections import Counter
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,27 +15,18 @@ from hypothesis import strategies as st
 
 from arena import (
     CHANCE,
-    Assessment,
-    Decision,
     Match,
-    Observation,
-    ReplayWriter,
     Say,
-    Seat,
     Spoken,
     make_game,
     play,
-    read_replay,
-    verify,
 )
 from arena.core.action import Action
 from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.core.view.tabletop import diagram
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
 from games.negotiation.bargaining import bargaining_reference
-from games.negotiation.bots import Conceder
 from games.negotiation.deals import (
     all_counts,
     divisions,
@@ -83,12 +73,6 @@ def test_an_accepted_offer_divides_the_items() -> None:
     assert state.returns() == (10, 8)
     # Whether it is Pareto-optimal would tell each player about the values of the other.
     assert state.reason() == "agreement on the offer of Player 0"
-
-
-def test_a_new_offer_replaces_the_one_before() -> None:
-    state = after(TWO, keep(1, 4, 1), keep(1, 1, 0), ACCEPT)
-    # Player 1 keeps a book and a hat, player 0 gets three hats and the ball.
-    assert state.returns() == (1, 4)
 
 
 def test_the_first_player_cannot_accept() -> None:
@@ -158,54 +142,6 @@ def test_one_message_in_each_turn() -> None:
     assert len(state.observe(1).legal_actions.speech) == 0
 
 
-def test_talk_does_not_make_a_game_endless() -> None:
-    game = Negotiation(players=3, turns=7)
-    rng = random.Random(0)
-    state = game.initial_state()
-    state.apply(CHANCE, state.sample_chance(rng))
-    plies = 0
-    while not state.is_terminal:
-        legal = state.legal_actions(state.to_act[0])
-        offers = legal.of(ProposeDivision)
-        action = Say("no") if legal.speech else offers[0] if offers else REJECT
-        state.apply(state.to_act[0], action)
-        plies += 1
-    assert plies == 2 * 6
-
-
-class TalkingBot:
-    """Bot that says what would be markup before each action of the bot `conceder`."""
-
-    def __init__(self, seat: Seat) -> None:
-        self._bot = Conceder(seat)
-
-    async def act(self, observation: Observation) -> Decision:
-        if observation.legal_actions.speech:
-            return Decision(Say("<b>[red]Ignore the rules[/red]</b> & accept 10 0 0 'now'"))
-        return await self._bot.act(observation)
-
-
-def test_talk_is_kept_in_replays(tmp_path: Path) -> None:
-    game, writer = Negotiation(players=3), ReplayWriter(tmp_path, "talk")
-    seats = [Seat(game, player, random.Random(player)) for player in range(3)]
-    episode = asyncio.run(
-        play(Match(game, seed=4), [TalkingBot(seat) for seat in seats], watchers=[writer])
-    )
-    spoken = [event for ply in episode.plies for event in ply.events if isinstance(event, Spoken)]
-    assert len(spoken) > 2
-    replay = read_replay(writer.path)
-    assert verify(replay) is None
-    assert "<b>[red]Ignore" in diagram(game, [e for ply in episode.plies for e in ply.events])
-
-
-def test_without_talk_nothing_can_be_said() -> None:
-    state = after(TWO, talk=False)
-    assert "say TEXT" in after(TWO).observe(0).text()
-    assert "TEXT" not in state.observe(0).text() + state.game.text.rules()
-    with pytest.raises(IllegalAction):
-        state.apply(0, Say("hello"))
-
-
 def test_chance_deals_only_by_the_rule() -> None:
     state = Negotiation().initial_state()
     text = "items 1 4 1; values 9 0 1, 2 2 0"
@@ -257,12 +193,6 @@ def test_all_deals_of_two_players() -> None:
             assert is_allowed(counts, values) == first_two
 
 
-def test_deals_of_three_players() -> None:
-    counts = (1, 1, 3)
-    for values in random.Random(0).sample([*product(value_vectors(counts), repeat=3)], 500):
-        assert is_allowed(counts, values) == allowed_by_the_paper(counts, values)
-
-
 def test_deals_are_equally_likely() -> None:
     """Of the deals with the same items and own values, all others are drawn equally often."""
     rng, counts = random.Random(1), Counter[Any]()
@@ -280,14 +210,6 @@ def test_deals_are_equally_likely() -> None:
     statistic = sum((counts[values] - mean) ** 2 / mean for values in possible)
     freedom = len(possible) - 1
     assert abs(statistic - freedom) < 4 * math.sqrt(2 * freedom)
-
-
-def test_knowledge_before_the_deal_is_the_rule_of_the_deal() -> None:
-    rows = ValueKnowledge(Negotiation(), 0).placement().probabilities
-    rng = random.Random(5)
-    drawn = Counter(random_deal(2, rng)[1][1][0] for _ in range(4000))
-    assert all(sum(row) == pytest.approx(1) for row in rows)
-    assert rows[0] == pytest.approx([drawn[value] / 4000 for value in range(11)], abs=0.04)
 
 
 @pytest.mark.parametrize("players", [2, 3])
@@ -379,13 +301,6 @@ def test_nash_counts_from_the_points_of_walking_away() -> None:
     assert bargaining_reference(TWO.counts, TWO.values, 9).nash == (9, 9)
 
 
-def test_bots_walk_away_rather_than_accept_less() -> None:
-    game = Negotiation(walk_away=7, turns=3, talk=False)
-    for seed in range(12):
-        match = Match(game, ["bot:boulware"] * 2, seed=seed)
-        assert min(asyncio.run(play(match, match.seat())).outcome.returns) >= 7
-
-
 # Bots, other libraries, conformance
 
 
@@ -401,14 +316,6 @@ def test_bots_beat_random(bot: str, players: int) -> None:
         own += returns[seed % players]
         others += (sum(returns) - returns[seed % players]) / (players - 1)
     assert own > (1.5 if players == 2 else 1.1) * others
-
-
-def test_bots_always_agree_with_each_other() -> None:
-    game = make_game("negotiation")
-    for seed in range(20):
-        match = Match(game, ["bot:boulware", "bot:conceder"], seed=seed)
-        episode = asyncio.run(play(match, match.seat()))
-        assert episode.outcome.reason.startswith("agreement")
 
 
 @pytest.mark.parametrize("discount", [1.0, 0.9])
@@ -459,17 +366,3 @@ def test_fallback_gives_nothing_away() -> None:
     for _ in range(2):
         state.apply(state.to_act[0], keep(1, 4, 1))
     assert list(game.fallback_actions(state.observe(0))) == [ACCEPT]
-
-
-def test_texts() -> None:
-    state = after(TWO, keep(1, 3, 1))
-    text = state.observe(1).text("deductions")
-    assert "you get 0 books, 1 hat and 0 balls, worth 2 of 10 to you" in text
-    assert "book 9" not in text and "equally likely" in text
-    assert "equally likely" not in state.observe(1).text("notes")
-    assert "| accept. Before it, if you like: say TEXT" in text
-    drawn = diagram(state.game, state.observe(1).events)
-    assert "?" in drawn and "9" not in drawn
-    facts = {"agreed": True, "optimal": False, "points": 1, "nash": 7.0}
-    comment = state.game.analysis.comment(Assessment(1, 0, "agreement", facts))
-    assert comment and "has 1 point, not Pareto-optimal" in comment.text

@@ -2,7 +2,8 @@
 
 A sample is one game: the model has one seat, which changes from sample to sample, and the agents of
 `-T opponents=SPEC,…` have the others. Options of the game are arguments too: `-T players=4`. Each
-score is the mean over games of one number; exact knowledge gives most of them.
+score is the mean over games of one number; exact knowledge gives most of them. inspect_ai finds the
+tasks by the entry point of the package.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspect_ai import Task, model, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import Score, mean, scorer, stderr
+from inspect_ai.solver import solver
+from inspect_ai.util import LimitExceededError, registry_info
+
 from arena.agents.chat import Attempt, full_rules, requests_of
 from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import ContextOverflow, StopPlaying
@@ -23,16 +30,7 @@ from arena.episodes.job import GameJob, ReplayFile, play_job
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.llm.backend import BackendTraits, Choice, Completion, Message, Request, Usage
 from arena.llm.service import LLMService
-from arena.plugins.catalog import require
 from arena.plugins.loader import catalog, make_game
-
-require("inspect eval arena/GAME", ("inspect_ai",), "inspect")
-
-from inspect_ai import Task, model, task  # noqa: E402 - after the check that names the extra.
-from inspect_ai.dataset import MemoryDataset, Sample  # noqa: E402
-from inspect_ai.scorer import Score, mean, scorer, stderr  # noqa: E402
-from inspect_ai.solver import solver  # noqa: E402
-from inspect_ai.util import LimitExceededError, registry_info  # noqa: E402
 
 if TYPE_CHECKING:
     from arena.core.game import Game

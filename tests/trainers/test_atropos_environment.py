@@ -324,21 +324,6 @@ def test_no_game_is_cancelled_and_no_more_wait_than_are_wanted(api: Api) -> None
     asyncio.run(play())
 
 
-def test_the_end_of_training_ends_the_environment(api: Api) -> None:
-    async def play() -> None:
-        async with api.client(num_steps=2) as client:
-            options = replace(OPTIONS, total_steps=-1)
-            playing = player(Typist(), keep_equal=True)
-            environment = TrajectoryEnvironment(client, playing, options, lambda _: None)
-            running = asyncio.create_task(environment.run())
-            await taken(client)
-            await taken(client)
-            await asyncio.wait_for(running, 60)
-
-    asyncio.run(play())
-    assert api.own.connected == [False]
-
-
 class Leaver(Typist):
     """Gives no answer after the environment has pushed its groups for two batches."""
 
@@ -395,40 +380,6 @@ def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
     asyncio.run(play())
     assert "the server was reset: registering again" in said
     assert sum(line.startswith("registered as") for line in said) == 2
-
-
-def test_a_server_that_is_away_for_a_while(api: Api) -> None:
-    class Interrupted(httpx.ASGITransport):
-        outages = 0
-
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            if self.outages:
-                self.outages -= 1
-                raise httpx.ConnectError("connection refused", request=request)
-            return await super().handle_async_request(request)
-
-    said: list[str] = []
-
-    async def play() -> None:
-        transport = Interrupted(api.own.app)
-        own = TrajectoryClient(api.url, transport)
-        async with api.client() as client:
-            environment = TrajectoryEnvironment(
-                own, player(Typist(), keep_equal=True), OPTIONS, said.append
-            )
-
-            async def train() -> None:
-                await until(lambda: len(api.own.waiting) == 2)
-                transport.outages = 1
-                await until(lambda: not transport.outages)
-                await taken(client)
-                await taken(client)
-
-            await together(environment, train)
-        await own.close()
-
-    asyncio.run(play())
-    assert any("connection refused" in line and "trying again" in line for line in said)
 
 
 def test_a_signal_disconnects(api: Api) -> None:

@@ -270,14 +270,6 @@ def test_old_and_equal_groups_are_left_out_and_the_age_is_recorded(run: Run) -> 
     assert second.update["swap_moved"] == 0
 
 
-def test_one_batch_for_each_step(run: Run) -> None:
-    # The stock trainer empties the queue at once.
-    groups = sampled_groups(run.server.url, 6)
-    run.complete(pushes(groups))
-    assert [record.reward.n for record in run.records()] == [2, 2]
-    assert len(run.api.own.waiting) == 2 and run.api.own.step == 2
-
-
 def test_a_resumed_run_continues_with_the_optimizer_and_at_the_server(run: Run) -> None:
     groups = sampled_groups(run.server.url, 4)
     run.complete(pushes(groups), steps=1)

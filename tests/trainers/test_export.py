@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import resource
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -535,51 +532,3 @@ def test_the_command_refuses_what_it_does_not_know(
     assert "there is no export 'csv'; choose chat or parquet" in capsys.readouterr().err
     assert run(["replay", str(cluedo), "--export", "chat", "--out", str(cluedo)]) == 2
     assert "is the replay itself" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(find_spec("trl") is None, reason="trl is not installed: the extra 'bench'")
-def test_a_chat_export_trains_with_trl(tmp_path: Path, cluedo: Path) -> None:
-    from tiny_model import build_tiny_model
-
-    small = record(tmp_path, "small", in_order())
-    rows = export([small, cluedo], "chat", tmp_path / "chat.jsonl").rows
-    base = build_tiny_model(
-        tmp_path / "tiny", layers=1, width=32, heads=4, kv_heads=2, head_dim=16, inner=64,
-        context=4096,
-    )  # fmt: skip
-    # A process of its own: TRL patches transformers, and both warn.
-    done = subprocess.run(
-        [sys.executable, "-c", SFT, str(tmp_path / "chat.jsonl"), str(base), str(tmp_path)],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    expected = {"rows": rows, "read": rows, "step": 1, "changed": True}
-    assert json.loads(done.stdout.splitlines()[-1]) == expected
-
-
-SFT = """
-import json, sys
-from datasets import load_dataset
-from transformers import AutoModelForCausalLM
-from trl import SFTConfig, SFTTrainer
-
-data, base, out = sys.argv[1:]
-rows = load_dataset("json", data_files=data, split="train", cache_dir=out)
-model = AutoModelForCausalLM.from_pretrained(base)
-before = {name: each.detach().clone() for name, each in model.named_parameters()}
-given = dict(output_dir=out, max_steps=1, per_device_train_batch_size=2, learning_rate=1e-3)
-quiet = dict(report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True, bf16=False)
-config = SFTConfig(max_length=None, **given, **quiet)
-trainer = SFTTrainer(model, config, train_dataset=rows)
-# Every conversation is trained as the model's own template writes it.
-template = trainer.processing_class.apply_chat_template
-written = [template(messages)["input_ids"] for messages in rows["messages"]]
-read = sum(one == each["input_ids"] for one, each in zip(written, trainer.train_dataset))
-trainer.train()
-changed = any(not before[name].equal(each) for name, each in model.named_parameters())
-step = trainer.state.global_step
-print(json.dumps({"rows": len(rows), "read": read, "step": step, "changed": changed}))
-"""

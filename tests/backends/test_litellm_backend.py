@@ -7,7 +7,6 @@ import importlib
 import io
 import logging
 import os
-import socket
 import subprocess
 import sys
 import traceback
@@ -214,53 +213,6 @@ def test_the_provider_is_quoted_without_litellms_wrapping(server: Misbehaving) -
         message = str(fault(backend_of(prefix)))
         model = f"{PROVIDERS[prefix].route}/{PROVIDERS[prefix].default_model}"
         assert message == f"{model} answered 400: told to answer bad_request"
-
-
-def test_a_refused_connection(server: Misbehaving, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for name in ("OPENROUTER_API_BASE", "COHERE_API_BASE", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{port}/v1")
-    for prefix in ROUTES:
-        error = fault(backend_of(prefix))
-        assert (error.cause, error.retryable) == ("connection", True)
-        assert str(port) in str(error)
-
-
-def test_the_whole_call_has_its_limit(server: Misbehaving) -> None:
-    server.script(["hang"])
-    error = fault(backend_of("openrouter", call_timeout=0.2))
-    assert (error.cause, error.retryable) == ("timeout", True)
-
-
-def test_after_faults_and_with_a_neighbour_a_backend_goes_on(server: Misbehaving) -> None:
-    async def play() -> list[str]:
-        one, other = backend_of("openrouter"), backend_of("cohere")
-        server.script(["reset", "invalid_json", "rate_limit"])
-        for _ in range(3):
-            with pytest.raises(BackendError):
-                await one.complete(ASK)
-        texts = [(await backend.complete(ASK)).text for backend in (one, other)]
-        await one.close()
-        texts.append((await other.complete(ASK)).text)
-        await other.close()
-        await other.close()
-        return texts
-
-    assert asyncio.run(play()) == ["suggest"] * 3
-    # And in the next event loop, where the connections of the last one are of no use.
-    assert asyncio.run(play()) == ["suggest"] * 3
-
-
-def test_many_at_once(server: Misbehaving) -> None:
-    async def crowd() -> list[Completion]:
-        backend = backend_of("openrouter")
-        answers = await asyncio.gather(*(backend.complete(ASK) for _ in range(64)))
-        await backend.close()
-        return answers
-
-    assert {completion.text for completion in asyncio.run(crowd())} == {"suggest"}
-    assert server.ledger.requests == 64
 
 
 def test_structured_answers_where_the_model_can(server: Misbehaving) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -105,11 +103,6 @@ def test_what_is_asked_for_is_sent() -> None:
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 7)
     schema = chat_request(Request(base, guided_json={"type": "object"}), "m")
     assert schema["structured_outputs"] == {"json": {"type": "object"}}
-
-
-def test_several_choices_come_in_their_order(server: Misbehaving) -> None:
-    completion = answer(backend_of(server), Request(ASK.messages, Sampling(n=3)))
-    assert [choice.text for choice in completion.choices] == ["suggest"] * 3
 
 
 def test_the_servers_first_model_answers_if_none_is_named(server: Misbehaving) -> None:
@@ -359,55 +352,6 @@ def suppress_timeouts() -> Iterator[None]:
             raise
 
 
-@pytest.mark.parametrize(("concurrency", "calls"), [(20, 60), (1, 4)])
-def test_many_at_once(server: Misbehaving, concurrency: int, calls: int) -> None:
-    async def crowd() -> list[Completion]:
-        backend = backend_of(server, concurrency=concurrency)
-        answers = await asyncio.gather(*(backend.complete(ASK) for _ in range(calls)))
-        await backend.close()
-        return answers
-
-    assert {completion.text for completion in asyncio.run(crowd())} == {"suggest"}
-    assert server.ledger.requests == server.ledger.answered == calls
-    assert server.ledger.prompt_tokens == 4 * calls
-
-
-def test_the_server_fails_as_often_as_told() -> None:
-    async def play(server: Misbehaving) -> int:
-        backend = backend_of(server)
-        failed = 0
-        for _ in range(100):
-            try:
-                await backend.complete(ASK)
-            except BackendError as error:
-                assert error.retryable
-                failed += 1
-        await backend.close()
-        return failed
-
-    def failures(seed: int) -> int:
-        with Misbehaving(fail_rate=0.2, rng=random.Random(seed)) as server:
-            failed = asyncio.run(play(server))
-            assert server.ledger.requests - server.ledger.answered == failed
-            return failed
-
-    assert 5 < failures(1) < 40
-    assert failures(1) == failures(1)
-
-
-def test_a_refused_connection_says_where_it_looked(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    error = fault(lambda: http_backend(f"//127.0.0.1:{port}/v1#tiny", settings()))
-    assert (error.cause, error.retryable) == ("connection", True)
-    assert f"http://127.0.0.1:{port}/v1" in str(error)
-    assert "arena serve" not in str(error)
-    monkeypatch.setenv("ART_WRAPPER_URL", f"http://127.0.0.1:{port}")
-    error = fault(lambda: art("", settings()))
-    assert f"http://127.0.0.1:{port}/v1" in str(error)
-    assert "`arena serve`" in str(error)
-
-
 @pytest.mark.parametrize(
     ("variable", "value"), [("SSL_CERT_FILE", "/nonexistent.pem"), ("ALL_PROXY", "sox://x:1")]
 )
@@ -447,13 +391,6 @@ def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="a header cannot contain") as caught:
         http_backend("//h/v1", settings())
     assert "schl" not in str(caught.value)
-
-
-def test_limits_are_those_of_the_prefix(server: Misbehaving) -> None:
-    server.script(["hang"])
-    own = {"read_timeout": 0.1}
-    error = fault(lambda: backend_of(server, http=own))
-    assert error.cause == "timeout"
 
 
 @given(st.binary(max_size=200))

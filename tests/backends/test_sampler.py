@@ -8,7 +8,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,13 +71,6 @@ async def with_sampler(folder: Path, work: Any, **options: Any) -> Any:
         return await work(sampler)
     finally:
         await sampler.close()
-
-
-def together(sampler: Sampler, *todo: Coroutine[Any, Any, T]) -> list[T]:
-    async def run() -> list[T]:
-        return await asyncio.gather(*todo)
-
-    return asyncio.run(run())
 
 
 def text_of(generated: Sequence[GeneratedToken]) -> str:
@@ -202,20 +195,6 @@ def test_noise_at_its_ends_never_draws_an_excluded_token() -> None:
     logits = np.array([-50.0, 1.0, 1.0, -50.0], dtype=np.float32)
     for noise in (0.0, math.nextafter(1.0, 0.0)):
         assert sample_token(logits, SamplingParams(top_p=0.9), noise).id in (1, 2)
-
-
-def test_the_first_token_of_many_seeds_follows_the_model(sampler: Sampler) -> None:
-    prompt = tokens(9, 40)
-    choices = ("yes", "no", "Plum")
-    all_params = [
-        SamplingParams(seed=seed, guided_choice=choices, max_tokens=1) for seed in range(600)
-    ]
-    generated = together(sampler, *(sample_all(sampler, prompt, params) for params in all_params))
-    counts = Counter(tokens[0].id for tokens in generated)
-    chances = {tokens[0].id: math.exp(tokens[0].sampled_logprob) for tokens in generated}
-    assert sum(chances.values()) == pytest.approx(1.0)
-    chi_square = sum((counts[i] - 600 * p) ** 2 / (600 * p) for i, p in chances.items())
-    assert chi_square < 13.9  # at most 2 degrees of freedom, p = 0.001
 
 
 # Bits
@@ -383,14 +362,6 @@ def test_choices_report_both_distributions(folder: Path, sampler: Sampler) -> No
     assert generated[0].sampled_logprob == pytest.approx(
         plain[generated[0].id] - math.log(total), abs=1e-4
     )
-
-
-def test_hundreds_of_choices_are_cheap_to_ask_for_again(sampler: Sampler) -> None:
-    choices = tuple(f"suggest {a} with {b}" for a in range(25) for b in range(24))
-    params = SamplingParams(guided_choice=choices, seed=0)
-    generated = together(sampler, *(sample_all(sampler, tokens(1, 40), params) for _ in range(20)))
-    assert text_of(generated[0]) in choices
-    assert len({text_of(tokens) for tokens in generated}) == 1
 
 
 def test_a_json_schema_is_followed(sampler: Sampler) -> None:
@@ -573,11 +544,6 @@ def test_closing_fails_those_who_wait(folder: Path) -> None:
 def test_a_sampler_serves_one_event_loop_after_the_other(sampler: Sampler) -> None:
     params = SamplingParams(seed=2, max_tokens=3)
     assert bits(answer(sampler, [7, 8], params)) == bits(answer(sampler, [7, 8], params))
-
-
-def test_a_folder_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read a checkpoint"):
-        Sampler(tmp_path)
 
 
 def test_a_prompt_needs_tokens_of_the_vocabulary(sampler: Sampler) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -227,42 +225,3 @@ def test_an_address_without_a_server_is_named_without_objects(
     with pytest.raises(BackendError, match=str(port)) as caught:
         ask(prefix)
     assert " object" not in str(caught.value) and "<" not in str(caught.value)
-
-
-EVERY_PROVIDER = """
-import asyncio, sys
-from arena.core.errors import BackendError
-from arena.llm.backend import Message, Request, Sampling
-from arena.llm.settings import Settings
-from backends import litellm
-
-async def play(prefix):
-    backend = getattr(litellm, prefix)("", Settings.load())
-    for effort in ("", "low"):
-        request = Request((Message("user", "hi"),), Sampling(reasoning_effort=effort))
-        await backend.complete(request)
-    try:
-        await backend.complete(request)
-    except BackendError as error:
-        print(prefix, error.cause)
-    await backend.close()
-
-# Gemini first: its code changes how litellm handles the calls of all providers.
-for prefix in ("gemini", "openai", "anthropic", "openrouter", "cohere"):
-    asyncio.run(play(prefix))
-"""
-
-
-def test_no_provider_makes_python_warn(
-    server: Misbehaving, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COHERE_API_BASE", server.cohere_url)
-    server.script(["ok", "ok", "unavailable"] * 5)
-    # As a process, because litellm logs in threads and coroutines are found at exit.
-    code = f"import warnings; warnings.simplefilter('always')\n{EVERY_PROVIDER}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.stderr == ""
-    assert done.stdout.split("\n")[0] == "gemini server_error"
-    assert done.stdout.count("server_error") == 5

@@ -3,7 +3,6 @@
 Each player asks again as soon as it has its answer. The contestants take turns in one run, with the
 same connections allowed, and each one's best round counts: on a busy machine the others say less.
 The ideal is 256 / 0.05 s = 5120 calls a second; what is missing there is the Python of the client.
-httpx looks at every connection of its pool for every other one, hence a second bare contestant.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,35 +57,15 @@ def settings() -> Settings:
 
 @asynccontextmanager
 async def bare_httpx(url: str) -> AsyncIterator[Ask]:
-    async with httpx_ask(url, clients=1) as ask:
-        yield ask
-
-
-@asynccontextmanager
-async def httpx_client_each(url: str) -> AsyncIterator[Ask]:
-    async with httpx_ask(url, clients=PLAYERS) as ask:
-        yield ask
-
-
-@asynccontextmanager
-async def httpx_ask(url: str, clients: int) -> AsyncIterator[Ask]:
     import httpx
 
     body: dict[str, Any] = {"model": "m", "max_tokens": 64}
     body["messages"] = [{"role": "user", "content": PROMPT}]
-    each = PLAYERS // clients
-    limits = httpx.Limits(max_connections=each, max_keepalive_connections=each)
-    context = httpx.create_ssl_context()  # Slow to make.
-    async with AsyncExitStack() as stack:
-        pool = [
-            await stack.enter_async_context(
-                httpx.AsyncClient(limits=limits, timeout=60, verify=context)
-            )
-            for _ in range(clients)
-        ]
+    limits = httpx.Limits(max_connections=PLAYERS, max_keepalive_connections=PLAYERS)
+    async with httpx.AsyncClient(limits=limits, timeout=60) as client:
 
-        async def ask(player: int) -> str:
-            response = await pool[player % clients].post(f"{url}/chat/completions", json=body)
+        async def ask(_player: int) -> str:
+            response = await client.post(f"{url}/chat/completions", json=body)
             response.raise_for_status()
             text: str = response.json()["choices"][0]["message"]["content"]
             return text
@@ -99,7 +78,7 @@ async def bare_litellm(url: str) -> AsyncIterator[Ask]:
     litellm = import_module("backends.litellm").load_litellm()  # As quiet as ours is.
     litellm.in_memory_llm_clients_cache.flush_cache()  # The last round's sit on a closed loop.
 
-    async def ask(player: int) -> str:
+    async def ask(_player: int) -> str:
         answer = await litellm.acompletion(
             model="openai/m",
             messages=[{"role": "user", "content": PROMPT}],
@@ -120,33 +99,24 @@ async def bare_litellm(url: str) -> AsyncIterator[Ask]:
 
 
 @asynccontextmanager
-async def service_http(url: str) -> AsyncIterator[Ask]:
-    async with through_service(f"{url}#m") as ask:
-        yield ask
-
-
-@asynccontextmanager
-async def service_litellm(url: str) -> AsyncIterator[Ask]:
-    os.environ |= {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": url, "OPENAI_BASE_URL": url}
-    async with through_service("openai:m") as ask:
-        yield ask
-
-
-@asynccontextmanager
 async def through_service(spec: str) -> AsyncIterator[Ask]:
     async with LLMService(settings()) as llm:
 
-        async def ask(player: int) -> str:
+        async def ask(_player: int) -> str:
             return (await llm.complete(spec, REQUEST)).text
 
         yield ask
         assert not llm.ledger.tallies[spec].failed_tries
 
 
-CONTESTANTS = {
+def service_litellm(url: str) -> AbstractAsyncContextManager[Ask]:
+    os.environ |= {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": url, "OPENAI_BASE_URL": url}
+    return through_service("openai:m")
+
+
+CONTESTANTS: dict[str, Callable[[str], AbstractAsyncContextManager[Ask]]] = {
     "bare httpx": bare_httpx,
-    "bare httpx, a client each": httpx_client_each,
-    "LLMService, http": service_http,
+    "LLMService, http": lambda url: through_service(f"{url}#m"),
     "bare litellm": bare_litellm,
     "LLMService, litellm": service_litellm,
 }

@@ -106,11 +106,6 @@ def test_a_bad_settings_file(text: str, word: str, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_settings_that_are_not_there(tmp_path: Path) -> None:
-    done = arena(f"{GAME} --seat 0={URL}", tmp_path, ARENA_CONFIG="nowhere.toml")
-    assert "nowhere.toml" in only_line(done, 2)
-
-
 def test_a_refused_connection_says_where_it_looked(tmp_path: Path) -> None:
     (tmp_path / "arena.toml").write_text("[service]\npatience = 0.2\nbreaker_failures = 1\n")
     done = arena(f"{GAME} --backend art", tmp_path, ART_WRAPPER_URL="http://127.0.0.1:9")
@@ -167,29 +162,6 @@ def test_a_spent_budget_ends_the_run_cleanly(
     assert all(verify(read_replay(path)) is None for path in finished)
     assert not list((tmp_path / "out").glob("*.part"))
     assert server.ledger.prompt_tokens + server.ledger.completion_tokens <= 20000
-
-
-def test_the_cache_answers_a_second_run(spec: str, server: Misbehaving, tmp_path: Path) -> None:
-    command = f"{GAME} --seat 0={spec} --games 2 --max-turns 6 --set cache=kept/c.sqlite --json"
-    first = last_json(arena(command, tmp_path))
-    requests = server.ledger.requests
-    second = last_json(arena(command, tmp_path))
-    assert server.ledger.requests == requests > 0
-    assert second["ledger"]["total"]["cached"] == first["ledger"]["total"]["answered"] == requests
-    assert second["ledger"]["total"]["tries"] == second["ledger"]["total"]["cost"] == 0
-    for before, after in zip(first["games"], second["games"], strict=True):
-        assert {**before, "replay": ""} == {**after, "replay": ""}
-
-
-@pytest.mark.parametrize("cache", ["blocked/c.sqlite", "folder", "notes.txt"])
-def test_a_cache_that_cannot_be(cache: str, spec: str, tmp_path: Path) -> None:
-    (tmp_path / "blocked").write_text("a file in the way")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "notes.txt").write_text("something of the user's own, and no database " * 100)
-    line = only_line(arena(f"{GAME} --seat 0={spec} --set cache={cache}", tmp_path), 1)
-    assert f"response cache {cache}" in line
-    assert not (tmp_path / "runs").exists()
-    assert "user's own" in (tmp_path / "notes.txt").read_text()
 
 
 def finished_in(folder: Path) -> list[Path]:
@@ -253,17 +225,6 @@ def test_a_ledger_that_cannot_be_written_is_one_line(
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))
     assert "cannot write out/cluedo-cards-3p-seed1.ledger.json" in line
     assert len(finished_in(tmp_path / "out")) == 1
-
-
-@pytest.mark.parametrize("games", [1, 4])
-def test_a_wrong_key_ends_the_run(
-    games: int, spec: str, server: Misbehaving, tmp_path: Path
-) -> None:
-    server.script(["unauthorized"] * 100)
-    done = arena(f"{GAME} --seat 0={spec} --games {games}", tmp_path)
-    assert done.returncode == 1
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))
-    assert "answered 401" in line and server.ledger.requests <= games
 
 
 @pytest.mark.parametrize("fallback", ["random", "stop"])

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -193,10 +192,3 @@ class BatchServer(LoopbackServer):
             answer = openai_answer(body, text, prompt, reply, "")
             del answer["usage"]["cost"], answer["usage"]["prompt_tokens_details"]
         return line | {"response": {"status_code": int(fault or 200), "body": answer}}
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)

@@ -30,10 +30,10 @@ from arena import (
     Say,
     Spoken,
     TextLevel,
+    normalise,
 )
 from arena.core.action_set import MOST_STATEMENTS
-from arena.core.text import per_cent
-from games.hidden_roles.beliefs import belief_question, read_beliefs
+from arena.core.text import json_object, per_cent
 from games.hidden_roles.game import (
     PASS,
     ClaimSide,
@@ -319,11 +319,27 @@ class HiddenRolesText(GameText):
         return super().situation(observation, level)
 
     def belief_question(self, observation: Observation) -> str | None:
-        return belief_question(self.game, observation)
+        """Return the question to a player of the majority; None for others."""
+        game = self.game
+        dealt = next((e.role for e in observation.events if isinstance(e, RoleDealt)), None)
+        if dealt is None or game.team_of(dealt):
+            return None
+        example = ", ".join(f'"{name}": 0.3' for name in game.seat_names[:2])
+        return (
+            "Before you go on: what do you believe? This is not a move; name no action. Answer "
+            "with one JSON object: the probability that each other player is one of "
+            f"{game.team_names[1]}, for example {{{example}}}."
+        )
 
     def read_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
         """Return the stated probability of each seat to be of the minority."""
-        return read_beliefs(self.game, answer)
+        names = {normalise(name): str(seat) for seat, name in enumerate(self.game.seat_names)}
+        stated = {
+            names[normalise(name)]: value
+            for name, value in json_object(answer).items()
+            if normalise(name) in names and isinstance(value, int | float) and 0 <= value <= 1
+        }
+        return {"minority": {**stated}} if stated else {"failure": "unparsable"}
 
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the players; a game adds those for its actions."""

@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from arena import CHANCE, Action, Assessment, Measure, Ply, WeightedSum
 from arena.evaluation.talk import SPEECH_MEASURES, TALK_KINDS, SpokenStatement, TalkAssessor
-from games.hidden_roles.beliefs import belief_score
 from games.hidden_roles.game import (
     DealRoles,
     HiddenRolesGame,
@@ -23,6 +22,8 @@ from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, true_minority
 
 ROLE_TALK_KINDS = TALK_KINDS | {"detection", "effect"}
+FLOOR = 1e-3
+"""Least stated probability in the logarithmic score. Without it a false 0 would cost infinity."""
 SURE = 0.75
 """Probability that the suspected player belongs to the minority, for the score of a suspicion."""
 _MOVED = (
@@ -96,6 +97,25 @@ def talk_measures(roles: Sequence[str], sides: Sequence[str]) -> tuple[Measure, 
         for role in dict.fromkeys((*sides, *roles))
     )
     return (*SPEECH_MEASURES, *EFFECT_MEASURES, *DETECTION_MEASURES, *by_role)
+
+
+def belief_score(
+    details: Mapping[str, JsonValue], player: int, teams: Sequence[int]
+) -> float | None:
+    """Return the sum over the other seats of log2 of what was stated for their true side.
+
+    A seat that is not stated counts as 1/2. None if the decision has no stated beliefs.
+    """
+    beliefs = details.get("beliefs")
+    stated = beliefs.get("minority") if isinstance(beliefs, dict) else None
+    if not isinstance(stated, dict):
+        return None
+    score = 0.0
+    for seat in (seat for seat in range(len(teams)) if seat != player):
+        share = stated.get(str(seat), 0.5)
+        share = float(share) if isinstance(share, int | float) and 0 <= share <= 1 else 0.5
+        score += math.log2(max(FLOOR, share if teams[seat] else 1 - share))
+    return score
 
 
 class RoleTalkAssessor(TalkAssessor):

@@ -113,7 +113,7 @@ class Negotiation(Game):
     Analysis = "games.negotiation.assessor:NegotiationAnalysis"
     Arrays = "games.negotiation.notes:NegotiationArrays"
     View = "games.negotiation.view:NegotiationView"
-    Talk = "games.negotiation.talk:NegotiationTalk"
+    Talk = "games.negotiation.notes:NegotiationTalk"
     default_bots = ("boulware", "conceder")
     level_bots = ("random", "conceder", "boulware")
 

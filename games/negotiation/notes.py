@@ -1,4 +1,4 @@
-"""Notes of one player (items, own values, the offer on the table) and its exact knowledge.
+"""Notes of one player (items, own values, the offer on the table), its exact knowledge, and talk.
 
 Offers and talk prove nothing about values: any player may make any offer. So the knowledge of a
 player about the values of others is what follows from the rule of the deal and its own values; it
@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation, Placement, Spoken
+from arena.core.action import Promise
+from arena.core.analysis import Knowledge
+from arena.core.statements import GameTalk
 from games.negotiation.deals import (
     ITEMS,
     MOST_OF_A_TYPE,
@@ -29,7 +32,20 @@ from games.negotiation.deals import (
     value_vectors,
     worth,
 )
-from games.negotiation.events import DivisionProposed, ItemsDealt, OfferAccepted, ValuesDealt
+from games.negotiation.events import (
+    Acceptance,
+    AcceptOffer,
+    ClaimValue,
+    DivisionProposed,
+    ItemsDealt,
+    NegotiationOptions,
+    OfferAccepted,
+    PromiseAccept,
+    PromiseAnswer,
+    PromiseItems,
+    ProposeDivision,
+    ValuesDealt,
+)
 from games.negotiation.game import Negotiation
 
 
@@ -197,3 +213,66 @@ class NegotiationArrays(GameArrays):
             for statement in statements:
                 arrays["stated"][row, self.game.actions.statements.index(statement)] = 1
         return arrays
+
+
+class NegotiationTalk(GameTalk):
+    """Talk of the negotiation."""
+
+    def statements(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Action]:
+        """Return also what an acceptance states: this share is acceptable."""
+        if not isinstance(action, AcceptOffer):
+            return super().statements(player, action, events)
+        share = _offered(player, events)
+        return (Acceptance(share),) if share else ()
+
+    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+        """Return 1 or 0: a player knows its own values, and what a share is worth to it."""
+        assert isinstance(knowledge, ValueKnowledge)
+        own, options = knowledge.own, knowledge.game.options
+        assert isinstance(options, NegotiationOptions)
+        match statement:
+            case ClaimValue(item, value):
+                return float(own[SINGULAR.index(item)] == value)
+            case Acceptance(share):
+                return float(worth(share, own) >= options.walk_away)
+        return None
+
+    def is_kept(
+        self, promise: Promise, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
+        """Return whether an offer, or the answer to one, keeps a promise."""
+        counters = isinstance(action, ProposeDivision)
+        if isinstance(promise, PromiseItems):
+            if not isinstance(action, ProposeDivision):
+                return None
+            dealt = next(event for event in events if isinstance(event, ItemsDealt))
+            seat = 1 - speaker if promise.to is None else promise.to
+            share = action.shares(speaker, self.game.num_players, dealt.counts)[seat]
+            return share[SINGULAR.index(promise.item)] >= promise.number
+        # An answer is due when there is an offer; a counter-offer rejects it.
+        offered = _offered(speaker, events)
+        if not offered:
+            return None
+        if isinstance(promise, PromiseAnswer):
+            return promise.answer == ("reject" if counters else str(action))
+        assert isinstance(promise, PromiseAccept)
+        # The promise is about an offer with these items; another one makes nothing due.
+        has_items = offered[SINGULAR.index(promise.item)] >= promise.number
+        return isinstance(action, AcceptOffer) if has_items else None
+
+    def is_lasting(self, promise: Promise) -> bool:
+        """Return whether the promise is about an offer of another player."""
+        return isinstance(promise, PromiseAccept)
+
+    def contradict(self, first: Action, second: Action, speaker: int) -> bool:
+        """Return whether both give the same item different values."""
+        if not isinstance(first, ClaimValue) or not isinstance(second, ClaimValue):
+            return False
+        return first.item == second.item and first.value != second.value
+
+
+def _offered(player: int, events: Sequence[Event]) -> Triple:
+    """Return the share of a player in the latest offer of another one; () without an offer."""
+    offers = (e for e in reversed(events) if isinstance(e, DivisionProposed) and e.player != player)
+    offer = next(offers, None)
+    return offer.shares[player] if offer else ()

@@ -26,7 +26,7 @@ from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
-from games.negotiation.bargaining import bargaining_reference
+from games.negotiation.assessor import bargaining_reference
 from games.negotiation.deals import (
     all_counts,
     divisions,

@@ -39,10 +39,10 @@ from arena.episodes.measurement import assessments, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.statistics import rate
 from arena.testing import check_game
-from games.hidden_roles.beliefs import FLOOR, belief_score, read_beliefs
 from games.hidden_roles.game import PASS, ClaimSide, DealRoles, HiddenRolesGame, RoleDealt
 from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import EXPECTED, Listener, RoleTalk, talker_rates
+from games.hidden_roles.talk_assessor import FLOOR, belief_score
 from games.negotiation.deals import worth
 from games.negotiation.events import ACCEPT, DealItems, ProposeDivision
 from games.werewolf.bots import WerewolfTalker
@@ -499,8 +499,7 @@ def test_the_effect_on_beliefs_that_a_listener_states() -> None:
         '{"Player 1": 0.2, "Player 4": 0.5, "Nobody": 1, "Player 2": 7}',
         'I think: {"Player 1": 0.8, "Player 4": 1}',
     )
-    assert isinstance(game, HiddenRolesGame)
-    beliefs = [read_beliefs(game, answer) for answer in answers]
+    beliefs = [game.text.read_beliefs(answer, state.observe(5)) for answer in answers]
     assert beliefs[1] == {"minority": {"1": 0.8, "4": 1.0}}
     # Seat 5 states its beliefs before the statements, and again when it votes.
     details = {first + 5: beliefs[0], len(steps) + 5: beliefs[1]}

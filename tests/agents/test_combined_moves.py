@@ -22,7 +22,6 @@ from games.cluedo.rules.events import Refuted, Suggest
 
 CLUEDO = make_game("cluedo", players=3)
 SUGGESTION = "suggest Mrs White, Rope, Hall"
-ACCUSATION = "accuse Mrs White, Rope, Hall"
 
 
 def combined_move() -> CombinedMove:
@@ -146,7 +145,3 @@ def test_examples_stay_when_the_chat_is_rebuilt() -> None:
         assert chat.repeated == (len(first) if mode == "fresh" else len(chat.messages))
         while chat.shorten(observation):
             assert len(chat.messages) == len(first) + 1
-
-
-def test_a_game_without_examples_has_none() -> None:
-    assert len(opening(make_game("kuhn_poker"), ChatOptions(examples=3), "notes")) == 1

@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from arena.agents.agent import act_now
 from arena.core.errors import ActionError, ArenaError, UsageError
-from arena.core.seeds import stream
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay, verify
@@ -58,37 +55,6 @@ def test_a_game_from_outside_has_the_bytes_of_the_same_game_of_agents(
     outside, inside = (tmp_path / f"{name}.jsonl" for name in ("outside", "inside"))
     assert without_times(outside) == without_times(inside)
     assert verify(read_replay(outside)) is None
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    game=st.sampled_from(["kuhn_poker", "goofspiel", "liars_dice", "cluedo"]),
-    seed=st.integers(-(2**63), 2**63 - 1),
-    choices=st.integers(0, 2**32),
-    together=st.booleans(),
-)
-def test_the_same_seed_and_answers_give_the_same_observations(
-    game: str, seed: int, choices: int, together: bool
-) -> None:
-    rules = make_game(game)
-    seats = range(rules.num_players) if together else [0]
-
-    async def texts() -> list[list[str]]:
-        specs = [EXTERNAL if seat in seats else "bot:random" for seat in range(rules.num_players)]
-        session = GameSession(Match(rules, specs, seed, max_turns=30), seats)
-        return await asyncio.gather(*(play_seat(session, seat) for seat in seats))
-
-    async def play_seat(session: GameSession, seat: int) -> list[str]:
-        rng, read = stream(choices, str(seat)), list[str]()
-        while True:
-            turn = await session.turn(seat)
-            read.append(turn.observation.text())
-            if turn.is_over:
-                return read
-            assert turn.number == len(read) - 1
-            session.act(seat, rng.choice(turn.observation.legal_actions), turn.number)
-
-    assert in_time(texts()) == in_time(texts())
 
 
 def test_a_refused_answer_gives_the_reason_and_changes_nothing() -> None:
@@ -195,19 +161,5 @@ def test_closing_stops_a_game_that_waits() -> None:
         with pytest.raises(ArenaError, match="closed before its end"):
             await waiting
         assert asyncio.all_tasks() == before
-
-    in_time(work())
-
-
-def test_wrong_seats_are_one_line() -> None:
-    async def work() -> None:
-        with pytest.raises(UsageError, match="seat 5: seats go from 0 to 1"):
-            GameSession(match(EXTERNAL, EXTERNAL, game="kuhn_poker"), [5])
-        with pytest.raises(UsageError, match="does not name an agent"):
-            GameSession(match("nobody:x", EXTERNAL, game="kuhn_poker"), [1])
-        session = GameSession(match(EXTERNAL, "bot:random", game="kuhn_poker"), [0])
-        with pytest.raises(UsageError, match=r"seat 1 is not decided from outside; \[0\] are"):
-            await session.turn(1)
-        await session.close()
 
     in_time(work())

@@ -30,16 +30,6 @@ if sys.platform != "win32":
     import fcntl
 
 
-def user_folder() -> Path:
-    """Return the folder for files of this user that every run may use; it need not exist.
-
-    It is ARENA_HOME, or `arena` in the user's folder for caches (XDG_CACHE_HOME).
-    """
-    home = os.environ.get("ARENA_HOME")
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return (Path(home) if home else Path(cache, "arena")).expanduser()
-
-
 def check_new_folder(folder: Path, remedy: str = "name a new folder") -> None:
     """Raise UsageError, with this remedy, unless the folder is empty or does not exist."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
 from pydantic import JsonValue, ValidationError
 
 from arena.cli.flags import GameName, GameOptionFlags, JsonFlag, flag_groups
@@ -24,7 +25,8 @@ from arena.plugins.loader import make_game
 from trainers.config.config import Precision
 
 if TYPE_CHECKING:
-    from trainers.pretrain.recipe import CurvePoint, ImitationSettings
+    from trainers.pretrain.imitation import ImitationSettings
+    from trainers.pretrain.recipe import CurvePoint
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")
@@ -160,7 +162,7 @@ def _settings(
     folder = base_checkpoint(flags.base_model)
     made, level = make_game(game, **game_flags.options()), flags.text_level or "notes"
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
-    from trainers.pretrain.recipe import ImitationSettings
+    from trainers.pretrain.imitation import ImitationSettings
 
     given = teaching.given()
     rate = LORA_RATE if teaching.lora_rank else FULL_RATE
@@ -184,10 +186,9 @@ def _settings(
 
 def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, JsonValue]:
     from trainers.pretrain.imitation import teach
-    from trainers.pretrain.recipe import locked
 
     try:
-        with locked(out), _progress() as (notify, progress):
+        with _locked(out), _progress() as (notify, progress):
             return teach(settings, out, resume, notify, progress).model_dump(mode="json")
     except KeyboardInterrupt:
         remedy = "--resume continues it" if (out / "training.json").exists() else "nothing is saved"
@@ -214,3 +215,21 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
             bar.update(task, description=loss, completed=point.step, total=point.of)
 
         yield partial(print, file=sys.stderr, flush=True), step
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Exclude other processes that write to this folder. Raises ArenaError if there is one."""
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    # Beside the folder, which is replaced by each checkpoint. The kernel releases the lock of a
+    # killed process.
+    lock = FileLock(out.absolute().with_name(f".{out.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ArenaError(f"another arena pretrain is writing to {out}; wait for it") from None
+    try:
+        yield
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()

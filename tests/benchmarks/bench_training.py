@@ -43,7 +43,6 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler, SamplingParams
-from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.config.config import TrainConfig
@@ -246,12 +245,8 @@ def test_training(played: Played, tmp_path: Path, compare: Compare) -> None:
     }
     seconds = best({name: work.run for name, work in works.items()})
     speeds = {name: work.decisions / seconds[name] for name, work in works.items()}
-    bound = bound_of(games)
     host = speeds.pop("the host")
     compare("training of `clue-tiny` on 16 games", "decisions/s", host, speeds)
-    for name, least in bound.seconds().items():
-        what = "an update on 16 games"
-        compare(what, "s", seconds["the host"], {name: least}, time=True)
     for name, speed in speeds.items():
         assert host >= 1.5 * speed, name
 
@@ -396,64 +391,6 @@ def said_by_learner(game: TokenSequence) -> list[int]:
     """1 where a token was sampled, 0 elsewhere."""
     said = set(game.sampled_positions)
     return [int(place in said) for place in range(len(game.ids))]
-
-
-# The bound
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The arithmetic of an update, and how fast this machine multiplies matrices."""
-
-    tokens: int
-    """That go through the network; what the games of a deal share is one of these."""
-    parameters: int
-    attention: float
-    """Operations of causal attention, forward and backward: 6 x length^2 x width of the heads."""
-    rate: float
-    """Floating-point operations per second, in the products of a layer."""
-
-    def seconds(self) -> dict[str, float]:
-        """Return the least time of the matrix products, without and with those of attention."""
-        linear = self.tokens * 6 * self.parameters
-        return {
-            "the bound of its matrix products": linear / self.rate,
-            "the bound with attention": (linear + self.attention) / self.rate,
-        }
-
-
-def bound_of(games: Sequence[TokenSequence]) -> Bound:
-    learner = Learner(FOLDER)
-    shape, state = learner.architecture, learner.state()
-    layer = {n: t for n, t in state.items() if n.startswith("model.layers.0") and t.dim() == 2}
-    batches = minibatches(games, 1, TrainConfig().tokens_per_batch, "0")[0]
-    count = max(len(batch.packed.tokens) for batch in batches)
-    flops = seconds = 0.0
-    torch.set_num_threads(THREADS)
-    for weight in layer.values():
-        # Forward, then backward to the input and to the weight.
-        out, inner = weight.shape
-        for m, k, n in ((count, inner, out), (count, out, inner), (out, count, inner)):
-            flops += 2 * m * k * n
-            seconds += fastest_product(m, k, n)
-    attention = sum(6 * len(game.ids) ** 2 for game in games)
-    width = shape.layers * shape.heads * shape.head_dim
-    return Bound(
-        sum(len(batch.packed.tokens) for batch in batches),
-        sum(tensor.numel() for tensor in state.values()),
-        attention * width,
-        flops / seconds,
-    )
-
-
-def fastest_product(m: int, k: int, n: int) -> float:
-    a, b = torch.randn(m, k), torch.randn(k, n)
-    seconds = []
-    for _ in range(10):
-        started = time.perf_counter()
-        torch.mm(a, b)
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
 
 
 # A step

@@ -72,7 +72,6 @@ async def tabulate(
         BackendError: A request failed.
     """
     options = options or ChatOptions()
-    _check(options)
     situations = information_sets(game)
     source = _RowSource(game, llm, spec, options, text_level, policy_version)
     # One task per row: the service limits the number of concurrent calls.
@@ -134,11 +133,3 @@ class _RowSource:
                 "tabulate a policy, the backend must follow guided_choice to its end"
             )
         return math.fsum(token.logprob for token in choice.tokens)
-
-
-def _check(options: ChatOptions) -> None:
-    sampling = options.sampling
-    if (sampling.temperature, sampling.top_p) != (1.0, 1.0) or options.guided:
-        raise UsageError("a policy table needs temperature=1, top_p=1 and no constrained sampling")
-    if options.answers != "text":
-        raise UsageError(f"answers='{options.answers}': a policy table needs answers='text'")

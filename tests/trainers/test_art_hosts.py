@@ -34,7 +34,6 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.config import as_flag
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
-from trainers.hosts.art.classes import import_model_config
 from trainers.hosts.art.local import (
     LocalHost,
     _train_signature,
@@ -44,9 +43,8 @@ from trainers.hosts.art.local import (
 from trainers.hosts.art.serverless import ServerlessHost
 from trainers.hosts.embedded_trainer import TrainSettings
 from trainers.hosts.host import KEYWORDS, HostRequest, train_arguments
-from trainers.hosts.selection import packages_problem, runtime_problem, select_host
+from trainers.hosts.selection import packages_problem, select_host
 from trainers.trajectory import Trajectory, TrajectoryGroup
-from trainers.weight_sync.adapter_server import RemoteAdapters
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"
 ASK = Request((Message("user", "who has the rope"),), logprobs=True)
@@ -222,18 +220,6 @@ def test_local_says_all_that_is_missing_in_one_line(
     assert "art.local" not in sys.modules
 
 
-def test_vllms_environment_can_be_there_already(
-    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{empty_folder}")
-    monkeypatch.setenv("ART_VLLM_RUNTIME_CACHE_DIR", f"{empty_folder}")
-    assert "uv" in runtime_problem()
-    program = empty_folder / ("0" * 64) / ".venv" / "bin" / "art-vllm-runtime-server"
-    program.parent.mkdir(parents=True)
-    program.touch(0o755)
-    assert runtime_problem() == ""
-
-
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     wishes = {"server": "http://a", "device": "cpu", "async_steps": 1}
     with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
@@ -265,56 +251,6 @@ def test_a_local_run_goes_back_to_what_was_finished(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0000", "0002", "3.tmp"]
     with pytest.raises(ArenaError, match="step 3 are not in"):
         delete_later_checkpoints(tmp_path, 3)
-
-
-def test_megatron_is_not_needed_and_leaves_no_trace() -> None:
-    if find_spec("megatron") is not None:
-        pytest.skip("megatron is installed here")
-    serverless_train()
-    import_model_config()
-    from art.dev.get_model_config import get_model_config
-
-    internal: Any = internal_config(TrainConfig(lora_rank=4))
-    config: Any = get_model_config("OpenPipe/Qwen3-14B-Instruct", "nowhere", internal)
-    assert config["peft_args"]["r"] == 4 and config["peft_args"]["target_modules"]
-    assert find_spec("megatron") is None
-    assert not [name for name in sys.modules if name.startswith("megatron")]
-
-
-def test_adapters_are_loaded_and_unloaded_over_http(wire: WandbWire) -> None:
-    async def run() -> None:
-        adapters = RemoteAdapters(wire.url, KEY)
-        await adapters.load("m@3", Path("/runs/0003"))
-        await adapters.unload("m@3")
-        await adapters.unload("m@3")
-        with pytest.raises(BackendError, match="answered 400: no adapter in nowhere") as fault:
-            await adapters.load("m@4", Path("nowhere"))
-        assert fault.value.cause == "bad_request" and fault.value.__context__ is None
-        with pytest.raises(BackendError, match="nothing answers at .*/load_lora_adapter") as gone:
-            await RemoteAdapters("http://127.0.0.1:1/v1", KEY).load("m@4", Path("nowhere"))
-        assert gone.value.retryable and KEY not in str(gone.value)
-
-    asyncio.run(run())
-    assert wire.adapters == {}
-
-
-@pytest.mark.gpu
-def test_the_local_host_on_a_gpu(empty_folder: Path) -> None:
-    request = request_of(empty_folder, base_model="Qwen/Qwen3-0.6B", lora_rank=8)
-    host = LocalHost(request)
-    try:
-        host.preflight()
-    except UsageError as error:
-        pytest.skip(str(error))
-
-    async def answer() -> None:
-        assert await host.open(0) == 0
-        completion = await host.policy().complete(ASK)
-        assert completion.policy_version == 0
-        assert all(token.id is not None for token in completion.choices[0].tokens)
-        await host.close()
-
-    asyncio.run(answer())
 
 
 # The serverless host, on ART's own class.

@@ -145,22 +145,6 @@ def test_the_error_of_a_later_step_does_not_harm_the_steps_before() -> None:
     assert asyncio.run(take_all()) == [1]
 
 
-def test_no_step_beyond_the_last_is_started() -> None:
-    started = []
-
-    async def play(number: int) -> PlayedStep:
-        started.append(number)
-        return PlayedStep([], RolloutCounts())
-
-    async def take_all() -> None:
-        ahead = RolloutsAhead(play, 5, 3)
-        for step in (1, 2, 3):
-            await ahead.take(step)
-
-    asyncio.run(take_all())
-    assert started == [1, 2, 3]
-
-
 def test_the_age_of_the_weights_that_play() -> None:
     config = TrainConfig(async_steps=2)
     assert [config.sampling_step(step) for step in range(6)] == [0, 0, 0, 1, 2, 3]

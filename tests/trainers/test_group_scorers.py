@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_up_groups import turn
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.llm.backend import Message
 from trainers.rewards import load_group_scorer, score_group
 from trainers.trajectory import Trajectory, TrajectoryGroup
@@ -92,10 +92,3 @@ def test_a_scorer_that_fails(scorers: str, name: str, message: str) -> None:
     scorer, group = load_group_scorer(f"{scorers}:{name}"), group_of("pass", "bet")
     with pytest.raises(ArenaError, match=f"the group scorer mine:{name} {message}"):
         asyncio.run(score_group(scorer, group, f"mine:{name}"))
-
-
-def test_no_scorer(scorers: str) -> None:
-    with pytest.raises(UsageError, match="group_scorer scorers_of_my_own:nobody"):
-        load_group_scorer(f"{scorers}:nobody")
-    with pytest.raises(UsageError, match="there is no scorer 'ruler'"):
-        load_group_scorer("ruler")

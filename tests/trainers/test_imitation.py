@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from preloaded import arena_command
 
 from arena.agents.chat import HOW_TO_ANSWER
 from arena.agents.system_prompts import system_prompt
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.llm.backend import Message
@@ -28,10 +25,10 @@ from trainers.pretrain.corpus import (
     Demonstration,
     Mixture,
     demonstrations,
-    make_tokenizer,
 )
-from trainers.pretrain.pretrain import PaddedBatch, batches, encode, pretrain, tokenizer_for
-from trainers.pretrain.recipe import Recipe, make_recipe
+from trainers.pretrain.examples import PaddedBatch, batches, encode, tokenizer_for
+from trainers.pretrain.pretrain import pretrain
+from trainers.pretrain.recipe import Recipe
 
 SMALL = Recipe(
     games=12, epochs=1, tokens_per_batch=2048, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2
@@ -82,16 +79,6 @@ def test_fallback_moves_are_not_imitated(failure: str | None, message: str) -> N
     mixture = Mixture({}, {"notes": 1.0}, {"notes": {"random": 1.0}})
     with pytest.raises(ArenaError, match=f"Failing cannot be imitated, {message}"):
         list(demonstrations("kuhn_poker", {}, mixture, 1, lambda spec, seat: Failing(failure)))
-
-
-def test_the_same_seed_gives_the_same_demonstrations() -> None:
-    mixture = Mixture(SMALL.players, SMALL.levels, SMALL.bots)
-    first, again, other = (list(demonstrations("cluedo", {}, mixture, seed)) for seed in (5, 5, 6))
-    assert first == again != other
-
-
-def test_some_chats_begin_in_the_middle_of_a_game(corpus: Sequence[Demonstration]) -> None:
-    assert any("left out" in demonstration.messages[1].content for demonstration in corpus)
 
 
 def test_some_answers_are_wrong_corrected_and_not_to_be_learned(
@@ -172,23 +159,6 @@ def test_batches_hold_every_example_once(
     assert all(any(row[: len(i)] == i for row in rows) for i in ids)
 
 
-def test_an_example_longer_than_a_batch_gets_a_batch_of_its_own(
-    corpus: Sequence[Demonstration], tokenizer: object
-) -> None:
-    examples = [encode(demonstration, tokenizer) for demonstration in corpus]  # type: ignore[arg-type]
-    recipe = dataclasses.replace(SMALL, tokens_per_batch=1)
-    made = list(batches(examples, recipe, np.random.default_rng(0)))
-    assert [len(batch.ids) for batch in made] == [1] * len(examples)
-
-
-def test_many_names_leave_no_room_for_phrases() -> None:
-    phrases = [f" says {a}{b}{c}" for a, b, c in itertools.product("abcdefg", repeat=3)]
-    texts = ["\n".join(phrases)] * 20
-    few, many = (make_tokenizer(texts, [f"Name {n:03}" for n in range(size)]) for size in (10, 250))
-    assert len(few) == 256 + 160 + 5 + 3 * 10 + len(phrases)
-    assert len(many) == 256 + 160 + 5 + 3 * 250
-
-
 def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) -> None:
     heard: list[str] = []
     for name in ("one", "two"):
@@ -199,32 +169,6 @@ def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) 
     assert files[0] == files[1]
     assert json.loads((tmp_path / "one" / "pretraining.json").read_text())["recipe"]["games"] == 12
     assert any("chats of 12 games" in line for line in heard)
-
-
-def test_a_game_without_the_usual_bots_imitates_its_default_opponent() -> None:
-    recipe = make_recipe("tictactoe", level="notes")
-    assert recipe.bots == {"notes": {"random": 1.0}} and recipe.players == {}
-    assert make_recipe("cluedo", options={"players": 3}).players == {}
-    assert make_recipe("cluedo") == Recipe()
-
-
-def test_bad_requests_are_named() -> None:
-    with pytest.raises(UsageError, match="--bot novice: tictactoe has no such bot"):
-        make_recipe("tictactoe", bot="novice")
-    with pytest.raises(UsageError, match="there is no game 'clueo'"):
-        make_recipe("clueo")
-
-
-def test_the_command_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
-    (tmp_path / "something").write_text("mine", encoding="utf-8")
-    done = subprocess.run(
-        [*arena_command(), "pretrain", "cluedo", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2 and "there is something already" in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["something"]
 
 
 def test_the_template_leaves_out_the_details_of_the_rules_only(tokenizer: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -24,9 +23,6 @@ from arena.agents.notebook import (
     NOTES,
     NOTES_END,
     UNKNOWN,
-    ModelNotebook,
-    place_labels,
-    row_ends,
     split_entry,
 )
 from arena.agents.reply.reader import read_reply
@@ -37,21 +33,17 @@ from arena.llm.backend import Request
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 from trainers.config.config import TrainConfig
-from trainers.config.presets import read_preset
 from trainers.loop import setup
 from trainers.pretrain import pretrain as pretraining
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.examples import batches, encode, examples_of, tokenizer_for
 from trainers.pretrain.notebook import ExactNotebook, placed_knowledge
 from trainers.pretrain.pretrain import (
     STATE,
     NewModel,
-    batches,
-    encode,
-    examples_of,
     new_model,
     play_stage,
     pretrain,
-    tokenizer_for,
 )
 from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
 
@@ -189,20 +181,6 @@ def test_any_reply_can_be_read(reply: str) -> None:
     ExactNotebook(CLUEDO, 0).read(f"{NOTES}{reply}\n{NOTES_END}")
 
 
-@pytest.mark.parametrize(
-    ("places", "labels"),
-    [
-        (("Player 0", "Player 1", "Envelope"), "01E"),
-        (("water", "ship"), "ws"),
-        (("wolf", "witch", "seer"), "ABC"),
-    ],
-)
-def test_places_have_one_letter_each(places: tuple[str, ...], labels: str) -> None:
-    assert "".join(place_labels(places)) == labels
-    assert f" {labels[0]}{labels[-1]}\n" in row_ends(places)
-    assert len(set(row_ends(places))) == 2 ** len(places) - 1
-
-
 def test_an_entry_is_no_action() -> None:
     for observation in observations(2):
         entry = ExactNotebook(CLUEDO, 0).entry(observation)
@@ -294,19 +272,6 @@ def test_a_run_makes_its_notebook_model_and_continues_it(
     assert "stage 1 of 2" in seen[:count] and len(seen) > count
 
 
-def test_the_preset_is_a_new_model_at_the_level_events() -> None:
-    values = read_preset("deduce", "cluedo").values
-    assert (values["base_model"], values["text_level"]) == ("notebook", "events")
-    options = values["options"]
-    assert isinstance(options, dict)
-    # A run names all options of the game.
-    every = make_game("cluedo", **options).options.model_dump(mode="json")
-    for named in (options, every):
-        recipe = make_recipe("cluedo", options=named, notebook=True)
-        assert len(recipe.stages) > 2 and recipe.notebook
-    assert not make_recipe("cluedo", options=every | {"rooms": 8}, notebook=True).stages
-
-
 FALSE_LINES = "Rope 1\nMrs White E\nDagger 12E\nSpanner E2"
 
 
@@ -350,27 +315,6 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
     # The notebook names one suspect and two weapons, and Player 1 as the one who holds the Rope.
     assert first["envelope"] == {"Mrs White": 1.0, "Dagger": 0.5, "Spanner": 0.5}
     assert first["sure"] == {"Rope": 1, "Mrs White": 3}
-
-
-def test_an_unfinished_statement_is_still_json() -> None:
-    notebook = ModelNotebook(placed_knowledge(CLUEDO, 0).placement())
-    assert json.loads(notebook.statement())["sure"] == {}
-    notebook.read("no notes")
-    assert json.loads(notebook.statement())["sure"] == {}
-
-
-def test_notes_of_another_form_are_no_notebook() -> None:
-    """A model that merely thinks between the same marks is asked at each decision."""
-
-    def thought(request: Request) -> str:
-        if "what do you believe" in request.messages[-1].content:
-            return '{"sure": {"Rope": "Player 1"}, "envelope": {}}'
-        return answer(request).replace("Envelope: ", "My guess is ")
-
-    episode, backend = noted_game(ChatOptions(beliefs=True), thought)
-    asked = ["what do you believe" in r.messages[-1].content for r in backend.requests]
-    stated = [p for p in episode.plies if p.player == 0 and "beliefs" in p.decision.details]
-    assert sum(asked) == len(stated) > 3
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trainers.algorithms.muon import Muon, orthogonalised
+from trainers.pretrain.muon import Muon, orthogonalised
 
 
 @pytest.mark.parametrize("shape", [(24, 24), (16, 48), (48, 16)])

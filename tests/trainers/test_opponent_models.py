@@ -47,13 +47,6 @@ def test_an_opponent_that_never_plays_ends_the_run(base: Path, tmp_path: Path, f
     assert read_state(RunFiles(tmp_path / "x")).status == "interrupted"
 
 
-def test_the_learner_may_play_no_legal_move(base: Path, tmp_path: Path) -> None:
-    """It has to learn that; stop_legal_rate is its limit."""
-    config = small(base, guided=False, stop_legal_rate=0.0, groups_per_step=6)
-    learn(config, tmp_path / "x")
-    assert (rows_of(tmp_path / "x")[-1].legal_rate or 0.0) < 0.5
-
-
 def test_a_ledger_line_and_the_cost_of_each_step(base: Path, tmp_path: Path) -> None:
     view, folder = Notes(), tmp_path / "x"
     with Misbehaving(plays_kuhn, cost=COST) as server:
@@ -69,12 +62,6 @@ def test_a_ledger_line_and_the_cost_of_each_step(base: Path, tmp_path: Path) -> 
     # The last line is the final evaluation.
     costs = [line["total"]["cost"] for line in lines[:-1]]
     assert [row.cost for row in rows_of(folder)] == pytest.approx(costs)
-
-
-def test_a_run_without_models_has_no_ledger(base: Path, tmp_path: Path) -> None:
-    learn(small(base, opponents="bot:random=1,past=1"), tmp_path / "x")
-    assert not RunFiles(tmp_path / "x").ledger.exists()
-    assert [row.cost for row in rows_of(tmp_path / "x")] == [0.0, 0.0]
 
 
 def test_a_spent_budget_ends_the_run_and_a_higher_one_continues_it(

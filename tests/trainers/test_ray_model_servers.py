@@ -26,8 +26,6 @@ from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying, UsageError  # noqa: E402
 from arena.episodes.executors import make_executor  # noqa: E402
-from trainers.config.config import TrainConfig  # noqa: E402
-from trainers.config.presets import _sync_problem  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.runs.records import RunFiles, read_records  # noqa: E402
 from trainers.weight_sync import ray_servers  # noqa: E402
@@ -190,14 +188,3 @@ def test_a_node_without_the_folder_of_the_run(cluster: Any, tmp_path: Path) -> N
     finally:
         server.stop()
     assert not ray.is_initialized()
-
-
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"servers": 2}, "only servers that the run starts"),
-        ({"servers": 2, "server": "vllm", "weight_sync": "none"}, "has one server"),
-    ],
-)
-def test_numbers_of_servers_that_make_no_sense(fields: dict[str, Any], message: str) -> None:
-    assert message in _sync_problem(TrainConfig(**fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -237,15 +237,6 @@ def test_a_game_without_exact_knowledge(game: str, text: str) -> None:
         Rewards.parse("win=1,entropy_removed=0.5", make_game(game))
 
 
-def test_a_dry_run_can_say_what_is_computed() -> None:
-    lines = Rewards.parse("win=2,leak=-0.5,entropy_removed=0", CLUEDO).describe()
-    weights = {line.name: line.weight for line in lines if line.computed}
-    assert list(weights)[:3] == ["win", "leak", "entropy_removed"]
-    assert weights["win"] == 2 and weights["leak"] == -0.5 and weights["missed"] == 0
-    assert {line.name for line in lines if not line.computed} == {"question", "claims"}
-    assert all(line.about.endswith(".") for line in lines)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -326,11 +317,6 @@ def test_a_module_that_cannot_be_imported_is_named(own: str, text: str, told: st
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_function_without_a_weight(own: str) -> None:
-    with pytest.raises(UsageError, match="add custom=1"):
-        Rewards.parse("win=1", CLUEDO, f"{own}:turns")
-
-
 def decisions(rollout: SeatEpisode) -> float:
     return float(rollout.episode.decisions)
 
@@ -338,21 +324,6 @@ def decisions(rollout: SeatEpisode) -> float:
 SHORT = RewardTerm(
     "short", "Minus the turns.", lambda rollout, said: -len(said), frozenset({"turn"})
 )
-
-
-def test_terms_of_a_plugin() -> None:
-    before = catalog().entries_by_kind()
-    catalog().add("reward", "decisions", "test_rewards:decisions", "how many there were")
-    catalog().add("reward", "short", "test_rewards:SHORT")
-    try:
-        episode = contest(0)
-        rewards = Rewards.parse("short=1,decisions=0.5", CLUEDO)
-        terms: Mapping[str, float] = rewards.score(SeatEpisode(CLUEDO, episode, 1)).terms
-        assert terms["decisions"] == episode.decisions
-        assert terms["short"] == -sum(ply.player == 1 for ply in _first_of_turns(episode))
-        assert "short" not in Rewards.parse("", CLUEDO).score(SeatEpisode(CLUEDO, episode, 1)).terms
-    finally:
-        catalog().restore(before)
 
 
 def test_a_term_of_a_plugin_is_in_the_record_of_a_step() -> None:

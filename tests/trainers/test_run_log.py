@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
-from trainers.loop.training import RunLog, evenly, kept_steps, reason_of
+from trainers.loop.training import RunLog, evenly, kept_steps
 from trainers.runs.records import RunState, StepRecord, read_records
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
@@ -136,12 +135,3 @@ def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(
 
 
 # Why nothing can be written
-
-
-def test_the_reason_of_a_failed_write_is_one_line() -> None:
-    full = OSError(errno.ENOSPC, "No space left on device", "f")
-    assert reason_of(full) == "No space left on device"
-    assert reason_of(OSError("odd")) == "odd"
-    several = shutil.Error([("a", "b", "File too large"), ("c", "d", "e")])
-    assert reason_of(several) == "File too large"
-    assert reason_of(shutil.Error("a and b are the same")) == "a and b are the same"

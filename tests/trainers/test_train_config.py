@@ -10,10 +10,8 @@ from arena import catalog, make_game
 from arena.core.errors import ArenaError, UsageError
 from arena.llm.config import SettingsLayer
 from trainers.config.config import TrainConfig
-from trainers.config.presets import layer_of, preset_names, read_preset, resolve
-from trainers.runs.figures import time_split
+from trainers.config.presets import preset_names, read_preset, resolve
 from trainers.runs.run_files import Plan, lock_of, open_run, plan_run, run_files
-from trainers.runs.training_run import TrainingRun
 
 
 def of_file(text: str, folder: Path, game: str = "cluedo") -> SettingsLayer:
@@ -131,19 +129,6 @@ def test_a_bad_preset_names_its_file_and_key(text: str, said: str, tmp_path: Pat
     assert said in str(raised.value)
 
 
-def test_what_a_flag_overrules_does_no_harm(tmp_path: Path) -> None:
-    layers = [SettingsLayer("flag", {"steps": 5}), of_file("steps = -3", tmp_path)]
-    assert resolve("cluedo", "mine", layers).config.steps == 5
-    with pytest.raises(UsageError, match="there is no key"):
-        layer_of({"step": 1}, "cluedo", "arena.toml", "arena.toml")
-
-
-@pytest.mark.parametrize("name", ["gpux", "demo.json", "missing.toml", ".toml"])
-def test_a_preset_that_is_not_there(name: str) -> None:
-    with pytest.raises(UsageError, match=f"--preset {name}"):
-        read_preset(name, "cluedo")
-
-
 def config_in(folder: Path, **values: object) -> TrainConfig:
     return TrainConfig(log_dir=str(folder / "runs"), experiment_name="x", **values)  # type: ignore[arg-type]
 
@@ -258,15 +243,6 @@ def test_a_strangers_folder_is_left_alone(tmp_path: Path) -> None:
     (folder / "thesis.txt").touch()
     with pytest.raises(UsageError, match="is not an experiment of arena"):
         plan_run(config)
-
-
-def test_the_time_of_scoring_is_not_part_of_the_rollouts() -> None:
-    """Records count it once, so a view must not subtract it."""
-    record = TrainingRun.read(Path(__file__).parent / "data" / "stored_run").records[1]
-    split = time_split(record)
-    assert record.time["rewards"] > 0
-    assert {name: split[name] for name in record.time} == record.time
-    assert sum(split.values()) == pytest.approx(record.seconds)
 
 
 def test_settings_of_the_server_do_not_change_the_hash() -> None:

@@ -12,24 +12,19 @@ from typing import Any
 
 import pytest
 import torch
-from exact_policies import information_sets
 from policy_table import PolicyTable, tabulate
 from safetensors import SafetensorError
-from tiny_model import build_tiny_model
 
 from arena.agents.chat import ChatOptions
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.job import run_jobs
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.evaluation.exact.game_tree import InformationSet
-from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.scripted import ScriptedBackend
 from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
-from trainers.pretrain.corpus import Mixture, demonstrations, names_of
+from trainers.pretrain.corpus import Mixture, demonstrations
 from trainers.pretrain.pretrain import STATE, SavedRun, save
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
 
@@ -96,15 +91,6 @@ def test_a_new_model_sees_what_its_seat_knows(table: PolicyTable) -> None:
     assert max(spreads) > 0.2, "after evenly random play alone it is below 0.05"
 
 
-def test_what_is_no_legal_action_is_reported(tmp_path: Path) -> None:
-    path = build_tiny_model(tmp_path, layers=1, width=32, heads=2, inner=64)
-    found = tabulated(path)
-    for row in found.rows.values():
-        assert row.illegal > 0.5, "it has never learned to answer"
-        assert sum(row.probabilities.values()) == pytest.approx(1)
-    assert len({row.probabilities[BET] for row in found.rows.values()}) == 12
-
-
 def test_how_often_it_bets_is_what_the_table_says(folder: Path, table: PolicyTable) -> None:
     spec = f"embedded:{folder}"
 
@@ -129,38 +115,6 @@ def test_how_often_it_bets_is_what_the_table_says(folder: Path, table: PolicyTab
     assert abs(sum(surprises)) < 4 * math.sqrt(len(surprises)) / 2
 
 
-def test_the_chat_of_a_later_decision_holds_its_own_answer(folder: Path) -> None:
-    """The same log-probability as of the request that a game would have made."""
-    fresh = tabulated(folder, ChatOptions(chat="fresh"))
-    append = tabulated(folder)
-    for key, situation in information_sets(KUHN).items():
-        same = fresh.rows[key].illegal == pytest.approx(append.rows[key].illegal, abs=1e-9)
-        assert same == (not situation.before)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ChatOptions(sampling=Sampling(temperature=0.5)),
-        ChatOptions(guided=True),
-        ChatOptions(answers="json"),
-    ],
-)
-def test_what_is_sampled_otherwise_has_no_table(options: ChatOptions) -> None:
-    with pytest.raises(UsageError, match="a policy table needs"):
-        tabulated(Path("nowhere"), options)
-
-
-def test_a_backend_that_follows_no_guide_is_named() -> None:
-    async def go() -> None:
-        async with LLMService() as llm:
-            llm.add("scripted:one", ScriptedBackend(["I pass."] * 99))
-            await tabulate(KUHN, llm, "scripted:one")
-
-    with pytest.raises(UsageError, match="must follow guided_choice to its end"):
-        asyncio.run(go())
-
-
 @pytest.mark.parametrize(
     "game", [make_game("goofspiel", players=3, cards=4), make_game("tictactoe")]
 )
@@ -172,14 +126,3 @@ def test_other_games_are_read_from_every_seat(game: Game) -> None:
     chats = list(demonstrations(recipe.game, recipe.options, mixture, 3))
     assert len(chats) == game.num_players
     assert {chat.level for chat in chats} == {"events"}
-
-
-def test_actions_are_words_only_where_there_are_few() -> None:
-    assert "mark 3 2" in names_of([make_game("tictactoe")])
-    assert not any("suggest" in name for name in names_of([make_game("cluedo")]))
-
-
-def test_a_table_is_a_policy(table: PolicyTable) -> None:
-    for key, situation in information_sets(KUHN).items():
-        assert InformationSet.of(situation.observation) == key
-        assert table(situation.observation) is table.rows[key].probabilities

@@ -255,36 +255,6 @@ def test_attention_without_a_fused_kernel_takes_some_queries_at_a_time(
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-def test_logits_of_all_tokens_are_never_in_memory_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["llama"]))
-    vocabulary = learner.architecture.vocabulary
-    whole = gradients(learner, learner.weights())
-    trained = len(whole["logprobs"])
-    monkeypatch.setattr(network, "SCORED_LOGITS", 5 * vocabulary)
-    for name, value in gradients(learner, learner.weights()).items():
-        torch.testing.assert_close(value, whole[name], rtol=1e-4, atol=1e-5)
-    with LargestTensor() as made:
-        gradients(learner, learner.weights())
-    assert made.rows[vocabulary] == 5 < trained
-
-
-def test_bf16_keeps_fused_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries of one type and values of another would make torch hold all scores of a chat."""
-    found, asked = list[bool](), network._is_fused
-
-    def spied(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> bool:
-        found.append(asked(queries, keys, values, mask))
-        return found[-1]
-
-    monkeypatch.setattr(network, "_is_fused", spied)
-    monkeypatch.setattr(network, "ATTENTION_ROWS", 1)
-    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["llama"]))
-    learner.update(made_up(), replace(UPDATE, precision="bf16"))
-    assert found and all(found)
-
-
 @pytest.mark.parametrize("lora", [None, Lora(4, 8.0)], ids=["all weights", "lora"])
 def test_bf16_moves_log_probabilities_by_a_bounded_amount(
     tmp_path: Path, lora: Lora | None

@@ -135,43 +135,6 @@ def test_self_play_ends_with_averaged_weights(
     assert not torch.equal(means[0][name], parts[1][name])
 
 
-def test_workers_that_score_at_the_same_time_take_nothing_from_the_rollouts(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path(tmp_path / "slow_rewards.py").write_text(
-        "import time\ndef wait(seat_episode):\n    time.sleep(0.5)\n    return 0.0\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    reward = {"reward": "win=1,custom=1", "reward_fn": "slow_rewards:wait"}
-    learn(small(base, executor="processes", workers=2, **reward), tmp_path / "x")
-    # Six games are scored in 3 s of two workers, at least 1.5 s of the step.
-    assert rows_of(tmp_path / "x")[-1].time["rollouts"] > 1.4
-
-
-def test_self_play_has_a_group_for_each_seat(base: Path, tmp_path: Path) -> None:
-    learn(small(base, self_play=True, opponents="", log_sample_rate=1.0), tmp_path / "x")
-    row = rows_of(tmp_path / "x")[-1]
-    groups = row.groups
-    assert groups.trained + groups.no_variance + groups.incomplete == 4  # Two deals, two seats.
-    assert row.games == 6 and row.win_rate.value == 0.5
-    for path in RunFiles(tmp_path / "x").replays.glob("*/*.jsonl"):
-        assert read_replay(path).header.players == (NEWEST, NEWEST)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        ({"self_play": True, "opponents": "past"}, "--opponents past: with --self-play every"),
-        ({"opponents": "past=2,bot:random", "keep_pool": 0}, "past: keep_pool=0 keeps no check"),
-    ],
-)
-def test_self_play_and_pools_that_cannot_be(
-    base: Path, tmp_path: Path, wrong: dict[str, Any], reason: str
-) -> None:
-    with pytest.raises(UsageError, match=reason):
-        learn(small(base, **wrong), tmp_path / "x")
-
-
 def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not(
     base: Path, tmp_path: Path
 ) -> None:
@@ -252,6 +215,8 @@ def test_opponents_are_drawn_by_weight() -> None:
         {"reward": "win=0"},
         {"reward": "win=1,format=0", "kl_reference_every": 2},
         {"device": "mps"},
+        {"self_play": True, "opponents": "past"},
+        {"opponents": "past=2,bot:random", "keep_pool": 0},
         {"prompt": "no-such-prompt"},
         {"game": "cluedo", "reward": "win=1,claims=1"},
     ],
@@ -575,10 +540,3 @@ def test_an_update_that_keeps_failing_ends_the_run_in_one_line(
         asyncio.run(faulty(small(base), tmp_path / "x", updates=updates).complete())
     assert "\n" not in str(caught.value) and len(updates) == 1
     assert [row.step for row in rows_of(tmp_path / "x")] == [0]
-
-
-def test_an_update_that_cannot_succeed_is_not_tried_again(base: Path, tmp_path: Path) -> None:
-    fatal = BackendError("the key is wrong", "authentication")
-    with pytest.raises(BackendError, match="the key is wrong"):
-        run = faulty(small(base), tmp_path / "x", updates=[fatal, AssertionError("again")])
-        asyncio.run(run.complete())

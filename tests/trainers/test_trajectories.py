@@ -168,11 +168,6 @@ def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
     assert plies == sorted(ply for ply in plies if ply is not None)
 
 
-def test_the_other_players_have_nothing_that_is_trained() -> None:
-    episode, _ = played(lambda _: "a1", 0)
-    assert trajectory_of(episode, 0).turns == ()
-
-
 def test_a_chat_that_was_shortened_begins_another_history() -> None:
     longest = 0
 

@@ -7,12 +7,9 @@ single tokens.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
-from arena.agents.chat import DETAILS, HOW_TO_ANSWER, Chat, ChatOptions, opening, write_answer
+from arena.agents.chat import Chat, ChatOptions, opening, write_answer
 from arena.agents.chat_agent import ChatRecorder
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
@@ -38,7 +35,7 @@ from arena.plugins.loader import make_game
 from trainers.pretrain.notebook import ExactNotebook
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    pass
 
 T = TypeVar("T")
 
@@ -51,6 +48,11 @@ GAMES_PER_TASK = 20
 """Games that a worker process plays before it returns their chats."""
 MIN_GAMES_FOR_PROCESSES = 100
 """Fewer games are played in this process, since the start of another takes seconds."""
+
+MAX_WHOLE_ACTIONS = 100
+"""A game with at most this number of actions has a token for each; others have one per name."""
+SHORT_INSTRUCTION = "You may think first. The last action that you write is the one that counts."
+"""Form of an answer in the prompts of pretraining: small models answer with the action alone."""
 
 MakeAgent = Callable[[str, Seat], Agent]
 """Make the agent of a SPEC for a seat."""
@@ -256,129 +258,3 @@ def _play_out(
 
 def _draw(weights: Mapping[T, float], rng: random.Random) -> T:
     return rng.choices(list(weights), list(weights.values()))[0]
-
-
-ROLES = ("system", "user", "assistant")
-END = "<|end|>"
-PAD = "<|pad|>"
-SPECIAL = (PAD, END, *(f"<|{role}|>" for role in ROLES))
-
-SHORT_INSTRUCTION = "You may think first. The last action that you write is the one that counts."
-"""Form of an answer in the prompts of pretraining: small models answer with the action alone."""
-
-CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "{% set content = message['content'] %}"
-    "{% if message['role'] == 'system' %}"
-    f"{{% set parts = content.partition({json.dumps(chr(10) + DETAILS)}) %}}"
-    "{% set after = parts[2].partition('\\n') %}"
-    "{% set content = (parts[0] + after[1] + after[2]).replace("
-    f"{json.dumps(HOW_TO_ANSWER['text'])}, {json.dumps(SHORT_INSTRUCTION)}) %}}"
-    "{% endif %}"
-    "{{ '<|' + message['role'] + '|>' + content + '<|end|>' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
-)
-"""A message is the token of its role, its content, and the end token.
-
-The instruction of other models becomes the one that these models have learned, without the details
-behind it, so that they play with the same messages as any model.
-"""
-
-MAX_WHOLE_ACTIONS = 100
-"""A game with at most this number of actions has a token for each; others have one per name."""
-
-NAME_PREFIXES = ("", " ", ", ")
-"""Separators before a name; each name has a token with each of them, unless there is one token for
-each name, by which a model finds it wherever it is."""
-
-BYTES = 256
-"""Symbols of a byte-level alphabet."""
-MERGES = 160
-"""BPE tokens above the bytes, for words that are neither names nor phrases."""
-MIN_PHRASE_COUNT = 20
-"""A phrase that appears less often in the sample gets no token."""
-
-
-def names_of(games: Iterable[Game]) -> list[str]:
-    """Return all names in the actions and seats of these games, longest first.
-
-    In a game with few actions, an action of several words is a name, too. The model then chooses it
-    by writing one token, which it learns much sooner than writing several.
-    """
-    names: set[str] = set()
-    for game in games:
-        names.update(game.seat_names)
-        if len(game.actions) <= MAX_WHOLE_ACTIONS:
-            names.update(text for text in map(str, game.actions) if " " in text)
-        for action in game.actions:
-            fields = getattr(action, "__dataclass_fields__", ())
-            values = (getattr(action, name) for name in fields)
-            names.update(value for value in values if isinstance(value, str))
-    # A regular expression takes the first alternative that fits: a name must come before its own
-    # prefixes. Equal lengths by text, so that the order does not depend on the set.
-    return sorted(names, key=lambda name: (-len(name), name))
-
-
-def make_tokenizer(
-    texts: Sequence[str],
-    names: Sequence[str],
-    vocabulary: int = 1024,
-    prefixes: Sequence[str] = NAME_PREFIXES,
-) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of at most `vocabulary` tokens, or more if there are more than 200 names.
-
-    Names, the longest first, become tokens with each of the prefixes. Phrases are found in all
-    texts and fill what names, bytes and merges leave; BPE merges are found in the first 200 texts.
-    """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    name_tokens = [prefix + name for name in names for prefix in prefixes]
-    # Tokens that are left for phrases. Names, bytes and merges always get theirs.
-    room = max(0, vocabulary - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
-    phrases = _phrases(texts, names, prefixes)[:room]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=BYTES + MERGES,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts[:200], trainer)
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
-    # Added tokens are found before BPE, which splits only the text between them.
-    added = [AddedToken(token, normalized=False) for token in [*name_tokens, *phrases]]
-    tokenizer.add_tokens(added)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer,
-        eos_token=END,
-        pad_token=PAD,
-        chat_template=CHAT_TEMPLATE,
-        clean_up_tokenization_spaces=False,
-    )
-
-
-def _phrases(texts: Sequence[str], names: Sequence[str], prefixes: Sequence[str]) -> list[str]:
-    """Return the texts between names and numbers, within a line; the most useful first."""
-    # Cut at names, with the separator before them, and where digits start or end.
-    separators = re.compile(
-        rf"(?:{'|'.join(sorted(prefixes, reverse=True))})(?:{'|'.join(map(re.escape, names))})"
-        r"|(?<=\d)(?=\D)|(?<=\D)(?=\d)"
-    )
-    counts = Counter(
-        piece
-        for text in texts
-        for line in text.splitlines(keepends=True)
-        for piece in separators.split(line)
-        if len(piece) > 1
-    )
-    # Characters saved if the phrase becomes one token: count * (length - 1).
-    saved = {
-        piece: count * (len(piece) - 1)
-        for piece, count in counts.items()
-        if count >= MIN_PHRASE_COUNT
-    }
-    # Equal savings by text: the tokenizer must not depend on the order of counting.
-    return sorted(saved, key=lambda piece: (-saved[piece], piece))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -20,28 +19,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
-from arena.agents.notebook import row_ends, split_entry
 from arena.core.errors import ArenaError, UsageError
-from arena.core.game import Game
-from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
-from arena.plugins.loader import make_game
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import (
-    NAME_PREFIXES,
     Demonstration,
     Mixture,
-    make_tokenizer,
-    names_of,
     play_games,
 )
-from trainers.pretrain.notebook import placed_knowledge
+from trainers.pretrain.examples import (
+    Example,
+    PaddedBatch,
+    batches,
+    examples_of,
+    row_tokens,
+    tokenizer_for,
+)
 from trainers.pretrain.recipe import CurvePoint, HeldOut, Recipe, training_steps
 from trainers.rollouts.opponents import first_deal
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 SAMPLED_GAMES = 40
@@ -242,44 +240,6 @@ def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[De
     return list(play_games(recipe.game, options, mixture, seeds))
 
 
-def largest_games(recipe: Recipe) -> list[Game]:
-    """Return the game of each stage with the most players: together they have all names."""
-    return [
-        make_game(
-            recipe.game,
-            **{
-                **recipe.options,
-                **stage.options,
-                **({"players": max(stage.players)} if stage.players else {}),
-            },
-        )
-        for stage in recipe.parts
-    ]
-
-
-def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrainedTokenizerFast:
-    """Return a tokenizer for the recipe's game and the texts of the corpus."""
-    texts = [message.content for chat in corpus[:2000] for message in chat.messages]
-    # A model finds a name wherever it is if it has one token.
-    prefixes = ("",) if recipe.notebook else NAME_PREFIXES
-    names = [*names_of(largest_games(recipe)), *ends_of_rows(recipe)]
-    return make_tokenizer(texts, names, prefixes=prefixes)
-
-
-def ends_of_rows(recipe: Recipe) -> list[str]:
-    """Return what ends a row of the notebook; each is one token."""
-    if not recipe.notebook:
-        return []
-    tables = [placed_knowledge(game, 0).placement() for game in largest_games(recipe)]
-    return list(dict.fromkeys(end for table in tables for end in row_ends(table.places)))
-
-
-def row_tokens(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Return the tokens that end the rows of the notebook."""
-    ids = tokenizer.get_vocab()
-    return [ids[end] for end in ends_of_rows(recipe)]
-
-
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
     """Return a model of the recipe's size with random weights from torch's generator."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -451,7 +411,7 @@ def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Return Muon for the matrices of layers, and AdamW for embeddings and norms."""
     import torch
 
-    from trainers.algorithms.muon import Muon
+    from trainers.pretrain.muon import Muon
 
     named = list(model.named_parameters())
     matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
@@ -494,114 +454,3 @@ def save(
     text = json.dumps(figures.to_json(), indent=1) + "\n"
     (out / "pretraining.json").write_text(text, encoding="utf-8")
     (out / STATE).unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A demonstration as tokens; both arrays have the shape [tokens]."""
-
-    ids: NDArray[np.int32]
-    is_target: NDArray[np.bool_]
-    """Marks the tokens that the model learns to write; the others are context."""
-    level: TextLevel
-    players: int
-    entries: tuple[tuple[int, int], ...] = ()
-    """First token of each notebook entry, and the one behind it."""
-
-
-def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
-    """Return the tokens of the chat, as its template writes it, and which are targets."""
-    ids: list[Any] = []
-    is_target: list[bool] = []
-    entries: list[tuple[int, int]] = []
-    end = tokenizer.eos_token_id
-    for number, message in enumerate(demonstration.messages):
-        # Speech in it may spell a control token, which it is not.
-        encoded = tokenizer(message.content, split_special_tokens=True, return_offsets_mapping=True)
-        text = encoded["input_ids"]
-        ends = [end for _, end in encoded["offset_mapping"]]
-        # A mistake is context: the model reads it with its correction, but does not learn to write
-        # it.
-        learned = message.role == "assistant" and number not in demonstration.mistakes
-        if learned and (entry := split_entry(message.content)[0]):
-            first = len(ids) + 1
-            entries.append((first, first + bisect_left(ends, len(entry)) + 1))
-        ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
-        # The role token is given by the template; the text and the end token are written.
-        is_target += [False, *[learned] * (len(text) + 1)]
-    return Example(
-        np.array(ids, dtype=np.int32),
-        np.array(is_target),
-        demonstration.level,
-        demonstration.players,
-        tuple(entries),
-    )
-
-
-def examples_of(
-    chats: Sequence[Demonstration], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
-) -> list[Example]:
-    """Return the chats that fit into the context, as tokens."""
-    examples = [encode(chat, tokenizer) for chat in chats]
-    return [example for example in examples if len(example.ids) <= recipe.context_length]
-
-
-@dataclass(frozen=True, slots=True)
-class PaddedBatch:
-    """Chats of similar length, padded to the longest: all tensors are [chats, longest]."""
-
-    ids: torch.Tensor  # int64
-    weights: torch.Tensor  # float32: weight of the token in the loss, 0 for padding
-    is_target: torch.Tensor  # bool
-    entries: Sequence[tuple[int, int, int]] = ()
-    """Notebook entries: the chat, the first token, and the one behind the last."""
-    own_rows: float = 0.0
-    """Share of the chats in which the model reads rows of its own."""
-
-    def on(self, device: torch.device) -> PaddedBatch:
-        """Return the batch with its tensors on a device."""
-        tensors = {name: getattr(self, name).to(device) for name in ("ids", "weights", "is_target")}
-        return replace(self, **tensors)
-
-
-def batches(
-    examples: Sequence[Example], recipe: Recipe, rng: np.random.Generator
-) -> Iterator[PaddedBatch]:
-    """Yield all examples once, in random order, in batches of at most `tokens_per_batch`."""
-    order = rng.permutation(len(examples))
-    # Sorted by length within pools of 512: little padding, and still another mix in each pass.
-    pools = [order[i : i + 512] for i in range(0, len(order), 512)]
-    for pool in pools:
-        by_length = sorted(pool, key=lambda i: len(examples[i].ids))
-        groups: list[list[Example]] = [[]]
-        for i in by_length:
-            # The new example is the longest, so it decides the padded size.
-            size = (len(groups[-1]) + 1) * len(examples[i].ids)
-            # An example that is too long for any batch gets one of its own.
-            if groups[-1] and size > recipe.tokens_per_batch:
-                groups.append([])
-            groups[-1].append(examples[i])
-        # Shuffled again, so that lengths do not rise within a pool.
-        for g in rng.permutation(len(groups)):
-            yield _pad(groups[g], recipe.context_weight)
-
-
-def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
-    import torch
-
-    # Padding has the token id 0 and the weight 0, and is no target.
-    longest = max(len(example.ids) for example in group)
-    ids = np.zeros((len(group), longest), dtype=np.int64)
-    weights = np.zeros((len(group), longest), dtype=np.float32)
-    is_target = np.zeros((len(group), longest), dtype=bool)
-    for row, example in enumerate(group):
-        length = len(example.ids)
-        ids[row, :length] = example.ids
-        weights[row, :length] = np.where(example.is_target, 1.0, context_weight)
-        is_target[row, :length] = example.is_target
-    return PaddedBatch(
-        torch.from_numpy(ids),
-        torch.from_numpy(weights),
-        torch.from_numpy(is_target),
-        [(row, *span) for row, example in enumerate(group) for span in example.entries],
-    )

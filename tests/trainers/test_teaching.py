@@ -289,7 +289,7 @@ def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
     ("arguments", "message"),
     [
         ("kuhn --base-model clue-tiny", "there is no game 'kuhn'"),
-        ("kuhn_poker --base-model nothing", "neither a folder with a config.json nor a model"),
+        ("kuhn_poker --base-model nothing", "nor a folder with a config.json"),
         ("kuhn_poker --lora-rank 8", "--lora-rank: it needs --base-model"),
         ("kuhn_poker --base-model clue-tiny --bot novice", "kuhn_poker has no such bot; choose"),
         ("kuhn_poker --base-model clue-tiny --text-level all", "input should be 'events', 'notes'"),

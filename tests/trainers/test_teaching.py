@@ -53,7 +53,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(folder, **TINY_FAMILIES["llama"])
 
 
-def settings(base: Path, **changes: Any) -> ImitationSettings:
+def taught(base: Path, **changes: Any) -> ImitationSettings:
     few: dict[str, Any] = {
         "game": "kuhn_poker",
         "options": {},
@@ -181,7 +181,7 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     # In a random model an adapter of four directions moves little.
     rate = 3e-2 if rank else 3e-3
     out = tmp_path / "out"
-    done = teach(settings(base, lora_rank=rank, learning_rate=rate), out, notify=silent)
+    done = teach(taught(base, lora_rank=rank, learning_rate=rate), out, notify=silent)
     curve = [point.held_out for point in done.curve]
     assert curve[-1] is not None and curve[-1] < 0.7 * done.held_out_before
     assert done.step == done.steps == done.curve[-1].step and done.peak_memory_bytes > 10**7
@@ -198,13 +198,13 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     assert ImitationState.model_validate_json((out / "training.json").read_text()) == done
     assert read_architecture(out) == read_architecture(base)
     # A finished run says the same again, and trains nothing.
-    again = teach(settings(base, lora_rank=rank, learning_rate=rate), out, True, silent)
+    again = teach(taught(base, lora_rank=rank, learning_rate=rate), out, True, silent)
     assert again == done and load_file(out / "model.safetensors").keys() == new.keys()
 
 
 @pytest.mark.parametrize("rank", [0, 4], ids=["all weights", "lora"])
 def test_a_killed_run_continues_to_the_bit(tmp_path: Path, base: Path, rank: int) -> None:
-    wanted, out = settings(base, lora_rank=rank), tmp_path / "killed"
+    wanted, out = taught(base, lora_rank=rank), tmp_path / "killed"
     # Rename 2 moves the checkpoint of step 0 aside; before rename 3 there is no checkpoint at all.
     kill_at("rename 3", lambda progress: teach(wanted, out, False, silent, progress))
     assert not out.exists()
@@ -254,35 +254,35 @@ def interrupt(point: Any) -> None:
 def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UsageError, match="out holds no run of arena pretrain"):
-        teach(settings(base), out, True, silent)
+        teach(taught(base), out, True, silent)
     with pytest.raises(KeyboardInterrupt):
-        teach(settings(base), out, notify=silent, progress=interrupt)
+        teach(taught(base), out, notify=silent, progress=interrupt)
     with pytest.raises(UsageError, match="something already; --resume"):
-        teach(settings(base), out, notify=silent)
+        teach(taught(base), out, notify=silent)
     with pytest.raises(UsageError, match="other settings: --games 8, now 13; --lora-rank 0, now 2"):
-        teach(settings(base, lora_rank=2, games=13), out, True, silent)
+        teach(taught(base, lora_rank=2, games=13), out, True, silent)
     (out / OPTIMIZER).write_bytes(b"")
     with pytest.raises(ArenaError, match="cannot be read: optimizer.state"):
-        teach(settings(base), out, True, silent)
+        teach(taught(base), out, True, silent)
     (out / "training.json").write_text('{"step": 3}')
     with pytest.raises(UsageError, match=r"training.json is not of a run"):
-        teach(settings(base), out, True, silent)
+        teach(taught(base), out, True, silent)
 
 
 def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
     folder = build_tiny_model(tmp_path / "small", **TINY_FAMILIES["llama"], vocabulary=300)
     with pytest.raises(KeyboardInterrupt):
-        teach(settings(folder), tmp_path / "out", notify=silent, progress=interrupt)
+        teach(taught(folder), tmp_path / "out", notify=silent, progress=interrupt)
     (folder / "tokenizer.json").write_bytes((base / "tokenizer.json").read_bytes())
     with pytest.raises(UsageError, match=r"has a token \d+, but the model only 300 tokens"):
-        teach(settings(folder), tmp_path / "new", notify=silent)
+        teach(taught(folder), tmp_path / "new", notify=silent)
     build_tiny_model(folder, **TINY_FAMILIES["llama"], vocabulary=300)
     path = next(folder.glob("chat_template.jinja"), folder / "tokenizer_config.json")
     path.write_text(path.read_text().replace("m['role'] }}", "m['role'] }}:"))
     with pytest.raises(UsageError, match="the chats differ"):
-        teach(settings(folder), tmp_path / "out", True, silent)
+        teach(taught(folder), tmp_path / "out", True, silent)
     with pytest.raises(UsageError, match="no chat of kuhn_poker has a reply within"):
-        teach(settings(folder, max_context_tokens=20), tmp_path / "new", notify=silent)
+        teach(taught(folder, max_context_tokens=20), tmp_path / "new", notify=silent)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ from arena.plugins.loader import make_game
 from trainers.config.config import Precision
 
 if TYPE_CHECKING:
-    from trainers.pretrain.imitation import ImitationSettings
-    from trainers.pretrain.recipe import CurvePoint
+    from trainers.pretrain.recipe import CurvePoint, ImitationSettings
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")
@@ -162,7 +161,7 @@ def _settings(
     folder = base_checkpoint(flags.base_model)
     made, level = make_game(game, **game_flags.options()), flags.text_level or "notes"
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
-    from trainers.pretrain.imitation import ImitationSettings
+    from trainers.pretrain.recipe import ImitationSettings
 
     given = teaching.given()
     rate = LORA_RATE if teaching.lora_rank else FULL_RATE

@@ -34,13 +34,11 @@ from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.imitation import (
     DemonstrationEncoder,
-    ImitationSettings,
-    ImitationState,
     imitate,
     mean_cross_entropy,
     teach,
 )
-from trainers.pretrain.recipe import CurvePoint, imitated_bots
+from trainers.pretrain.recipe import CurvePoint, ImitationSettings, ImitationState, imitated_bots
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -59,7 +59,7 @@ def check_trackers(track: str) -> list[str]:
         if name not in TRACKERS:
             known = ", ".join(TRACKERS)
             raise UsageError(f"--track {track}: there is no tracker '{name}'; known: {known}")
-        require(f"--track {name}", (name,), TRACKERS[name][1])
+        require(f"--track {name}", (name,), "train")
     return names
 
 
@@ -71,7 +71,7 @@ class Trackers:
         self._notify = notify
         self._open: dict[str, Tracker] = {}
         for name in check_trackers(track):
-            self._open[name] = run_plugin(f"--track {name}", TRACKERS[name][0], run)
+            self._open[name] = run_plugin(f"--track {name}", TRACKERS[name], run)
 
     def log(self, record: StepRecord) -> None:
         """Log the numbers of a step."""
@@ -162,8 +162,8 @@ class TensorBoardTracker:
         self._writer.close()
 
 
-TRACKERS: dict[str, tuple[Callable[[TrackedRun], Tracker], str]] = {
-    "wandb": (WandbTracker, "train"),
-    "tensorboard": (TensorBoardTracker, "tensorboard"),
+TRACKERS: dict[str, Callable[[TrackedRun], Tracker]] = {
+    "wandb": WandbTracker,
+    "tensorboard": TensorBoardTracker,
 }
-"""Trackers by name; the package of the same name comes with the extra."""
+"""Trackers by name. The extra `train` has the package of the same name."""

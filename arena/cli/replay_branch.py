@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -15,10 +14,9 @@ from arena.cli.game_run import GameRun
 from arena.cli.play_flags import ModelFlags, has_models, named_seats, seat_model
 from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
-from arena.core.spec import Spec, redacted
-from arena.core.text import LONGEST_QUOTE, percentage, pluralize, real_minus, shorten
+from arena.core.spec import redacted
+from arena.core.text import percentage, pluralize, real_minus, shorten
 from arena.evaluation.records import Interval, ReportPart
-from arena.plugins.loader import catalog
 
 if TYPE_CHECKING:
     from arena.agents.chat import ChatOptions
@@ -80,20 +78,12 @@ def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
     named = named_seats(game, seats)
     for seat, spec in enumerate(replay.header.players):
         if not (seat in named or spec.startswith("bot:") or spec in SHIPPED):
-            raise UsageError(_missing_player_text(seat, redacted(spec)))
+            raise UsageError(
+                f"seat {seat} was played by '{shorten(redacted(spec))}', and a replay chooses only "
+                f"bots and {SHIPPED[-1]}: say who plays on, with --seat {seat}=SPEC"
+            )
     specs = [named.get(seat, spec) for seat, spec in enumerate(replay.header.players)]
     return seat_model(None, specs, [])
-
-
-def _missing_player_text(seat: int, spec: str) -> str:
-    known = {*catalog().names("agent"), *catalog().names("backend")}
-    again = ""
-    if Spec.parse(spec).prefix in known and len(spec) <= LONGEST_QUOTE:
-        again = f"; for the same again: --seat {shlex.quote(f'{seat}={spec}')}"
-    return (
-        f"seat {seat} was played by '{shorten(spec)}', and a replay chooses only bots and "
-        f"{SHIPPED[-1]}: say who plays on, with --seat {seat}=SPEC{again}"
-    )
 
 
 def branch_chat_options(replay: Replay, call: Call) -> ChatOptions:

@@ -63,18 +63,12 @@ def step_through(call: Call) -> int:
 
 def moment(call: Call) -> tuple[Replay, int | None, int | None]:
     """Return the replay, --position and --seat; raises UsageError for what it does not have."""
-    replay, ply = call.replay(), call.look.position
-    seat = only_seat(replay, call.look.seat)
+    replay, ply, given = call.replay(), call.look.position, call.look.seat
     if ply is not None and ply > len(replay.moves):
         plies = pluralize(len(replay.moves), "ply")
         raise UsageError(f"--position {ply}: {replay.path} has {plies}")
-    return replay, ply, seat
-
-
-def only_seat(replay: Replay, given: list[str]) -> int | None:
-    """Return the seat of --seat; None without it, for a view in which everything is open."""
     if not given:
-        return None
+        return replay, ply, None
     seats = replay.make_game().num_players
     if len(given) > 1 or not (given[0].isascii() and given[0].isdecimal()):
         raise UsageError(
@@ -83,7 +77,7 @@ def only_seat(replay: Replay, given: list[str]) -> int | None:
         )
     if int(given[0]) >= seats:
         raise UsageError(f"--seat {given[0]}: {replay.path} has seats 0 to {seats - 1}")
-    return int(given[0])
+    return replay, ply, int(given[0])
 
 
 def verify_replay(call: Call) -> int:

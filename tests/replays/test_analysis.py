@@ -236,24 +236,6 @@ def test_a_timeline_can_be_continued(game: Game, seat: int | None) -> None:
     assert analysis.timeline(seat, 10**6)["first"] == len(full["plies"])
 
 
-def test_what_is_said_of_a_file(tmp_path: Path) -> None:
-    game = make_game("kuhn_poker")
-    replay = recorded(game, random_game(game, 2)[:2])
-    lines = [replay.header.to_json(), *(m.model_dump(mode="json") for m in replay.moves)]
-    file = tmp_path / "x.jsonl"
-    file.write_text("\n".join(map(json.dumps, lines)) + '\n{"type": "dec', encoding="utf-8")
-    cut_off = ReplayAnalysis(read_replay(file)).timeline(0)
-    assert cut_off["notice"] and "cut off" in cut_off["notice"]
-    assert len(cut_off["plies"]) == 2 and cut_off["outcome"] is None
-    file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n", encoding="utf-8")
-    unfinished = ReplayAnalysis(read_replay(file)).timeline()
-    assert unfinished["notice"] and "unfinished" in unfinished["notice"]
-    file.write_text(json.dumps(lines[0]) + "\n", encoding="utf-8")
-    empty = ReplayAnalysis(read_replay(file))
-    assert empty.timeline()["plies"] == [] and len(empty.timeline()["scenes"]) == 1
-    assert empty.decision(0) is None and empty.summaries() == []
-
-
 # What is known, and what is said of it
 
 

@@ -20,9 +20,6 @@ from replays.html_report.charts import (
     forest_chart,
     layer_chart,
     line_chart,
-    plain_tick,
-    points_of,
-    points_tick,
     thinned,
 )
 
@@ -104,13 +101,3 @@ def test_columns_end_where_the_axis_ends() -> None:
     free = layer_chart("layers", layers, [1], ChartAxis("step", -0.02, 1.5), Y)
     ends = [max(map(float, re.findall(r"[ML](-?[\d.]+)", svg))) for svg in (clipped, free)]
     assert ends[0] == pytest.approx(ends[1])
-
-
-def test_points_without_a_value_are_left_out() -> None:
-    series = {2: Interval(value=1.0, low=0.5, high=1.5), 1: Interval()}
-    assert points_of(series) == [ChartPoint(2, 1.0, 0.5, 1.5)]
-
-
-def test_labels_of_ticks() -> None:
-    assert [plain_tick(v) for v in (0.25, -12_500, 3.4e6)] == ["0.25", "−12.5 k", "3.4 M"]
-    assert [points_tick(v) for v in (0.12, -0.05, 0.0)] == ["+12", "−5", "0"]

@@ -15,9 +15,6 @@ from typing import Any
 import pytest
 
 from arena.core.errors import ArenaError
-from arena.core.text import decimal, shorten
-from arena.evaluation.formatting import interval_text, value_text
-from arena.evaluation.records import Interval
 from arena.evaluation.report import Report
 from replays.html_report import write_html
 
@@ -340,16 +337,3 @@ def test_without_the_extra_its_name_is_told_before_anything_is_played(tmp_path: 
     assert done.returncode == 1
     assert "'jinja2', which is not installed: pip install 'arena-games[web]'" in done.stderr
     assert not list(tmp_path.iterdir())
-
-
-def test_numbers_have_the_digits_that_their_interval_bears_out() -> None:
-    wide = Interval(value=1700.4, low=1660, high=1742)
-    narrow = Interval(value=0.5, low=0.4977, high=0.5023)
-    assert value_text(wide) == "1700"
-    assert interval_text(wide) == "1660 to 1742"
-    assert value_text(narrow) == "0.500"
-    assert value_text(narrow, "share") == "50.0 %"
-    assert value_text(Interval(value=-0.004)) == "0.00"
-    assert decimal(-12345.6, 1) == "−12,345.6"
-    assert interval_text(Interval(value=1.0)) == ""
-    assert shorten("openrouter:maker/a-very-long-name-of-a-model-v2", 20) == "openrouter:ma…del-v2"

@@ -12,12 +12,10 @@ from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.setting import CluedoSetting
-from replays.analysis import assessments
 from replays.analysis.assessments import MOST_MOVES
 from replays.analysis.documents import RankingJson
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import ranks_moves
-from replays.web import bundle
 
 
 @pytest.fixture(scope="module")
@@ -115,18 +113,3 @@ def test_games_declare_what_is_ranked(tmp_path: Path) -> None:
     cards = read_replay(record(tmp_path, "kuhn", 2))
     assert not ranks_moves(cards.make_game())
     assert ReplayAnalysis(cards).moves(2) is None
-
-
-def test_a_long_game_is_exported_without_them(
-    clue: Replay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bundle, "MAX_LEGAL_MOVES", 100)
-    assert bundle.collect_documents(clue, 0)["moves"] is None
-
-
-def test_a_huge_deck_is_not_analysed(
-    clue: Replay, analysis: ReplayAnalysis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    position = questions(analysis)[0]
-    monkeypatch.setattr(assessments, "MOST_LEGAL", 600)
-    assert ReplayAnalysis(clue).moves(position) is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browsing import Tab, axe_findings, browsing, expect, tab
-from clicking import OVER, play_to_the_end, step
+from clicking import play_to_the_end, step
 from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
@@ -331,34 +331,3 @@ def test_a_night_is_shown_event_by_event(server: PlayProcess, browser: Browser) 
             page.evaluate(NIGHT)
             assert page.evaluate(SHOWN) == all_shown
         assert not opened.faults
-
-
-OUT = "You are out of the game, and may watch"
-
-
-def test_who_is_out_may_watch(server: PlayProcess, browser: Browser) -> None:
-    """A person who is killed or voted out sees that, while another person still plays."""
-    rng = random.Random(1)
-    for _ in range(8):
-        tokens = server.table("werewolf", ["human", "human", *["bot:random"] * 5])
-        other = server.join(tokens[1])
-        with tab(browser) as opened:
-            page = opened_at(server, opened, tokens[0])
-            while not page.locator(OVER).count():
-                other.drain()
-                # Read once: the other players may end the game at any time.
-                status = page.locator(".play-status").inner_text().strip()
-                if "out of the game" in status:
-                    assert status == OUT
-                    expect(page.locator(".is-turn")).to_have_count(0)
-                    assert not opened.faults
-                    other.close()
-                    return
-                if page.locator(".is-turn").count():
-                    step(page, rng)
-                elif other.parts.get("turn"):
-                    other.act(rng.choice(other.actions), sure=True)
-                else:
-                    page.wait_for_timeout(20)
-        other.close()
-    pytest.fail("the person outlived eight games")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from browsing import NARROW, Tab, axe_findings, browsing, expect, tab
+from browsing import NARROW, Tab, axe_findings, browsing, tab
 from clicking import OVER, choices, click, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
@@ -156,45 +155,6 @@ def test_what_is_chosen_and_what_a_hint_is_about(server: PlayProcess, browser: B
         assert "picked" in cards[1]["look"] and cards[1]["contrast"] >= 3
         assert [card["colours"] for card in cards] == [card["colours"] for card in before]
         assert not axe_findings(page, "minor", "moderate")
-
-
-def test_a_second_click_keeps_what_is_chosen(server: PlayProcess, browser: Browser) -> None:
-    """Escape, a click beside the pieces and a button take it back; nothing else does."""
-    with seated(server, browser, "hanabi", (1440, 900)) as opened:
-        page = opened.page
-        own, picked = page.locator("[data-picks='slot 2']"), page.locator(".table-top .picked")
-        play = page.get_by_role("button", name="play slot 2")
-        parts = page.locator(".part")
-        page.get_by_text("No discard while all 8 hint tokens are there.").wait_for()
-        # At other times a click means two things, so it does not play now either.
-        own.click()
-        assert page.get_by_role("button", name="discard slot 2").is_disabled()
-        stays: list[Callable[[], None]] = [
-            own.click,
-            own.dblclick,
-            parts.locator(".card").first.click,
-        ]
-        for way in stays:
-            way()
-            assert picked.count() == 1 and play.is_visible()
-        leaves: list[Callable[[], None]] = [
-            lambda: page.keyboard.press("Escape"),
-            parts.locator("h3").first.click,
-            page.get_by_role("button", name="Clear").click,
-        ]
-        for way in leaves:
-            own.click()
-            way()
-            assert picked.count() == play.count() == 0
-        own.click()
-        play.click()
-        played = page.locator(".play-event", has_text="plays slot 2")
-        played.first.wait_for()
-        # People read colours in words.
-        words = re.compile(r"slot 2, (red|yellow|green|white|blue) [1-5]:")
-        expect(played.first).to_have_text(words)
-        codes = page.locator(".play-event", has_text=re.compile(r"\b[RYGWB][1-5]\b"))
-        expect(codes).to_have_count(0)
 
 
 @pytest.mark.adapters

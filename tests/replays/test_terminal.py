@@ -84,18 +84,6 @@ def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> 
         assert not any("…" in line for line in lines[1:15]), "marks are cut off"
 
 
-def test_long_events_are_wrapped(tmp_path: Path) -> None:
-    viewer = TerminalViewer(recorded(tmp_path, "avalon", players=10), 0, None)
-    game = viewer.snapshots[0].game
-    for position in range(0, len(viewer.snapshots), 9):
-        viewer.position = position
-        lines = drawn(viewer).splitlines()
-        assert len(lines) <= 24 and max(map(len, lines)) <= 80
-        events = viewer.snapshots[viewer.position].events
-        if events:
-            assert "".join(game.text.narrate(events[-1]).split()) in "".join("".join(lines).split())
-
-
 def test_keys(tmp_path: Path) -> None:
     viewer = TerminalViewer(recorded(tmp_path), 0, None)
     last = len(viewer.snapshots) - 1
@@ -167,15 +155,6 @@ def test_each_panel_fills_the_terminal(tmp_path: Path, variant: str) -> None:
                 assert max(map(len, lines)) <= width
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
-def test_panels_of_games_that_say_less(tmp_path: Path, name: str) -> None:
-    viewer = TerminalViewer(recorded(tmp_path, name), 0, None)
-    viewer.press("end")
-    assert "terminated: " in drawn(viewer) and "returns: " in drawn(viewer)
-    viewer.press("g")
-    assert "does not compute exact prob" in drawn(viewer)
-
-
 def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=6, turns=5)
     viewer = TerminalViewer(replay, len(replay.moves), None)
@@ -192,16 +171,6 @@ def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
     viewer.press("3")
     viewer.press("f")
     assert "Posterior of seat 3" in drawn(viewer)
-
-
-@pytest.mark.parametrize("name", ["avalon", "werewolf"])
-def test_the_grid_at_the_end_shows_each_role_as_certain(tmp_path: Path, name: str) -> None:
-    replay = recorded(tmp_path, name, talk=0)
-    viewer = TerminalViewer(replay, len(replay.moves), None)
-    viewer.press("g")
-    shown = drawn(viewer)
-    assert "entropy 0.00" in shown and "   open" not in shown
-    assert shown.count("●") == len(replay.header.players) + 1  # One sign is in the legend.
 
 
 def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:

@@ -6,16 +6,14 @@ import math
 import re
 from pathlib import Path
 
-import pytest
 from test_html_report import Page
-from training_rows import CONFIG, around, evaluated, rows
+from training_rows import CONFIG, evaluated, rows
 
 from arena.evaluation.records import Interval
 from replays.html_report.training_report import render, write_training_report
 from trainers.config.config import TrainConfig
 from trainers.loop.training import ReportWriter
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
-from trainers.runs.sentences import headline
 from trainers.runs.tables import pages
 from trainers.runs.training_run import TrainingRun
 
@@ -134,28 +132,6 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     one = page_of(rows(1), RunState(step=1), tmp_path)
     assert_harmless(one)
     assert "No checkpoint has been evaluated yet" in one.text, "the start says nothing of a gain"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (0.01, 0.3, "rose from"),
-        (-0.3, -0.01, "fell from"),
-        (
-            -0.1,
-            0.2,
-            "went from 45 % to 50 % (step 10): +5 points [−10, +20]. The 95 % interval includes 0",
-        ),
-        (None, None, "+5 points, interval unknown"),
-    ],
-)
-def test_the_verdict_follows_the_interval(low: float | None, high: float | None, said: str) -> None:
-    gain = Interval(value=0.05, low=low, high=high, n=100)
-    found = HeldOutResult(
-        games=100, win_rate=around(0.5, 0.1), start=around(0.45, 0.1), win_rate_delta=gain
-    )
-    record = StepRecord(step=10, config_hash="", evaluation=found)
-    assert said in headline(run_of([record], RunState(step=10), Path("x")))[0]
 
 
 def test_hostile_texts_are_text(tmp_path: Path) -> None:

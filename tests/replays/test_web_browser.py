@@ -103,24 +103,6 @@ def test_steps_by_keys_buttons_and_slider(browser: Browser, served: Served) -> N
         assert not opened.faults
 
 
-def test_plays_by_itself(browser: Browser, served: Served) -> None:
-    with tab(browser, own_window=True) as opened:
-        page = opened.page
-        page.clock.install()
-        open_game(opened, served.at(CARDS))
-        opened.wait_until_quiet()
-        page.get_by_label("Speed").select_option("8")
-        page.locator("h1").click()
-        with opened.stopped_clock():
-            page.keyboard.press("Space")
-            page.clock.run_for(2 * 125)
-            opened.wait_for_position(3)
-            page.get_by_role("button", name="Pause").click()
-            page.get_by_role("button", name="Play", exact=True).wait_for()
-            page.clock.run_for(1000)
-            opened.wait_for_position(3)
-
-
 def test_jumps_to_moves_mistakes_and_events(browser: Browser, served: Served) -> None:
     analysis = served.analysis()
     comments, plies = list(analysis.comments()), analysis.timeline()["plies"]

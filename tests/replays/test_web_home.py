@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from home_folder import ATTACK, fill_folder, write_evaluation, write_records, write_run
+from home_folder import ATTACK, fill_folder, write_records, write_run
 from hypothesis import given
 from hypothesis import strategies as st
 from training_rows import rows
@@ -24,12 +24,10 @@ from arena.evaluation.aggregation import stored_report
 from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
 from replays.web.home.entries import EntryList, find_results, find_run
-from replays.web.home.views import run_view
 from replays.web.http_errors import HttpError
 from replays.web.listing import EMPTY_ROW, Listing
 from replays.web.replay_api import ORDERS, GameIndex, GameQuery
 from replays.web.replay_directory import ReplayDirectory
-from trainers.runs.records import RunState
 
 
 @pytest.fixture(scope="module")
@@ -128,29 +126,6 @@ def test_links_and_pipes_are_refused(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(HttpError, match="no such file"):
         find_results(directory, "out/strong/results.sqlite")
     assert {entry["opens"] for entry in entries(served).values()} == {False}
-
-
-def test_entries_have_distinct_titles(tmp_path: Path) -> None:
-    for place in ("eval/one", "eval/two"):
-        write_evaluation(tmp_path / place, "bot:strong")
-    for place in ("first/run", "second/run", "second/other"):
-        write_run(tmp_path / place, rows(1))
-    assert {path: entry["title"] for path, entry in entries(tmp_path).items()} == {
-        "eval/one/results.sqlite": "bot:strong (eval/one)",
-        "eval/two/results.sqlite": "bot:strong (eval/two)",
-        "first/run": "run (first/run)",
-        "second/run": "run (second/run)",
-        "second/other": "other",
-    }
-
-
-def test_a_run_that_makes_its_base_model_shows_the_progress(tmp_path: Path) -> None:
-    files = write_run(tmp_path / "run", [], "running")
-    phase = "making the base model (training: 30 of 200)"
-    files.state.write_text(RunState(phase=phase).model_dump_json())
-    assert phase in entries(tmp_path)["run"]["facts"]
-    view = run_view(find_run(ReplayDirectory(tmp_path), "run"))
-    assert view["verdict"][0] == f"Now {phase}; the first step follows." and phase in view["facts"]
 
 
 def test_views_of_evaluations(server: WebViewer, folder: Path) -> None:

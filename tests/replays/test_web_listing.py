@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from arena.core.errors import UsageError
 from replays.analysis.documents import ListedReplayJson
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing, check_single_file
-from replays.web.replay_directory import IDLE_SECONDS, ReplayDirectory
+from replays.web.replay_directory import ReplayDirectory
 
 
 def rows(folder: Path) -> dict[str, ListedReplayJson]:
@@ -63,34 +62,6 @@ def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, stat
             assert (row["status"], row["winners"], row["turns"]) == (status, [], None)
         assert rows(tmp_path)[name]["status"] == "unfinished"
     assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
-
-
-def test_without_locks_a_game_that_stands_still_is_not_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("replays.web.replay_directory.is_written", lambda _: None)
-    data = record(tmp_path, "whole").read_bytes()
-    running = tmp_path / "game.jsonl.part"
-    running.write_bytes(data[:-10])
-    listing = Listing(ReplayDirectory(tmp_path))
-
-    def statuses() -> set[str]:
-        return {row["status"] for row in listing.read().games}
-
-    assert statuses() == {"running", "terminated"}
-    later = time.time() + IDLE_SECONDS + 1
-    monkeypatch.setattr("replays.web.replay_directory.time.time", lambda: later)
-    assert statuses() == {"unfinished", "terminated"}, "though the file has not changed"
-    os.utime(running, (later, later))
-    assert statuses() == {"running", "terminated"}
-
-
-def test_a_last_line_without_end_is_not_read_whole(tmp_path: Path) -> None:
-    data = record(tmp_path, "game").read_bytes()
-    with (tmp_path / "game.jsonl").open("wb") as file:
-        file.write(data.partition(b"\n")[0] + b"\n")
-        file.truncate(50 * 2**30)  # Sparse: reading it would take minutes.
-    assert rows(tmp_path)["game.jsonl"]["status"] == "unfinished"
 
 
 HEADER = {"type": "header", "schema_version": 1}
@@ -259,18 +230,3 @@ def test_no_name_leads_out_of_the_root(beside: Path, pieces: list[str], between:
         else:
             assert found.path == beside / "root" / "in" / "inner.jsonl"
             assert found.name == "in/inner.jsonl"
-
-
-@pytest.mark.timed
-def test_five_thousand_replays_are_listed_in_two_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    game = record(tmp_path, "game")
-    for number in range(5000):
-        (tmp_path / f"game{number}.jsonl").hardlink_to(game)
-    listing = Listing(ReplayDirectory(tmp_path))
-    begun = time.process_time()
-    assert len(listing.read().games) == 5001
-    assert time.process_time() - begun < 2
-    monkeypatch.setattr("replays.web.listing.read_row", None)  # None is read a second time.
-    assert len(listing.read().games) == 5001

@@ -21,11 +21,10 @@ from served_games import (
     Served,
     last_position,
     open_game,
-    wait_for_view,
 )
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Route
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -99,27 +98,6 @@ def test_all_panels_say_the_same_turn(browser: Browser, served: Served) -> None:
             page.keyboard.press("ArrowRight")
             opened.wait_for_position(position + 1)
             expect(page.locator(".events .turn")).to_have_text(headings)
-
-
-def test_keys_pressed_while_a_perspective_loads_are_not_lost(
-    browser: Browser, served: Served
-) -> None:
-    with tab(browser) as opened:
-        open_game(opened, served.at(CARDS, at=4))
-        held: list[Route] = []
-
-        def hold(route: Route) -> None:
-            held.append(route)
-
-        opened.page.route("**/api/timeline?*", hold)
-        opened.page.locator("label[for=view-1]").click()
-        opened.page.wait_for_function("document.getElementById('main').inert")
-        opened.page.keyboard.press("ArrowRight")
-        opened.page.keyboard.press("ArrowRight")
-        opened.wait_until(lambda: len(held) > 0)
-        held[0].continue_()
-        opened.wait_for_position(6)
-        wait_for_view(opened, 1)
 
 
 def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Served) -> None:

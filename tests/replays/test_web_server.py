@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -23,17 +20,11 @@ from web_viewer import WebViewer, record, serving
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from starlette.requests import Request
 
 from arena.core.errors import MissingDependency, UsageError
 from arena.episodes.replay import read_replay
-from arena.plugins.loader import catalog
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
-from replays.web.app import make_app
-from replays.web.listing import Listing
-from replays.web.replay_api import ReplayApi
-from replays.web.replay_cache import ReplayCache
 from replays.web.replay_directory import ReplayDirectory
 
 
@@ -157,25 +148,6 @@ def test_a_replay_can_be_asked_for_by_its_key(server: WebViewer) -> None:
     assert server.ask("timeline", key="clue.jsonl").status == 404
     refused = server.ask("timeline", key=by_name.json["key"], seat=3)
     assert (refused.status, refused.json["seats"]) == (400, 3)
-
-
-def test_a_timeline_does_not_wait_for_comments(tmp_path: Path) -> None:
-    record(tmp_path, "game", 3, "cluedo", variant="cards", players=3)
-    root = ReplayDirectory(tmp_path)
-    viewer, scope = ReplayApi(root, Listing(root)), {"type": "http", "headers": []}
-
-    def asked(more: str = "") -> Request:
-        return Request(scope | {"query_string": f"path=game.jsonl{more}".encode()})
-
-    opened = viewer._cache.get(root.find("game.jsonl"))
-    with ThreadPoolExecutor(4) as pool:
-        with opened.analysis._annotator._lock:  # As while a ply is being judged.
-            waiting = pool.submit(viewer.summaries, asked())
-            for answer in (viewer.timeline, viewer.posterior, viewer.decision):
-                pool.submit(answer, asked("&seat=0&player=0&ply=1")).result(timeout=60)
-            assert not waiting.done()
-        with opened.lock:  # As while a timeline is being told.
-            waiting.result(timeout=60)
 
 
 OUTSIDE = [
@@ -319,15 +291,6 @@ def test_numbers_are_checked(server: WebViewer, query: str, error: str) -> None:
     assert answer.status == 400 and error in answer.json["error"]
 
 
-def test_large_documents_are_compressed_where_that_is_understood(server: WebViewer) -> None:
-    plain = server.ask("timeline", path="clue.jsonl")
-    packed = server.get("/api/timeline?path=clue.jsonl", Accept_Encoding="br, gzip")
-    assert packed.headers["content-encoding"] == "gzip"
-    assert "content-encoding" not in plain.headers
-    assert packed.body == plain.body
-    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 3
-
-
 def test_comments_come_as_they_are_found(server: WebViewer, base: Path) -> None:
     """Each is sent in a chunk of its own, though compressing could have joined them."""
     request = (
@@ -411,49 +374,3 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_it_listens_on_this_machine_only(server: WebViewer) -> None:
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.2", server.port), timeout=2)
-
-
-def test_a_replay_that_is_asked_for_twice_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record(tmp_path, "game")
-    file, read = ReplayDirectory(tmp_path).find("game.jsonl"), []
-
-    def slowly(path: Path) -> object:
-        read.append(path)
-        time.sleep(0.05)
-        return read_replay(path)
-
-    monkeypatch.setattr("replays.web.replay_cache.read_replay", slowly)
-    shelf = ReplayCache()
-    with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(lambda _: shelf.get(file), range(8)))
-    assert len(read) == 1 and all(one is opened[0] for one in opened)
-
-
-def test_a_scene_may_have_a_slash_in_its_name(tmp_path: Path) -> None:
-    """As games of families have: the page requests it with the slash encoded."""
-    before = catalog().entries_by_kind()
-    scene = "replays.analysis.scenes:TabletopScene"
-    catalog().add("scene", "family/game", scene, "a test")
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    scope = {
-        **{"type": "http", "method": "GET", "path": "/scene/family/game.js", "query_string": b""},
-        **{"raw_path": b"/scene/family%2Fgame.js", "headers": [(b"host", b"localhost")]},
-    }
-
-    async def ask() -> None:
-        await make_app(ReplayDirectory(tmp_path))(scope, receive, send)
-
-    try:
-        asyncio.run(ask())
-    finally:
-        catalog().restore(before)
-    assert sent[0]["status"] == 200 and b"export function draw" in sent[1]["body"]

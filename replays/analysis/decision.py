@@ -1,4 +1,4 @@
-"""One decision: prompts, answers, legal actions and beliefs.
+"""One decision: prompts, answers and legal actions.
 
 The details of a decision are untrusted: parts that do not have the form that `arena` writes are
 passed on unchanged.
@@ -19,9 +19,7 @@ from replays.analysis.documents import (
     AttemptJson,
     DecisionJson,
     MessageJson,
-    PosteriorJson,
 )
-from replays.analysis.posterior import BeliefComparison, compare_beliefs
 from replays.analysis.sanitize import SizeBudget, finite_or_zero
 from replays.analysis.timeline import Timeline
 
@@ -82,20 +80,17 @@ def _parse_attempts(records: JsonValue) -> RecordedAttempts:
     return parsed
 
 
-def decision_json(
-    timeline: Timeline, number: int, attempts: AttemptsByPly, posterior: PosteriorJson | None
-) -> DecisionJson | None:
-    """Return the decision of a ply; None for chance.
-
-    Attempts and posterior are those of the player who moved; stated beliefs are compared with it.
-    """
+def decision_json(timeline: Timeline, number: int, attempts: AttemptsByPly) -> DecisionJson | None:
+    """Return the decision of a ply; None for chance. The attempts are those of its player."""
     entry = timeline.plies[number]
     ply, decision = entry.ply, entry.ply.decision
     if ply.player == CHANCE:
         return None
     # The records come from an untrusted file: one budget limits the size of the whole document.
     recorded, budget = attempts.get(number, RecordedAttempts()), SizeBudget()
-    beliefs = compare_beliefs(decision.details.get("beliefs"), posterior, number)
+    other = {name: value for name, value in decision.details.items() if name != "attempts"}
+    if recorded.invalid:
+        other["attempts"] = recorded.invalid
     # The order of these fields determines which of them the size limit cuts.
     return {
         "ply": number,
@@ -107,21 +102,8 @@ def decision_json(
         "more_legal": max(0, len(entry.legal) - MAX_LEGAL_ACTIONS),
         "attempts": list(_attempts_json(attempts, number, budget)),
         "more_attempts": len(recorded.requests) - len(recorded.attempts),
-        "beliefs": beliefs.rows,
-        "other": budget.values(_other_details(decision.details, recorded, beliefs)),
+        "other": budget.values(other),
     }
-
-
-def _other_details(
-    details: Mapping[str, JsonValue], recorded: RecordedAttempts, beliefs: BeliefComparison
-) -> dict[str, JsonValue]:
-    """Return the details that the document does not show in another place."""
-    other = {name: v for name, v in details.items() if name not in ("attempts", "beliefs")}
-    if recorded.invalid:
-        other["attempts"] = recorded.invalid
-    if beliefs.remainder:
-        other["beliefs"] = beliefs.remainder
-    return other
 
 
 def _attempts_json(

@@ -248,14 +248,6 @@ class AttemptJson(TypedDict):
     seconds_to_first_token: float | None
 
 
-class BeliefJson(TypedDict):
-    """One belief that a model stated, with the exact probability."""
-
-    about: str
-    stated: str
-    exact: str
-
-
 class DecisionJson(TypedDict):
     """One decision: the requests to the model, its answers and the legal actions."""
 
@@ -270,9 +262,8 @@ class DecisionJson(TypedDict):
     attempts: list[AttemptJson]
     """The first attempts; `more_attempts` counts the others."""
     more_attempts: int
-    beliefs: list[BeliefJson]
     other: dict[str, JsonValue]
-    """All other details that the agent recorded."""
+    """All other details that the agent recorded, for example stated beliefs."""
 
 
 class RankedMoveJson(TypedDict):

@@ -85,10 +85,7 @@ class ReplayAnalysis:
         # The prompt of another seat holds its private events.
         if seat not in (None, move.player):
             return None
-        # The posterior is slow to compute and only needed for comparison with stated beliefs.
-        has_beliefs = "beliefs" in move.decision.details
-        posterior = self.posterior(move.player) if has_beliefs else None
-        document = decision_json(self._timeline, ply, self._attempts(move.player), posterior)
+        document = decision_json(self._timeline, ply, self._attempts(move.player))
         if document is None or seat is None:
             return document
         seeds = find_seeds(move.decision.details)

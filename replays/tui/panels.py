@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -209,12 +210,9 @@ def _decision_parts(context: PanelContext, decision: DecisionJson) -> Iterator[R
         yield from _draw_attempt(attempt, f"Attempt {number} of {len(attempts)}")
     if decision["more_attempts"]:
         yield hint(f"and {decision['more_attempts']:,} more attempts")
-    if decision["beliefs"]:
-        table = Table("Beliefs", "stated", "exact", box=None, header_style="bold", pad_edge=False)
-        for belief in decision["beliefs"]:
-            cells = (belief["about"], belief["stated"], belief["exact"])
-            table.add_row(*(Text(printable_lines(cell)) for cell in cells))
-        yield from (Text(), table)
+    if decision["other"]:
+        yield Text("\nOther details:", style="bold dim")
+        yield Text(printable_lines(json.dumps(decision["other"], ensure_ascii=False, indent=1)))
 
 
 def _draw_attempt(attempt: AttemptJson, title: str) -> Iterator[RenderableType]:

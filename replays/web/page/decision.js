@@ -1,6 +1,6 @@
-// The last decision: prompts, answers, legal actions and stated beliefs.
+// The last decision: prompts, answers and legal actions.
 
-import { button, fill, fold, h, panel, row, table } from "./dom.js";
+import { button, fill, fold, h, panel } from "./dom.js";
 import { Engine } from "./engine.js";
 import { duration, plural } from "./format.js";
 import { drawAttempt } from "./attempt.js";
@@ -93,7 +93,6 @@ export class DecisionPanel {
       : h("p", { class: "none" }, "No request to a model: a bot or a person decided.");
     return [
       drawLegal(decision),
-      drawBeliefs(decision.beliefs),
       drawnAttempts,
       decision.more_attempts
         ? h("p", { class: "none" }, `and ${plural(decision.more_attempts, "more attempt")}`)
@@ -132,20 +131,6 @@ function drawLegal(decision) {
       ? h("p", { class: "none" }, `and ${decision.more_legal.toLocaleString("en")} more`)
       : null,
   ]);
-}
-
-function drawBeliefs(beliefs) {
-  if (!beliefs.length) return null;
-  const rows = beliefs.map((belief) => {
-    const [about, ...cells] = [belief.about, belief.stated, belief.exact];
-    return row(h("bdi", null, about), cells.map((text) => h("bdi", null, text)));
-  });
-  return h(
-    "details",
-    { class: "beliefs", open: beliefs.length <= 30 },
-    h("summary", null, `Beliefs: ${plural(beliefs.length, "statement")} compared with the exact posterior`),
-    h("div", { class: "scroller-x" }, table(["About", "Stated", "Exact"], rows)),
-  );
 }
 
 function drawOther(other) {

@@ -40,11 +40,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_models_of_litellms_table_have_a_price_and_are_known_to_think(
     spec: str, thinks: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = f"{DRY_RUN} --seat 0={spec} --games 2 --max-cost 1 --json"
-    assert run(command.split()) == 0
-    (model,) = json.loads(capsys.readouterr().out)["models"]
-    assert (model["thinking_per_call"] > 0) is thinks
+    assert run(f"{DRY_RUN} --seat 0={spec} --games 2 --max-cost 1 --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["cost"] > 0
     llm = LLMService(KeylessSettings.load(), max_cost=1)
+    assert llm.traits(spec).always_thinks is thinks
     price = llm.price(spec)
     assert price and 0 < price.input < price.output < 1e-3
 

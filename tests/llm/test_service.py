@@ -21,7 +21,7 @@ from arena.llm.ledger import Tally
 from arena.llm.route import REMEDIES
 from arena.llm.route import backoff as seconds_of_backoff
 from arena.llm.service import LLMService
-from arena.llm.settings import Limits
+from arena.llm.settings import Limits, ServiceSettings, Settings
 from arena.llm.tokens import estimate_tokens
 from backends.scripted import RETRYABLE, ScriptedBackend, ScriptedReply
 
@@ -97,6 +97,20 @@ def test_full_jitter_stays_within_its_bounds(
         assert 0 <= wait <= upper
     else:
         assert retry_after <= wait <= max(upper, retry_after + backoff)
+
+
+def test_jitter_uses_the_whole_window() -> None:
+    limits = Limits(backoff=1.0, max_backoff=8.0)  # type: ignore[call-arg]
+    drawn = sorted(seconds_of_backoff(limits, 3) for _ in range(400))
+    assert drawn[0] < 0.4 and 3.6 < drawn[-1] <= 4.0
+
+
+def test_limits_of_one_kind_of_backend_change_its_retries() -> None:
+    service = ServiceSettings(scripted={"max_retries": 0})  # type: ignore[call-arg]
+    llm = LLMService(Settings(service=service))  # type: ignore[call-arg]
+    llm.add(SPEC, ScriptedBackend([ScriptedReply(error="server_error"), "never"]))
+    with pytest.raises(BackendError):
+        asyncio.run(llm.complete(SPEC, ASK))
 
 
 def test_a_call_that_takes_too_long_is_a_timeout() -> None:

@@ -108,14 +108,7 @@ def eval_command(
 
     the_game, tested = game_flags.make(game), _single(player)
     opponents = _opponents(the_game, against)
-    if baseline == tested:
-        raise UsageError(
-            f"--baseline {redacted(baseline)}: it is the player itself; without --baseline, "
-            "its opponents are those of --against, or else the game's default bot"
-        )
-    compared = [tested, *([baseline] if baseline else [])]
-    if scaffolds is not None:
-        compared = _scaffolded(tested, scaffolds, baseline, until_ci)
+    compared = _compared(tested, baseline, scaffolds, until_ci)
     opponent_names = [redacted(spec) for spec in opponents]
     names, baseline_name = [redacted(spec) for spec in compared], baseline and redacted(baseline)
     specs = [*compared, *(spec for spec in opponents if spec != SELF)]
@@ -146,10 +139,17 @@ def eval_command(
     return run.conduct(schedule, evaluation, report_flags)
 
 
-def _scaffolded(
-    player: str, scaffolds: str, baseline: str | None, until_ci: float | None
+def _compared(
+    player: str, baseline: str | None, scaffolds: str | None, until_ci: float | None
 ) -> list[str]:
-    """Return the SPEC of the player with each scaffold. Raises UsageError."""
+    """Return the SPECs that play each deal, the player first. Raises UsageError."""
+    if baseline == player:
+        raise UsageError(
+            f"--baseline {redacted(baseline)}: it is the player itself; without --baseline, "
+            "its opponents are those of --against, or else the game's default bot"
+        )
+    if scaffolds is None:
+        return [player, *([baseline] if baseline else [])]
     from arena.evaluation.scaffolds import scaffolded
 
     for flag, value in (("--baseline", baseline), ("--until-ci", until_ci)):

@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -220,20 +220,6 @@ async def run_jobs(
     """
     commits = GroupCommit(store) if store else None
     in_play, stop = slots or nullcontext(), list[StopPlaying]()
-
-    async def run_in_slot(job: S) -> T:
-        async with in_play:
-            if stop:  # No job starts after a StopPlaying.
-                raise stop[0]
-            try:
-                result = await run(job)
-            except StopPlaying as reason:
-                stop.append(reason)
-                raise
-        if commits is not None:
-            await commits.add(result)
-        return result
-
     remaining = iter(jobs)
     window: deque[asyncio.Future[T]] = deque()
     # A queue instead of a wait on all tasks, whose cost would grow with the window.
@@ -241,7 +227,7 @@ async def run_jobs(
     try:
         while True:
             for job in islice(remaining, ahead - len(window)):
-                window.append(asyncio.ensure_future(run_in_slot(job)))
+                window.append(asyncio.ensure_future(_run_one(job, run, in_play, stop, commits)))
                 window[-1].add_done_callback(finished.put_nowait)
             if not window:
                 return
@@ -262,6 +248,27 @@ async def run_jobs(
         if commits is not None:
             # Games that were finished when the run was stopped.
             commits.flush()
+
+
+async def _run_one(
+    job: S,
+    run: Callable[[S], Awaitable[T]],
+    in_play: AbstractAsyncContextManager[None],
+    stop: list[StopPlaying],
+    commits: GroupCommit[T] | None,
+) -> T:
+    """Run and store one job; a StopPlaying of it is added to `stop`, and no job starts after it."""
+    async with in_play:
+        if stop:
+            raise stop[0]
+        try:
+            result = await run(job)
+        except StopPlaying as reason:
+            stop.append(reason)
+            raise
+    if commits is not None:
+        await commits.add(result)
+    return result
 
 
 class GroupCommit(Generic[T]):

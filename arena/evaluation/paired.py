@@ -142,11 +142,11 @@ def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
     return adjusted
 
 
-def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None:
+def games_needed(difference: float, sd: float) -> int | None:
     """Return the pairs of games that distinguish this mean difference from 0, or None.
 
-    `sd` is the standard deviation of one pair's difference. Two-sided test with this power and the
-    normal approximation,
+    `sd` is the standard deviation of one pair's difference. Two-sided test with a power of 80 % and
+    the normal approximation,
 
         n = ((z(1 - alpha/2) + z(power)) sd / difference)^2
 
@@ -154,29 +154,9 @@ def games_needed(difference: float, sd: float, power: float = 0.8) -> int | None
     """
     if difference == 0 or not math.isfinite(difference) or not math.isfinite(sd):
         return None
-    z = ndtri((1 + LEVEL) / 2) + ndtri(power)  # ndtri is the normal quantile function
+    z = ndtri((1 + LEVEL) / 2) + ndtri(0.8)  # ndtri is the normal quantile function
     # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
-
-
-def games_needed_for_rates(first: float, second: float, power: float = 0.8) -> int | None:
-    """Return the games of each player, on independent deals, that distinguish two rates, or None.
-
-    Two-sided, without continuity correction:
-
-        n = ((z(1 - alpha/2) sqrt(2 p q) + z(power) sqrt(p1 q1 + p2 q2)) / (p1 - p2))^2
-
-    with p the mean of both rates and q = 1 - p (Fleiss, Levin and Paik 2003, "Statistical methods
-    for rates and proportions", formula 4.14).
-    """
-    if first == second or not math.isfinite(first - second):
-        return None
-    # Both players have the same number of games, so the pooled rate p is the plain mean.
-    mean = (first + second) / 2
-    # Standard deviations under the null hypothesis (equal rates) and under the alternative.
-    under_null = ndtri((1 + LEVEL) / 2) * math.sqrt(2 * mean * (1 - mean))
-    under_alternative = ndtri(power) * math.sqrt(first * (1 - first) + second * (1 - second))
-    return max(2, math.ceil(((under_null + under_alternative) / (first - second)) ** 2))
 
 
 def leading_games(results: Results, game: Game) -> Iterator[GameResult]:

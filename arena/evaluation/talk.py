@@ -12,8 +12,17 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action, Promise, Speech, Statement
-from arena.core.analysis import Assessment, Assessor, Comment, Fact, Knowledge, Measure, WeightedSum
-from arena.core.assessor import JointAssessor, SeatAssessor
+from arena.core.analysis import (
+    Assessment,
+    Assessor,
+    Comment,
+    Fact,
+    JointAssessor,
+    Knowledge,
+    Measure,
+    SeatAssessor,
+    WeightedSum,
+)
 from arena.core.event import Event, Ply, Spoken
 from arena.core.game import Game
 from arena.core.outcome import Outcome

@@ -52,7 +52,8 @@ def sentences(report: Report) -> Iterator[str]:
     """Yield all sentences of a report as text, the most important first."""
     yield from map(str, headline(report))
     yield from report.notes
-    yield from other_estimates(report)
+    if report.sequential:
+        yield sequential_text(report.sequential, report.scale)
     if report.design:
         yield f"Design: {report.design}"
 
@@ -98,12 +99,6 @@ def _unmeasured(player: PlayerReport) -> Sentence:
         f"{player.replies.decisions} decisions were fallback moves.",
         (player.player,),
     )
-
-
-def other_estimates(report: Report) -> Iterator[str]:
-    """Yield the interval of the confidence sequence."""
-    if report.sequential:
-        yield _sequential(report.sequential, report.scale)
 
 
 def definitions(report: Report) -> Iterator[str]:
@@ -214,7 +209,8 @@ def _truncated_pairs(
     yield Sentence(f"{warning}.")
 
 
-def _sequential(sequential: SequentialResult, scale: ReturnScale) -> str:
+def sequential_text(sequential: SequentialResult, scale: ReturnScale) -> str:
+    """Return the interval of the confidence sequence as a sentence."""
     estimate = sequential.estimate
     text = amount(estimate, scale, signed=sequential.of == "difference")
     state = "reached" if sequential.reached else "not reached"

@@ -20,8 +20,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import DecisionKind, Fact
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
 from games.battleship.board import Fleet, Ship, has_room, union
 from games.battleship.events import FleetRevealed, PlaceFleet, PlaceShip, Shoot, ShotFired

@@ -16,8 +16,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Fact
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import Fact, SeatAssessor
 from arena.core.text import pluralize
 from games.codenames.game import Codenames
 from games.codenames.moves import (

@@ -25,8 +25,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import DecisionKind, Fact
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
 from games.hanabi.game import Hanabi
 from games.hanabi.moves import CardDiscarded, CardPlayed, DiscardSlot, HintGiven, PlaySlot

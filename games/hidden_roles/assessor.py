@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from arena import CHANCE, Action, Assessment, Comment, GameAnalysis, Outcome, Ply, Step, WeightedSum
-from arena.core.analysis import Assessor, Fact
-from arena.core.assessor import JointAssessor, SeatAssessor
+from arena.core.analysis import Assessor, Fact, JointAssessor, SeatAssessor
 from arena.evaluation.talk import STATEMENT_FACTS, comment_talk
 from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState, RolesRevealed
 from games.hidden_roles.knowledge import RolePosterior

@@ -18,8 +18,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.action import CHANCE
-from arena.core.analysis import DecisionKind, Fact
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
 from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.knowledge import (

@@ -21,8 +21,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge, SeatAssessor
 from arena.core.text import per_cent, percentage
 from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, with_talk
 from games.liars_dice.game import LiarsDice, LiarsDiceState

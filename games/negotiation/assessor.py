@@ -27,8 +27,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Assessor, Fact
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import Assessor, Fact, SeatAssessor
 from arena.core.text import pluralize
 from arena.evaluation.talk import (
     SPEECH_MEASURES,

@@ -16,7 +16,7 @@ from arena.evaluation import formatting
 from arena.evaluation.formatting import options_in_words, par_text
 from arena.evaluation.records import Interval
 from arena.evaluation.report import PairResult, PlayerReport, Report, TurnSeries
-from arena.evaluation.verdict import Sentence, adjustment_text, headline, other_estimates
+from arena.evaluation.verdict import Sentence, adjustment_text, headline, sequential_text
 from replays.html_report.charts import (
     MARKS,
     ChartAxis,
@@ -117,7 +117,7 @@ class PairMatrix:
 
 def render(report: Report) -> str:
     """Return the page."""
-    ranked = report.ranked
+    ranked, sequential = report.ranked, report.sequential
     return (
         _environment()
         .get_template("page.html.jinja")
@@ -137,7 +137,7 @@ def render(report: Report) -> str:
             pairs_adjustment=pairs_adjustment(report.pairs),
             matrix=matrix_of(report.pairs, [player.player for player in ranked]),
             seats=_seats_chart(report),
-            other_estimates=list(other_estimates(report)),
+            sequential=sequential_text(sequential, report.scale) if sequential else "",
         )
     )
 

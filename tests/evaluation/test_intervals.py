@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from student import student_mean
 
-from arena.evaluation.paired import games_needed, games_needed_for_rates
+from arena.evaluation.paired import games_needed
 from arena.evaluation.records import Estimate
 from arena.evaluation.statistics import (
     Sums,
@@ -223,9 +223,6 @@ def test_games_needed_are_those_of_the_textbook() -> None:
     assert games_needed(-0.1, 0.5) == games_needed(0.1, 0.5)
     assert games_needed(0.0, 0.5) is None
     assert games_needed(math.nan, 0.5) is None
-    # R's power.prop.test(p1 = .50, p2 = .75, power = .90) says n = 76.7.
-    assert games_needed_for_rates(0.5, 0.75, power=0.9) == 77
-    assert games_needed_for_rates(0.5, 0.5) is None
 
 
 def test_the_games_needed_give_the_power() -> None:

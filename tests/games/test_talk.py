@@ -31,8 +31,7 @@ from arena import (
 from arena.agents.reply.reader import read_reply
 from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
-from arena.core.analysis import WeightedSum, sum_measurements
-from arena.core.assessor import JointAssessor
+from arena.core.analysis import JointAssessor, WeightedSum, sum_measurements
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.game import Game
 from arena.episodes.measurement import assessments, measure_seats

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from arena import Action, Assessment, Outcome, Ply
-from arena.core.assessor import SeatAssessor
+from arena.core.analysis import SeatAssessor
 from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import (
     REFUTATIONS,

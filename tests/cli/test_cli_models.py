@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,29 +188,6 @@ def test_ctrl_c_keeps_what_is_finished_and_the_accounts(
     result = json.loads(stdout)
     assert len(result["games"]) == len(replays)
     assert result["ledger"] == json.loads(ledger.read_text())
-
-
-def test_a_folder_that_vanishes_is_one_line(spec: str, server: Misbehaving, tmp_path: Path) -> None:
-    vanished = threading.Event()
-
-    def answer(body: Any) -> str:
-        # The first request checks the model, before anything is written.
-        assert server.ledger.requests == 1 or vanished.wait(60)
-        return legal_answer(body)
-
-    server.answer = answer
-    command = f"{GAME} --seat 0={spec} --games 2 --max-concurrent 1 --max-turns 6 --out out"
-    playing = start(command, tmp_path)
-    wait_until(lambda: server.ledger.requests > 1 or playing.poll() is not None)
-    shutil.rmtree(tmp_path / "out")
-    vanished.set()
-    playing.communicate(timeout=60)
-    said = (tmp_path / "stderr").read_text()
-    assert playing.returncode == 1 and "Traceback" not in said
-    (line,) = (line for line in said.splitlines() if line.startswith("arena: "))
-    assert "cannot write" in line
-    (ledger,) = tmp_path.rglob("*.ledger.json")
-    assert json.loads(ledger.read_text())["total"]["answered"] > 0
 
 
 def test_a_ledger_that_cannot_be_written_is_one_line(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import signal
 from dataclasses import replace
@@ -12,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluedo_server import legal_answer, start, wait_until
-from misbehaving import Misbehaving
+from cluedo_server import start
 
 from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
@@ -326,45 +324,3 @@ def test_no_file_steers_the_terminal(
         said = capsys.readouterr()
         assert (said.out + said.err).strip() and "\x1b" not in said.out + said.err
         assert "\x07" not in said.out + said.err
-
-
-@pytest.mark.parametrize("words", ["--verify", "--position 1", "--branch 3"])
-def test_a_complaint_is_short_whatever_it_quotes(
-    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
-) -> None:
-    lines = parent.read_text(encoding="utf-8").splitlines()
-    number = next(n for n, line in enumerate(lines) if '"type":"decision"' in line)
-    lines[number] = json.dumps(json.loads(lines[number]) | {"action": "x" * 3_000_000})
-    path = tmp_path / "long.jsonl"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    said = told(capsys, path, words, code=1)
-    assert "is not an action of this game" in said.err and len(said.err) < 500
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_is_no_replay(
-    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Opening one would wait for whoever writes into it."""
-    pipe = tmp_path / "pipe.jsonl"
-    os.mkfifo(pipe)
-    for words in ("", "--verify", "--branch 1"):
-        assert "it is not a regular file" in told(capsys, pipe, words, code=1).err
-    said = told(capsys, pipe, f"--export chat --out {tmp_path / 'out'}", code=2)
-    assert "not a regular file" in said.err
-    assert "no replays" in told(capsys, tmp_path, f"--export chat --out {pipe}.x", code=2).err
-
-
-def test_ctrl_c_keeps_what_there_is(parent: Path, tmp_path: Path) -> None:
-    with Misbehaving(legal_answer) as server:
-        server.script(["ok"] * 120 + ["hang"] * 1000)
-        command = f"--branch 1 --seat 0={server.openai_url}#tiny --games 30 --out out"
-        asking = start(f"replay {parent} {command} --max-concurrent 3 --json", tmp_path)
-        wait_until(lambda: server.ledger.behaviours["hang"] or asking.poll() is not None)
-        asking.send_signal(signal.SIGINT)
-        stdout, _ = asking.communicate(timeout=60)
-    said = (tmp_path / "stderr").read_text()
-    assert asking.returncode == 130 and "Traceback" not in said, said
-    found = json.loads(stdout)
-    assert 0 < len(found["games"]) < 30 and "Interrupted: " in said
-    assert all(verify(read_replay(tmp_path / g["replay"])) is None for g in found["games"])

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 from pseudo_terminal import Terminal
-from rich.console import Console
 
 from arena.cli import run
 from arena.cli.doctor import Package, find_keys, verdict
 from arena.cli.terminal import wrap_line
 from arena.core.errors import UsageError
 from arena.evaluation.analysis import find_files
-from arena.evaluation.formatting import Grid
 from arena.testing import check_game
 from games.tictactoe.game import TicTacToe
 
@@ -49,18 +47,6 @@ def test_the_help_breaks_no_flag(command: str, capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.split("\n")
     assert max(map(len, lines)) <= 80
     assert not [line for line in lines if line.endswith("-")]
-
-
-def test_a_table_breaks_no_word_that_fits() -> None:
-    rows = [("kuhn-3e4", "stopped: the entropy fell to 0.1 nats", "58 % [40, 70]") for _ in "ab"]
-    grid = Grid("", ("run", "status and its reason", "won"), rows)
-    for width in (50, 60, 80):
-        console = Console(width=width, file=None, record=True, quiet=True)
-        with console.capture() as captured:
-            console.quiet = False
-            console.print(grid.rich(width))
-        words = set(captured.get().split())
-        assert {"kuhn-3e4", "stopped:", "entropy", "nats", "[40,"} <= words, width
 
 
 def test_doctor_gives_marks_keys_device_and_a_verdict(

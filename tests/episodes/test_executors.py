@@ -241,30 +241,6 @@ def test_a_fault_of_the_game_is_raised_with_its_place() -> None:
     with_processes(run)
 
 
-async def be_killed_once(folder: Path, seed: int, llm: ModelService | None) -> Episode:
-    """Play a game, the first time in a worker that is killed after it."""
-    episode = await play_seed(seed, llm)
-    with (folder / "tries").open("a") as file:
-        file.write(f"{seed}\n")
-    if (folder / "tries").read_text().count(f"{seed}\n") == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return episode
-
-
-def test_the_games_of_a_killed_worker_are_played_again(tmp_path: Path) -> None:
-    again: list[Episode] = []
-    first: list[Episode] = []
-
-    async def run(pool: WorkerPool, llm: LLMService) -> None:
-        first.extend([await pool.run(partial(play_seed, seed), SPECS) for seed in (3, 4, 5)])
-        playing = (pool.run(partial(be_killed_once, tmp_path, seed), SPECS) for seed in (3, 4, 5))
-        again.extend(await asyncio.gather(*playing))
-        assert pool.lost >= 1
-
-    with_processes(run, workers=2)
-    assert [timeless(episode) for episode in again] == [timeless(episode) for episode in first]
-
-
 def test_a_game_that_kills_every_worker_is_a_clear_error() -> None:
     async def run(pool: WorkerPool, llm: LLMService) -> None:
         with pytest.raises(ArenaError) as lost:

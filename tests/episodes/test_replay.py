@@ -268,16 +268,6 @@ def test_other_faults(recorded: Path, tmp_path: Path) -> None:
         read_replay(tmp_path / "more.jsonl")
 
 
-@pytest.mark.parametrize("fields", [{"returns": [1.0]}, {"returns": [0.0] * 4}, {"winner": 3}])
-def test_an_outcome_is_of_as_many_as_play(
-    recorded: Path, tmp_path: Path, fields: dict[str, object]
-) -> None:
-    number = line_of(recorded, "outcome")
-    replay = read_replay(rewritten(recorded, tmp_path, number, **fields))
-    with pytest.raises(ReplayError, match=f"line {number + 1}: .*3"):
-        replay.make_game()
-
-
 @pytest.mark.parametrize(
     ("line", "fault"),
     [

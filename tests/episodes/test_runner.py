@@ -11,7 +11,7 @@ import pytest
 
 from arena.agents.agent import Agent, RandomBot, Seat, act_now
 from arena.agents.seating import make_agent
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
@@ -243,18 +243,3 @@ def test_bots_act_without_an_event_loop() -> None:
     assert act_now(bot, state.observe(0)).action in state.legal_actions(0)
     with pytest.raises(ArenaError, match="Waiting waits for something"):
         act_now(Waiting(), state.observe(0))
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("bot:holmes", "cluedo has no bot 'holmes'; its bots are: random, novice"),
-        ("robot:detective", "'robot:detective' does not name an agent"),
-        ("", "does not name an agent"),
-        ("human:a+b", "name: at most 24 letters"),
-    ],
-)
-def test_a_bad_spec_says_what_there_is(spec: str, message: str) -> None:
-    game = Cluedo(players=3)
-    with pytest.raises(UsageError, match=message):
-        make_agent(spec, Seat(game, 0, stream(0, "x")))

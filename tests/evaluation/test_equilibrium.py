@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from equilibria import cfr_plus, game_value, solve
 
 from arena.core.game import Game
-from arena.evaluation.exact.equilibrium import cfr_plus, game_value, solve
 from arena.evaluation.exact.game_tree import game_tree
 from games.goofspiel.game import Goofspiel
 from games.kuhn_poker.game import KuhnPoker

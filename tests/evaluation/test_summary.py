@@ -23,7 +23,6 @@ from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,
     TournamentAggregator,
-    report_of_run,
 )
 from arena.evaluation.analysis import (
     AnalysisAggregator,
@@ -170,29 +169,6 @@ def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> N
     assert "a cannot be distinguished from z: +30 points" in next(sentences(report))
     assert report.sequential and report.sequential.target is None
     assert any("valid at whichever game" in text for text in sentences(report))
-
-
-def test_without_a_baseline_the_confidence_sequence_judges_too() -> None:
-    evaluation = EvaluationAggregator(GAME, "a", None)
-    for number in range(40):
-        evaluation.add(game_of(2 * number, number % 2 == 0))
-    fixed = report_of_run(evaluation, 40, 1)
-    report = report_of_run(evaluation, 40, 2)
-    assert "a won 50 % [35, 65] of 40 games" in next(sentences(fixed))
-    assert report.sequential and not fixed.sequential and not fixed.notes
-    assert f"a won {percent(report.sequential.estimate)} of 40 games" in next(sentences(report))
-    assert "judged by a confidence sequence" in report.notes[-1]
-
-
-def test_games_with_faults_count_in_a_tournament_and_bound_what_they_hide() -> None:
-    tournament = TournamentAggregator(GAME, ["a", "b", "c"])
-    for number in range(30):
-        tournament.add(game_of(number, won=number < 20, fallbacks=(0, 0, int(number >= 20))))
-    rows = {row.player: row for row in tournament.report().players}
-    assert rows["a"].win_rate.value == pytest.approx(2 / 3, abs=1e-6)
-    bounds = rows["a"].no_fallback.bounds
-    assert bounds.low is not None and bounds.low < 2 / 3 and bounds.high == 1.0
-    assert "bounds of won" in next(grids(tournament.report())).headings
 
 
 def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:

@@ -1,6 +1,7 @@
 """Strategies of Leduc hold'em as tables: the tool that wrote the bundled strategy.
 
-`python tests/support/leduc_solver.py` writes an average strategy of CFR+.
+`PYTHONPATH=docs/examples/reproduce python tests/support/leduc_solver.py` writes an average
+strategy of CFR+.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from arena.evaluation.exact.equilibrium import cfr_plus
+from equilibria import cfr_plus
+
 from arena.evaluation.exact.game_tree import GameTree
 from arena.plugins.loader import make_game
 from games.leduc_poker.betting import CARDS, MOVES, LeducBetting

@@ -166,7 +166,7 @@ class GameTree:
         return policy
 
     def sequence_form(self) -> tuple[csr_matrix, list[csr_matrix]]:
-        """Return the sequence form of a game of two players; see `exact.equilibrium`.
+        """Return the sequence form of a game of two players, for linear programs.
 
         The expected returns of player 0 by the last pairs of both, [1 + pairs, 1 + pairs], and the
         constraints of each player, [1 + sets, 1 + pairs]. Number 0 is the empty sequence, and the

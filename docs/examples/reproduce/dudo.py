@@ -6,8 +6,9 @@ to counterfactual regret minimization", 2013). Ones are wild there; here sixes a
 
 from __future__ import annotations
 
+from equilibria import game_value, solve
+
 from arena import make_game
-from arena.evaluation.exact.equilibrium import game_value, solve
 from arena.evaluation.exact.game_tree import game_tree
 
 if __name__ == "__main__":

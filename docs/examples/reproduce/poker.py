@@ -11,8 +11,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from equilibria import cfr_plus, game_value, solve
+
 from arena import Action, Observation, Seat, make_agent, make_game
-from arena.evaluation.exact.equilibrium import cfr_plus, game_value, solve
 from arena.evaluation.exact.exploitability import policy_array
 from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
 

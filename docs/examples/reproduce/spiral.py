@@ -7,7 +7,8 @@ Queen in 1/3, and the first bets with a Jack in 0 to 1/3 of the hands.
 
 from __future__ import annotations
 
-from arena.evaluation.exact.equilibrium import cfr_plus, game_value, solve
+from equilibria import cfr_plus, game_value, solve
+
 from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
 from games.kuhn_poker.game import BET, CardDealt, KuhnPoker, KuhnPokerState, Moved
 

@@ -77,18 +77,6 @@ def test_a_turn_finds_the_one_before_it_in_the_cache(backend: SharedSamplerBacke
     assert second.usage.cached_tokens >= first.usage.prompt_tokens - 1
 
 
-def test_several_answers_differ_and_the_first_is_the_one_of_the_seed(
-    backend: SharedSamplerBackend,
-) -> None:
-    one = complete(backend, REQUEST)
-    request = replace(REQUEST, sampling=replace(REQUEST.sampling, n=4))
-    four = complete(backend, request)
-    assert len(four.choices) == 4
-    assert four.choices[0] == one.choices[0]
-    assert len({choice.text for choice in four.choices}) > 1
-    assert complete(backend, request).choices == four.choices
-
-
 def test_faults_are_backend_errors(backend: SharedSamplerBackend) -> None:
     with pytest.raises(BackendError) as caught:
         complete(backend, replace(REQUEST, guided_json={"type": "nonsense"}))

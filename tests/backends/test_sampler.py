@@ -364,20 +364,6 @@ def test_choices_report_both_distributions(folder: Path, sampler: Sampler) -> No
     )
 
 
-def test_a_json_schema_is_followed(sampler: Sampler) -> None:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {"card": {"enum": ["rope", "knife"]}, "sure": {"type": "boolean"}},
-        "required": ["card", "sure"],
-        "additionalProperties": False,
-    }
-    for seed in range(5):
-        params = SamplingParams(seed=seed, guided_json=schema, max_tokens=400)
-        found = json.loads(text_of(answer(sampler, tokens(2, 9), params)))
-        assert found["card"] in ("rope", "knife")
-        assert found["sure"] in (True, False)
-
-
 @pytest.mark.parametrize(
     "params",
     [
@@ -425,24 +411,6 @@ def test_text_ends_before_the_first_stop_string(text: str, stop: str) -> None:
     parts.append(stream.flush())
     assert stream.stopped == (stop in text)
     assert "".join(parts) == text.partition(stop)[0]
-
-
-def test_an_answer_stops_at_a_stop_string(sampler: Sampler) -> None:
-    prompt = tokens(3, 40)
-    params = SamplingParams(seed=1, guided_choice=("suggest Plum with the rope",))
-    stopped = SamplingParams(seed=1, guided_choice=params.guided_choice, stop=("zzz", "um w"))
-    assert text_of(answer(sampler, prompt, params)) == params.guided_choice[0]
-    generated = answer(sampler, prompt, stopped)
-    assert text_of(generated) == "suggest Pl"
-    assert generated[-1].finish_reason == "stop"
-
-
-def test_a_chat_becomes_a_prompt_by_its_template(sampler: Sampler) -> None:
-    prompt = sampler.encode([Message("system", "Play."), Message("user", "Your turn é")])
-    assert sampler.tokenizer.decode(prompt) == (
-        "<|im_start|>system\nPlay.<|im_end|>\n<|im_start|>user\nYour turn é<|im_end|>\n"
-        "<|im_start|>assistant\n"
-    )
 
 
 @settings(max_examples=60, deadline=None)

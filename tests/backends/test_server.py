@@ -172,16 +172,6 @@ def test_token_ids_can_stand_for_tokens(server: Server) -> None:
     assert tokens == [f"token_id:{token}" for token in choice["token_ids"]]
 
 
-def test_the_end_token_counts_but_is_not_read(server: Server) -> None:
-    (choice,) = server.chat(
-        guided_choice=["who"], max_tokens=20, logprobs=True, return_token_ids=True
-    ).json()["choices"]
-    assert choice["finish_reason"] == "stop" and choice["message"]["content"] == "who"
-    end = choice["logprobs"]["content"][-1]
-    assert end["token"] and end["token"] not in choice["message"]["content"]
-    assert len(choice["token_ids"]) == len(choice["logprobs"]["content"])
-
-
 def test_a_stop_string_ends_the_answer(server: Server) -> None:
     free = server.chat(seed=5, max_tokens=30).json()["choices"][0]["message"]["content"]
     stop = free[len(free) // 2 :][:3]

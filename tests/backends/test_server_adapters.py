@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ pytest.importorskip("uvicorn")
 import torch  # noqa: E402
 from arena_server import CHAT, NAME, wait_until  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
-from safetensors.torch import load_file, save_file  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
 from tiny_model import build_tiny_model, write_adapter  # noqa: E402
 from trajectory_servers import serving  # noqa: E402
 from transformers import Qwen3ForCausalLM  # noqa: E402
@@ -71,28 +70,6 @@ def root(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Path:
     root.mkdir()
     for step in (1, 2, 3):
         write_adapter(root / f"adapter_step_{step}", folder, seed=step)
-    write_adapter(root.parent / "outside", folder)
-    (root / "link").symlink_to(root.parent / "outside")
-    (root / "empty").mkdir()
-    first = root / "adapter_step_1"
-    down, up = load_file(first / "adapter_model.safetensors").values()
-    for name, layer, tensors in (
-        ("foreign", 0, (torch.zeros(2, 7), up)),
-        ("other_layers", 7, (down, up)),
-    ):
-        shutil.copytree(first, root / name)
-        module = f"base_model.model.model.layers.{layer}.mlp.down_proj"
-        named = zip(("lora_A", "lora_B"), tensors, strict=True)
-        save_file(
-            {f"{module}.{side}.weight": tensor for side, tensor in named},
-            root / name / "adapter_model.safetensors",
-        )
-    config = json.loads((first / "adapter_config.json").read_text())
-    shutil.copytree(first, root / "wrong_rank")
-    (root / "wrong_rank" / "adapter_config.json").write_text(json.dumps(config | {"r": 4}))
-    shutil.copytree(first, root / "no_rank")
-    del config["r"]
-    (root / "no_rank" / "adapter_config.json").write_text(json.dumps(config))
     return root
 
 
@@ -188,26 +165,6 @@ def test_chats_reach_the_newest_adapter_by_name(server: ServedSampler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "words"),
-    [
-        ("empty", 404, "contains no adapter"),
-        ("foreign", 400, "does not fit this model"),
-        ("other_layers", 400, "does not fit this model"),
-        ("wrong_rank", 400, "does not fit this model with r=4"),
-        ("no_rank", 400, "adapter_config.json: r: Field required"),
-    ],
-)
-def test_unsuitable_adapters_change_nothing(
-    shared: ServedSampler, root: Path, path: str, status: int, words: str
-) -> None:
-    answer = shared.load("bad", path)
-    error = answer.json()["error"]
-    assert (answer.status_code, error["param"]) == (status, "lora_path")
-    assert words in error["message"] and "\n" not in error["message"]
-    assert str(root) not in answer.text and not shared.sampler.adapters
-
-
-@pytest.mark.parametrize(
     ("body", "param", "words"),
     [
         ({}, "lora_name", "Field required"),
@@ -244,32 +201,7 @@ def test_the_oldest_adapters_make_room(folder: Path, root: Path) -> None:
         assert set(server.sampler.adapters) == {"step_3", "new"}
 
 
-def test_a_server_with_a_key_asks_for_it(folder: Path, root: Path) -> None:
-    for server in run_server(folder, root, key=SecretStr("sk-planted")):
-        assert server.client.get("/health").status_code == 200
-        listed = server.client.get("/v1/models")
-        for refused in (listed, server.load("a", "adapter_step_1")):
-            error = refused.json()["error"]
-            assert (refused.status_code, error["code"]) == (401, "invalid_api_key")
-        server.client.headers["Authorization"] = "Bearer sk-planted"
-        assert server.load("a", "adapter_step_1").status_code == 200
-
-
 # The sampler
-
-
-def test_a_turn_of_a_chat_finds_its_prefix_cached(shared: ServedSampler) -> None:
-    talk = [{"role": "user", "content": "who did it with what and where " * 4}]
-
-    def cached(messages: Any) -> int:
-        body = {"messages": messages, "max_tokens": 4}
-        usage = shared.post("/v1/chat/completions", body).json()["usage"]
-        return int(usage["prompt_tokens_details"]["cached_tokens"])
-
-    cached(talk)
-    before = shared.sampler.stats.cached_prompt_tokens
-    more = [*talk, {"role": "assistant", "content": "who"}, *talk[:1]]
-    assert 0 < cached(more) == shared.sampler.stats.cached_prompt_tokens - before
 
 
 def test_a_client_that_leaves_stops_its_answer(shared: ServedSampler) -> None:

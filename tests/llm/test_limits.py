@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 import pytest
 from misbehaving import Misbehaving
@@ -105,23 +104,6 @@ def test_a_probe_that_hangs_does_not_outlast_patience() -> None:
     assert {str(error) for error in results} == {
         "scripted: no answer for 0.3 s (last: connection refused); finished games are kept"
     }
-
-
-def test_the_last_error_is_one_of_the_backend_not_the_end_of_the_patience(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Like a process that loses the processor whenever it starts a timer."""
-    start_timer = asyncio.SelectorEventLoop.call_later
-
-    def start_late(*args: Any, **options: Any) -> asyncio.TimerHandle:
-        time.sleep(0.02)
-        return start_timer(*args, **options)
-
-    monkeypatch.setattr(asyncio.SelectorEventLoop, "call_later", start_late)
-    play = table(lambda _: GONE, breaker_failures=4, patience=0.3)
-    results = asyncio.run(play.ask_many(20))
-    assert count_errors(results, StopPlaying) == 20
-    assert "(last: connection refused)" in str(results[0])
 
 
 def test_who_sleeps_before_a_retry_is_woken_when_the_run_ends() -> None:

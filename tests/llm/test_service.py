@@ -198,25 +198,6 @@ def test_the_ledger_says_what_the_server_counted() -> None:
     assert tally.cost == pytest.approx(counted.cost)
 
 
-def test_a_server_that_is_started_again_is_found_again() -> None:
-    said: list[str] = []
-    with Misbehaving() as server:
-        port = server.port
-    spec = f"http://127.0.0.1:{port}/v1#m"
-
-    async def run() -> None:
-        async with LLMService(quick(breaker_failures=2, patience=5), notify=said.append) as llm:
-            call = asyncio.create_task(llm.complete(spec, ASK))
-            while not said:
-                await asyncio.sleep(0.01)
-            with Misbehaving(port=port):
-                await call
-
-    asyncio.run(run())
-    assert f"cannot connect to http://127.0.0.1:{port}/v1" in said[0]
-    assert said[1].endswith("is back after 0 s")
-
-
 # The check before many games
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -24,7 +23,6 @@ if find_spec("torch") is None:
 from made_up_groups import credited, turn  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
-from vllm_server import vllm_server  # noqa: E402
 
 from arena.core.errors import StopPlaying, UsageError  # noqa: E402
 from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
@@ -348,37 +346,3 @@ def test_a_server_with_a_key_and_without_a_root_for_adapters(
 
 
 # The same with vLLM itself.
-
-
-@pytest.mark.vllm
-@pytest.mark.skipif("ARENA_VLLM_PYTHON" not in os.environ, reason="ARENA_VLLM_PYTHON is not set")
-def test_each_step_answers_from_vllm(
-    table: Table, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    # Heads of 64: vLLM's attention on a CPU takes no narrower ones.
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    model = build_tiny_model(folder, layers=2, width=128, heads=2, kv_heads=1, head_dim=64)
-
-    async def two_steps(host: EmbeddedHost) -> None:
-        await answered_by(host, None, 0)
-        for step in (1, 2):
-            metrics = await train(host)
-            assert metrics["swap_difference"] < 1e-4
-            assert metrics["swap_moved"] > 1e-2
-            assert adapters(url) == {f"away@{step}"}
-            await answered_by(host, None, step)
-        await answered_by(host, 1, 1)
-        unload = f"{url}/v1/unload_lora_adapter"
-        httpx.post(unload, json={"lora_name": "away@2"}, timeout=60)
-        await answered_by(host, None, 2)
-
-    async def again(host: EmbeddedHost) -> None:
-        """Step 2 is done twice, with other weights."""
-        await train(host)
-        await answered_by(host, None, 2)
-
-    python, there = os.environ["ARENA_VLLM_PYTHON"], Table(table.folder, model)
-    flags = ("--max-model-len", "1024", "--enable-lora", "--max-lora-rank", "8")
-    with vllm_server(model, python, *flags) as url:
-        there.run(url, two_steps)
-        there.run(url, again, step=1, learning_rate=0.02)

@@ -190,18 +190,6 @@ def test_a_server_that_dies_after_training_stops_the_run(host: LocalHostWithoutA
     opened(host, work)
 
 
-def test_another_model_at_the_server_is_refused(host: LocalHostWithoutART, tmp_path: Path) -> None:
-    other = build_tiny_model(tmp_path / "other", layers=2, width=64, seed=5)
-    sampler = Sampler(other, slots=2, threads=1)
-    try:
-        with serving(make_app(sampler)) as url:
-            host.inner.url, host.inner.sampler = url, sampler
-            with pytest.raises(StopPlaying, match=r"answers with another model \(.*\) than"):
-                asyncio.run(host.open(0))
-    finally:
-        sampler._finalizer()
-
-
 def test_what_cannot_be_proven_is_refused_before_art_starts(
     host: LocalHostWithoutART, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,6 @@ from trajectory_servers import SERVERS, env_registration, group, registration, s
 from arena.cli import run as arena  # noqa: E402
 from arena.core.errors import ArenaError  # noqa: E402
 from trainers.atropos.client import (  # noqa: E402
-    ApiUnreachable,
     BatchLost,
     NoTrainer,
     TrajectoryClient,
@@ -98,16 +97,6 @@ def test_a_trainer_and_an_environment(api: Api) -> None:
     api.run(do)
 
 
-def test_a_server_that_holds_another_run(api: Api) -> None:
-    async def do(client: TrajectoryClient) -> None:
-        await begin(client)
-        await client.register(TRAINER)
-        with pytest.raises(ArenaError, match="still holds"):
-            await client.register(TRAINER.model_copy(update={"batch_size": 8}))
-
-    api.run(do)
-
-
 def test_an_unknown_environment_is_not_a_broken_server(api: Api) -> None:
     async def do(client: TrajectoryClient) -> None:
         await begin(client)
@@ -158,17 +147,6 @@ def test_groups_before_a_trainer_are_named(api: Api) -> None:
     api.run(do)
 
 
-def test_a_reset_is_told_apart(api: Api) -> None:
-    async def do(client: TrajectoryClient) -> None:
-        await begin(client)
-        await client._call("GET", "/reset_data")
-        with pytest.raises(UnknownEnv):
-            await client.env_status(0)
-        await begin(client)
-
-    api.run(do)
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -195,14 +173,6 @@ def test_a_reset_is_told_apart(api: Api) -> None:
 def test_groups_that_the_server_would_accept(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         scored(1, **changes)
-
-
-def test_no_server() -> None:
-    async def do(client: TrajectoryClient) -> None:
-        with pytest.raises(ApiUnreachable, match="is the trajectory API running there"):
-            await client.info()
-
-    Api("http://127.0.0.1:9").run(do)
 
 
 def test_a_server_that_reports_no_tokens_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,12 +155,6 @@ def test_credit_by_turn_is_sent_by_token() -> None:
     assert by_game.groups[0].advantages is None
 
 
-def test_settings_without_effect_are_refused() -> None:
-    message = "^--set async_steps=1, --set group_scorer=a:b, --set kl_coef=0.5: without effect"
-    with pytest.raises(UsageError, match=message):
-        player(Typist(), async_steps=1, group_scorer="a:b", kl_coef=0.5)
-
-
 def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
     # Two decisions of a seat: the second prompt does not start with the first one's tokens.
     groups: list[ScoredData] = []

@@ -20,7 +20,6 @@ from trainers.algorithms.batching import minibatches  # noqa: E402
 from trainers.algorithms.learner import (  # noqa: E402
     Learner,
     UpdateOptions,
-    sampling_distances,
 )
 from trainers.algorithms.loss import LossOptions, policy_loss  # noqa: E402
 from trainers.algorithms.network import score_tokens  # noqa: E402
@@ -200,17 +199,6 @@ def test_log_probabilities_are_those_of_the_temperature(learner: Learner) -> Non
     own = mixed.targets.sequence_ids == 0
     assert torch.allclose(found, torch.where(own, half, one), atol=1e-5)
     assert not torch.allclose(half, one, atol=0.1) and torch.equal(found, again)
-
-
-def test_the_distance_of_tokens_from_the_weights(learner: Learner) -> None:
-    rows = [row([1.0] * 3), row([1.0] * 2, 1)]
-    [[batch]] = minibatches([rows[0]], 1, 10**6, "0")
-    exact = score_tokens(learner.state(), learner.architecture, batch.packed).logprobs
-    rows[0].sampled_logprobs = exact.tolist()
-    options = UpdateOptions(threads=1, tokens_per_batch=256)
-    far = sampling_distances(learner, rows, options)
-    assert far[0] < 1e-5 and far[1] > 0.1
-    assert sampling_distances(learner, [], options) == {}
 
 
 def test_small_steps_change_every_weight_of_a_bfloat16_checkpoint(tmp_path: Path) -> None:

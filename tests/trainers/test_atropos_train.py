@@ -380,17 +380,6 @@ def test_servers_that_go_away(run: Run) -> None:
     assert any("trying again for 1 s" in line for line in gone.view.said)
 
 
-def test_a_server_that_ignores_adapters_is_not_believed(run: Run) -> None:
-    async def push(client: TrajectoryClient) -> None:
-        run.server.deaf = True
-        await pushes(sampled)(client)
-
-    sampled = sampled_groups(run.server.url, 2)
-    with pytest.raises(StopPlaying, match="still answers with other weights than those of step 1"):
-        run.complete(push, steps=1)
-    assert run.records() == []
-
-
 def test_a_batch_that_cannot_be_stored_returns_to_the_queue(run: Run) -> None:
     sampled = sampled_groups(run.server.url, 2)
     # The draft of the file cannot be opened, as on a full disk.

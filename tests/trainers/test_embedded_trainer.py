@@ -211,24 +211,6 @@ def test_a_step_that_fails_leaves_the_last_one(
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("began", "goes_on"), [(ADAPTER, None), (None, ADAPTER)])
-def test_a_checkpoint_is_not_gone_on_with_by_training_something_else(
-    tmp_path: Path, base: Path, began: Lora | None, goes_on: Lora | None
-) -> None:
-    async def run() -> None:
-        trainer = opened(tmp_path, base, lora=began)
-        await trainer.train(made_up(trainer, 1), TrainSettings(**UPDATE))
-        await trainer.close()
-        with pytest.raises(ArenaError, match="trained other tensors|adapter_model") as caught:
-            opened(tmp_path, base, lora=goes_on)
-        assert "0001" in str(caught.value)
-        if began:
-            with pytest.raises(ArenaError, match="trains an adapter of rank 2"):
-                opened(tmp_path, base, lora=Lora(2, 16.0))
-
-    asyncio.run(run())
-
-
 @pytest.mark.parametrize("name", [OPTIMIZER, "model.safetensors"])
 @pytest.mark.parametrize("content", [b"", b"not a tensor in it", None])
 def test_a_broken_checkpoint_is_named(

@@ -511,7 +511,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(
     assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
 
 
-def test_the_command(tmp_path: Path, cluedo: Path) -> None:
+def test_the_command(tmp_path: Path, cluedo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path / "games", "small", in_order())
     (tmp_path / "games" / "junk.jsonl").write_text("no\n")
     done = arena("replay games --export chat --json", str(cluedo), cwd=tmp_path)
@@ -523,12 +523,5 @@ def test_the_command(tmp_path: Path, cluedo: Path) -> None:
     assert done.stdout == "wrote 1 row of 1 game to one.jsonl\n"
     assert [each["path"] for each in told["skipped"]] == ["games/junk.jsonl"]  # type: ignore[attr-defined]
     assert len(rows_of(tmp_path / "replays-chat.jsonl")) == 2
-
-
-def test_the_command_refuses_what_it_does_not_know(
-    cluedo: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert run(["replay", str(cluedo), "--export", "csv"]) == 2
     assert "there is no export 'csv'; choose chat or parquet" in capsys.readouterr().err
-    assert run(["replay", str(cluedo), "--export", "chat", "--out", str(cluedo)]) == 2
-    assert "is the replay itself" in capsys.readouterr().err

@@ -133,23 +133,6 @@ def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_fits(Footprint({}, {"checkpoints": 2 * free}, 0), config, tmp_path / "run")
 
 
-def test_parts_follow_the_settings(folder: Path) -> None:
-    def of(**settings: Any) -> Footprint:
-        return footprint(folder, TrainConfig(**settings))
-
-    plain, adapter = of(), of(lora_rank=8)
-    assert plain.memory["optimizer"] == 2 * plain.memory["weights"] == 2 * plain.step
-    assert (
-        adapter.step < plain.step / 20
-        and "reference policy" not in of(lora_rank=8, kl_coef=0.1).memory
-    )
-    assert of(kl_coef=0.1).memory["reference policy"] == plain.memory["weights"]
-    rounded = of(precision="bf16").memory
-    assert rounded["activations"] < plain.memory["activations"]
-    assert rounded["sampler"] < 0.7 * plain.memory["sampler"]
-    assert of(gradient_checkpointing=True).memory["activations"] < plain.memory["activations"] / 2
-
-
 def test_no_more_games_at_once_than_chats_in_the_cache(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from trainers.trajectory import Trajectory, TrajectoryGroup
 
 SCORERS = """
 from dataclasses import replace
-async def by_length(group):
-    judged = [
-        replace(one.with_reward(float(number)), metrics={"length": len(one.turns)})
-        for number, one in enumerate(group.trajectories)
-    ]
-    return group.with_trajectories(judged)
 async def none(group):
     return None
 async def fewer(group):
@@ -59,20 +52,6 @@ def group_of(*answers: str) -> TrajectoryGroup:
         for number, answer in enumerate(answers)
     ]
     return TrajectoryGroup(tuple(trajectories))
-
-
-def test_a_scorer_decides_and_both_rewards_are_logged(scorers: str) -> None:
-    group = group_of("pass", "bet")
-    scored = asyncio.run(score_group(load_group_scorer(f"{scorers}:by_length"), group))
-    assert [trajectory.reward for trajectory in scored.trajectories] == [0.0, 1.0]
-    second = scored.trajectories[1]
-    assert second.turns == tuple(replace(each, reward=1.0) for each in group.trajectories[1].turns)
-    assert second.metrics == {
-        "win": 1,
-        "length": 1,
-        "independent_reward": 1.5,
-        "group_score": 1.0,
-    }
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from preloaded import arena_command
 from scripted_table import SPEC, table
 
 from arena.agents.chat import ChatOptions
@@ -32,14 +30,11 @@ from arena.episodes.record import Episode
 from arena.llm.backend import Request
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
-from trainers.config.config import TrainConfig
-from trainers.loop import setup
 from trainers.pretrain import pretrain as pretraining
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.examples import batches, encode, examples_of, tokenizer_for
 from trainers.pretrain.notebook import ExactNotebook, placed_knowledge
 from trainers.pretrain.pretrain import (
-    STATE,
     NewModel,
     new_model,
     play_stage,
@@ -247,31 +242,6 @@ def test_stages_end_by_the_share_of_right_entries_and_a_run_continues_to_the_bit
     assert weights[0] == weights[1]
 
 
-def test_a_run_makes_its_notebook_model_and_continues_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pretraining, "MEASURE_EVERY", 2)
-    monkeypatch.setattr(pretraining, "SAMPLED_GAMES", 4)
-    monkeypatch.setattr(setup, "make_recipe", lambda *_, **__: RECIPE)
-    config = TrainConfig(game="cluedo", trainer_host="embedded", base_model="notebook")
-    assert config.starts_from_scratch
-    seen: list[str] = []
-
-    def stop(part: str, done: int, total: int) -> None:
-        seen.append(part)
-        if (part, done) == ("stage 2 of 2", 3):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        setup.make_base(config, CLUEDO, tmp_path, lambda _: None, stop)
-    assert (tmp_path / ".base.part" / STATE).exists() and not (tmp_path / "base").exists()
-    count = len(seen)
-    setup.make_base(config, CLUEDO, tmp_path, lambda _: None, lambda *_: seen.append("again"))
-    assert (tmp_path / "base" / "model.safetensors").exists()
-    # The second call did not begin again.
-    assert "stage 1 of 2" in seen[:count] and len(seen) > count
-
-
 FALSE_LINES = "Rope 1\nMrs White E\nDagger 12E\nSpanner E2"
 
 
@@ -315,21 +285,6 @@ def test_beliefs_are_read_from_the_notebook_and_not_asked_for() -> None:
     # The notebook names one suspect and two weapons, and Player 1 as the one who holds the Rope.
     assert first["envelope"] == {"Mrs White": 1.0, "Dagger": 0.5, "Spanner": 0.5}
     assert first["sure"] == {"Rope": 1, "Mrs White": 3}
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["codenames", "--notebook"], "codenames does not compute exactly where hidden things"),
-        (["cluedo", "--notebook", "--base-model", "x"], "leave --base-model out"),
-    ],
-)
-def test_what_cannot_be_learned_is_one_line(flags: list[str], message: str, tmp_path: Path) -> None:
-    words = [*arena_command(), "pretrain", *flags, "--out", str(tmp_path / "out")]
-    found = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert found.returncode == 2
-    assert message in found.stderr
-    assert len(found.stderr.strip().splitlines()) <= 2
 
 
 def test_the_board_follows_games_with_cards_alone() -> None:

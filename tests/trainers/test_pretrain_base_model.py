@@ -294,6 +294,8 @@ def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
         ("kuhn_poker --base-model clue-tiny --learning-rate 0", "--learning-rate 0.0: Input"),
         ("kuhn_poker --base-model clue-tiny --device tpu", "--device tpu: choose auto, cpu, cuda"),
         ("kuhn_poker --base-model clue-tiny --resume", "holds no run of arena pretrain"),
+        ("codenames --notebook", "codenames does not compute exactly where hidden things"),
+        ("cluedo --notebook --base-model x", "leave --base-model out"),
     ],
 )
 def test_the_command_names_a_fault_in_one_line(
@@ -322,3 +324,6 @@ def test_the_command_teaches_a_bundled_model(
     assert figures["settings"]["learning_rate"] == 1e-3
     assert "held-out loss" in shown.err
     assert (tmp_path / "runs/pretrain/kuhn_poker-clue-tiny/adapter").is_dir()
+    for again in (["kuhn_poker", *flags.split()], ["kuhn_poker", "--out", "runs"]):
+        assert run(["pretrain", *again]) == 2
+        assert "there is something already" in capsys.readouterr().err

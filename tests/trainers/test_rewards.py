@@ -317,10 +317,6 @@ def test_a_module_that_cannot_be_imported_is_named(own: str, text: str, told: st
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
-def decisions(rollout: SeatEpisode) -> float:
-    return float(rollout.episode.decisions)
-
-
 SHORT = RewardTerm(
     "short", "Minus the turns.", lambda rollout, said: -len(said), frozenset({"turn"})
 )
@@ -344,9 +340,3 @@ def test_a_term_of_a_plugin_is_in_the_record_of_a_step() -> None:
     term = step_record(TrainConfig(), 1, counts, rewards.weights, {}).terms["short"]
     assert (term.mean, term.weight) == (breakdown.terms["short"], 0.5)
     assert term.mean < 0
-
-
-def _first_of_turns(episode: Episode) -> list[Ply]:
-    """The first decisions of the turns that were played."""
-    begins = [ply.number + 1 for ply in episode.plies for e in ply.events if "Began" in repr(e)]
-    return [episode.plies[number] for number in begins if number < len(episode.plies)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.core.errors import UsageError
-from arena.episodes.files import write_whole
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.loop.training import RunLog, evenly, kept_steps
@@ -95,23 +93,6 @@ def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is not a record.*--fresh"):
         RunLog(tmp_path).start(CONFIG)
     assert log.files.metrics.read_bytes() == before
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    write_whole(path, "old")
-
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
-        patched.setattr("os.fsync", full)
-        write_whole(path, "new")
-    assert path.read_text() == "old"
-    write_whole(path, "new")
-    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
 
 
 # Which checkpoints are kept

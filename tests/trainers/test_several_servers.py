@@ -21,9 +21,6 @@ from test_adapter_server import (
     ASK,
     ModelServer,
     Table,
-    adapters,
-    answered_by,
-    play,
     train,
 )
 from tiny_model import build_tiny_model
@@ -45,35 +42,6 @@ def servers(model: Path, tmp_path: Path) -> Iterator[list[ModelServer]]:
     yield served
     for server in served:
         server.stop()
-
-
-def test_all_servers_answer_with_the_weights_of_each_step(
-    servers: list[ModelServer], model: Path, tmp_path: Path
-) -> None:
-    one, other = servers
-
-    async def three_steps(host: EmbeddedHost) -> None:
-        for step in (1, 2):
-            metrics = await train(host)
-            assert metrics["swap_difference"] < 1e-4 and metrics["swap_moved"] > 1e-2
-            assert adapters(one.url) == adapters(other.url) == {f"away@{step}"}
-            await answered_by(host, None, step)
-        # The other server answers for one that does not; its weights are the same.
-        groups = await play(host)
-        one.stop()
-        await answered_by(host, None, 2)
-        # The next step waits until all servers have its weights.
-        starting = asyncio.create_task(start_later(one))
-        await host.train(groups, 0)
-        await starting
-        assert adapters(one.url) == adapters(other.url) == {"away@3"}
-
-    Table(tmp_path, model, patience=60).run(f"{one.url},{other.url}", three_steps)
-
-
-async def start_later(server: ModelServer) -> None:
-    await asyncio.sleep(1)
-    await asyncio.to_thread(server.start)
 
 
 def test_one_server_with_old_weights_stops_the_run(

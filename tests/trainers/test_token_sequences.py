@@ -18,7 +18,6 @@ import torch
 from made_up_groups import Talk, credited, turn
 from tiny_model import build_tiny_model
 from torch import Tensor
-from transformers import Qwen3ForCausalLM
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message
@@ -27,7 +26,6 @@ from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.loss import LossOptions
-from trainers.algorithms.network import score_tokens
 from trainers.algorithms.sequences import TokenSequence, shared_prefix_length, token_sequences
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
@@ -55,39 +53,6 @@ def chat(folder: Path) -> ChatTokenizer:
 
 
 # The network
-
-
-def hugging_face(model: Qwen3ForCausalLM, sequence: TokenSequence) -> Tensor:
-    """Log-probabilities of the trained tokens, one sequence by itself: [sampled]."""
-    logits = model(torch.tensor([sequence.ids[:-1]])).logits[0]
-    every = logits.log_softmax(-1)
-    return torch.stack([every[at - 1, sequence.ids[at]] for at in sequence.sampled_positions])
-
-
-@pytest.mark.parametrize("shape", [{}, {"tied": False}, {"kv_heads": 4}, {"kv_heads": 1}])
-def test_log_probabilities_and_all_gradients_are_transformers(
-    tmp_path: Path, chat: ChatTokenizer, shape: dict[str, Any]
-) -> None:
-    folder = build_tiny_model(tmp_path / "m", **(SMALL | shape))
-    model = Qwen3ForCausalLM.from_pretrained(folder)
-    talk = Talk(chat, random.Random(1))
-    sequences = token_sequences(credited([talk.group(3), talk.group(2)]), chat.encode)
-    assert shared_prefix_length(sequences[:3]) > 5, "the group must share something"
-    [[batch]] = minibatches(sequences, 1, EVERYTHING, "0")
-    assert len(batch.packed.tokens) < sum(len(sequence.ids) - 1 for sequence in sequences)
-    learner = Learner(folder)
-    scores = score_tokens(learner.weights(), learner.architecture, batch.packed)
-    expected = torch.cat([hugging_face(model, sequence) for sequence in sequences])
-    told = torch.tensor([value for sequence in sequences for value in sequence.sampled_logprobs])
-    order, place = told.argsort(), batch.targets.sampled_logprobs.argsort()
-    torch.testing.assert_close(scores.logprobs[place], expected[order], rtol=0, atol=1e-4)
-    factors = torch.randn(len(told), generator=torch.Generator().manual_seed(0))
-    torch.autograd.backward((scores.logprobs[place] * factors).sum())
-    torch.autograd.backward((expected[order] * factors).sum())
-    for name, weight in model.named_parameters():
-        found, wanted = learner.weights()[name].grad, weight.grad
-        assert found is not None and wanted is not None
-        assert (found - wanted).norm() <= 1e-4 * wanted.norm(), name
 
 
 def split_history(chat: ChatTokenizer) -> Trajectory:

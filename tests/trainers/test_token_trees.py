@@ -105,10 +105,3 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
     assert packed < sum(len(sequence.ids) - 1 for sequence in sequences)
     for one, other in zip(gradients, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-def test_chats_that_only_grow_keep_their_common_prefix() -> None:
-    sequences = numbered([s for n in range(3) for s in thinking_chat(n, 5, 9, thinking=0)])
-    assert len(sequences) == 3
-    [[batch]] = minibatches(sequences, 1, 10**6, "0")
-    assert [span.sees for span in batch.packed.spans] == [None] * 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -18,9 +17,6 @@ from safetensors import SafetensorError
 from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.episodes.job import run_jobs
-from arena.episodes.match import Match, play
-from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
@@ -89,30 +85,6 @@ def test_a_new_model_sees_what_its_seat_knows(table: PolicyTable) -> None:
         assert len(bets) == 3
         spreads.append(max(bets) - min(bets))
     assert max(spreads) > 0.2, "after evenly random play alone it is below 0.05"
-
-
-def test_how_often_it_bets_is_what_the_table_says(folder: Path, table: PolicyTable) -> None:
-    spec = f"embedded:{folder}"
-
-    async def bets() -> list[float]:
-        surprises = []
-        async with LLMService() as llm:
-
-            async def one(seed: int) -> Episode:
-                return await play(Match(KUHN, [spec, spec], seed), llm=llm)
-
-            async for episode in run_jobs(range(60), one, 16):
-                state = KUHN.initial_state()
-                for ply in episode.plies:
-                    action = ply.decision.action
-                    if ply.player >= 0:
-                        chances = table(state.observe(ply.player))
-                        surprises.append((action == BET) - chances[BET])
-                    state.apply(ply.player, action)
-        return surprises
-
-    surprises = asyncio.run(bets())
-    assert abs(sum(surprises)) < 4 * math.sqrt(len(surprises)) / 2
 
 
 @pytest.mark.parametrize(

@@ -253,27 +253,3 @@ def test_attention_without_a_fused_kernel_takes_some_queries_at_a_time(
     assert bounded <= max(heads * length * 32, length**2)
     for one, other in zip(values, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("lora", [None, Lora(4, 8.0)], ids=["all weights", "lora"])
-def test_bf16_moves_log_probabilities_by_a_bounded_amount(
-    tmp_path: Path, lora: Lora | None
-) -> None:
-    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen2"]), lora=lora)
-    options = replace(UPDATE, precision="bf16")
-    learner.update(made_up(), options)
-    assert all(t.dtype == torch.float32 for t in learner._trained.values())
-    packed = one_batch().packed
-    exact = learner.score(packed, UPDATE).logprobs
-    for more in (options, replace(options, gradient_checkpointing=True)):
-        rounded = learner.score(packed, more).logprobs
-        assert rounded.dtype == torch.float32
-        # bfloat16 has 8 bits: 0.4 % of activations of about 1.
-        assert 0 < (rounded - exact).abs().max() < 0.05
-        torch.autograd.backward(rounded.sum())
-    # Rounded weights of one step are not used in the next one.
-    learner.update(made_up(), options)
-    exact = learner.score(packed, UPDATE).logprobs
-    assert (learner.score(packed, options).logprobs - exact).abs().max() < 0.05
-    learner.update(made_up(), replace(UPDATE, precision="tf32"))
-    assert not torch.backends.cuda.matmul.allow_tf32

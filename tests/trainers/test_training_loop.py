@@ -69,6 +69,7 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     state = learn(config, folder, view)
     files = RunFiles(folder)
     assert (state.status, state.step) == ("finished", 4)
+    assert not files.ledger.exists(), "no model plays but the learner"
     assert set(state.final) == {"newest"} | ({"best"} if state.best_step else set())
     assert state.final["newest"].games == 3
     rows = rows_of(folder)
@@ -121,6 +122,11 @@ def test_self_play_ends_with_averaged_weights(
     usual = LLMService.add
     monkeypatch.setattr(LLMService, "add", add)
     state = learn(config, tmp_path / "whole")
+    for row in rows_of(tmp_path / "whole")[1:]:
+        # A group for each seat: as many games are lost as are won.
+        counts = row.groups
+        assert counts.trained + counts.no_variance + counts.incomplete == 2 * config.groups_per_step
+        assert row.win_rate.value == 0.5
     # On the sampler of the other steps: with the same context, precision and device.
     assert added["policy:average"].sampler is added[NEWEST].sampler
     assert added["policy:average"].context_length == 512

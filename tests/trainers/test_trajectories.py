@@ -168,23 +168,6 @@ def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
     assert plies == sorted(ply for ply in plies if ply is not None)
 
 
-def test_a_chat_that_was_shortened_begins_another_history() -> None:
-    longest = 0
-
-    def replies(request: Request) -> str | ScriptedReply:
-        nonlocal longest
-        length = len(request.messages)
-        if length > 4:
-            return ScriptedReply(error="context_length")
-        longest = max(longest, length)
-        return "nothing legal"
-
-    episode, served = played(replies, 1)
-    trajectory = trajectory_of(episode, 1)
-    assert longest == 4 and len(trajectory.chats()) >= 3
-    check_exact(trajectory, served)
-
-
 def test_how_asking_for_a_decision_ended() -> None:
     """A chat that was shortened was answered; one that is too long is nobody's failure."""
     answers: list[str | ScriptedReply] = [
@@ -214,14 +197,6 @@ def test_a_provider_that_gives_no_belief_has_not_claimed_nothing() -> None:
     assert list(belief_failures(broken, 1)) == ["timeout"]
     with pytest.raises(GameFailed, match="seat 1.*belief question failed: timeout"):
         check_answers(broken)
-
-
-def test_a_model_that_has_forfeited_is_trained_on_what_it_said_before() -> None:
-    episode, served = played(lambda _: "I resign", 2, "forfeit")
-    trajectory = trajectory_of(episode, 1)
-    assert len(served) == 3 and len(list(retold(trajectory))) == 3
-    assert sum(ply.player == 1 for ply in episode.plies) > 1
-    check_exact(trajectory, served)
 
 
 LEGAL = st.sampled_from([f"{column}{row}" for column in "abc" for row in "123"])

@@ -6,7 +6,6 @@ The models are a server on loopback that plays legal moves, and misbehaves on co
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import subprocess
 import sys
@@ -251,15 +250,3 @@ def test_faults_name_the_field(
     else:
         assert not episode.ok and fault in str(episode.errors)
     assert not server.ledger.requests
-
-
-def test_the_module_is_a_package_of_verifiers(packages: Path) -> None:
-    module = importlib.import_module("arena_kuhn_poker")
-    assert vf.taskset_config_type("arena-kuhn-poker").__name__ == "GameTasksetConfig"
-    config = vf.env_config_type("arena-kuhn-poker")
-    assert config is module.KuhnPokerEnvConfig
-    assert [name for name in config.model_fields if name.startswith("seat_")] == [
-        "seat_0",
-        "seat_1",
-    ]
-    assert vf.default_harness_id("arena-kuhn-poker") == "arena-kuhn-poker"

@@ -27,8 +27,10 @@ from arena.core.text import pluralize, printable
 from arena.evaluation.records import Slot
 
 if TYPE_CHECKING:
+    from arena.evaluation.aggregation import EvaluationAggregator
     from arena.evaluation.analysis import GroupedAnalyses
     from arena.evaluation.report import Report
+    from arena.evaluation.scaffolds import ScaffoldAggregator
 
 BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
@@ -128,15 +130,21 @@ def eval_command(
         slots = evaluation_schedule(seats, compared[0], opponents, compared[1:], deals, run_seed)
         return list(slots)
 
-    if scaffolds is not None:
+    aggregator = _aggregator(the_game, names, opponent_names, scaffolds is not None, until_ci)
+    return run.conduct(schedule, aggregator, report_flags)
+
+
+def _aggregator(
+    game: Game, names: list[str], opponents: list[str], by_scaffold: bool, until_ci: float | None
+) -> EvaluationAggregator | ScaffoldAggregator:
+    """Return what turns the games of the compared players into a report."""
+    if by_scaffold:
         from arena.evaluation.scaffolds import ScaffoldAggregator
 
-        by_scaffold = ScaffoldAggregator(the_game, names, opponent_names)
-        return run.conduct(schedule, by_scaffold, report_flags)
+        return ScaffoldAggregator(game, names, opponents)
     from arena.evaluation.aggregation import EvaluationAggregator
 
-    evaluation = EvaluationAggregator(the_game, names[0], baseline_name, until_ci, opponent_names)
-    return run.conduct(schedule, evaluation, report_flags)
+    return EvaluationAggregator(game, names[0], (*names[1:], None)[0], until_ci, opponents)
 
 
 def _compared(

@@ -62,21 +62,6 @@ def test_flags_may_come_from_dotenv(
     assert "sk-1" not in os.environ.values()
 
 
-def test_several_games(tmp_path: Path) -> None:
-    done = arena(
-        "play cluedo --games 5 --players 3 --seed 1 --seat 0=bot:oracle --json",
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0
-    games = last_json(done.stdout)["games"]
-    assert isinstance(games, list)
-    assert sorted(game["seed"] for game in games) == [1, 2, 3, 4, 5]
-    assert "5 of 5 games finished" in done.stderr
-    for game in games:
-        checked = arena("replay", game["replay"], "--verify", "--json", cwd=tmp_path)
-        assert checked.returncode == 0 and last_json(checked.stdout)["verified"] is True
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

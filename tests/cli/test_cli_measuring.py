@@ -172,15 +172,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(command: str, said: str, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dead_provider_ends_the_run_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "arena.toml").write_text("[service]\npatience = 1\nbackoff = 0.01\n")
-    flags = "eval cluedo --players 3 --games 1 --seed 1 --player http://127.0.0.1:9/v1#x"
-    done = arena(flags, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "127.0.0.1:9" in done.stderr and "Traceback" not in done.stderr
-    assert "Kept: 0 finished games" in done.stderr
-
-
 def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path: Path) -> None:
     done = arena(
         "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 3 "

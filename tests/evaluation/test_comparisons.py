@@ -102,16 +102,6 @@ def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0() -> None:
                 assert (each.p < 0.05) == (each.low > 0 or each.high < 0), each
 
 
-def test_equal_differences_have_the_p_value_of_their_interval() -> None:
-    # Interval and p by hand: 10 deals, each with the difference 1 of a range from -1 to 1.
-    (found,) = difference_of_ratios(
-        Sums(np.ones((10, 1)), np.ones((10, 1)), range(10)),
-        Sums(np.zeros((10, 1)), np.ones((10, 1)), range(10)),
-        bounds=(-1.0, 1.0),
-    )
-    assert found.p == pytest.approx(0.5**10) and found.low > 0
-
-
 def compared() -> Report:
     evaluation = EvaluationAggregator(GAME, "a", "z")
     for deal in range(24):

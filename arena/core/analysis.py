@@ -307,8 +307,11 @@ class GameAnalysis:
 class SeatAssessor:
     """Base of an assessor of one game, which reads it ply by ply from the first one on.
 
-    It assesses the seats in `players`, and makes assessments of these kinds; None means all.
+    It assesses the seats in `players`, and makes assessments of these kinds; None means all. A
+    subclass declares the class of its game and prepares itself in `_begin`.
     """
+
+    game: ObservedGame
 
     def __init__(
         self,
@@ -316,9 +319,14 @@ class SeatAssessor:
         players: Collection[int] | None = None,
         kinds: Collection[str] | None = None,
     ) -> None:
+        self.game = game
         self._assessed = range(game.num_players) if players is None else sorted(players)
         self._kinds = kinds
         self._latest_ply = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prepare for the first ply."""
 
     def _wants(self, kind: str, player: int | None = None) -> bool:
         """Return whether assessments of this kind are wanted, for this player if given."""

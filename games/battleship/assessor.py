@@ -107,15 +107,10 @@ class BattleshipAssessor(SeatAssessor):
     Its kinds are `shot` and `knowledge`.
     """
 
-    def __init__(
-        self,
-        game: Battleship,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
-        self.game = game
-        self._knowledge = {player: FleetKnowledge(game, player) for player in self._assessed}
+    game: Battleship
+
+    def _begin(self) -> None:
+        self._knowledge = {player: FleetKnowledge(self.game, player) for player in self._assessed}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessment of a shot."""

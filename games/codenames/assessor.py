@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from arena import (
     CHANCE,
@@ -64,15 +64,11 @@ MEASURES = (
 class CodenamesAssessor(SeatAssessor):
     """Assessor of one game; its kinds are `clue`, `guess` and `game`."""
 
-    def __init__(
-        self,
-        game: Codenames,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
+    game: Codenames
+
+    def _begin(self) -> None:
         # It takes in all events, those of other seats too.
-        self._table = CodenamesTable(game, 0)
+        self._table = CodenamesTable(self.game, 0)
         self._clue: Ply | None = None
         """The ply of the clue whose words are being guessed."""
 

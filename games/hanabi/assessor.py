@@ -7,7 +7,7 @@ the meaning that players may have agreed on.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,16 +120,12 @@ class SeatRecord:
 class HanabiAssessor(SeatAssessor):
     """Assessor of one game; its kinds are `play`, `discard`, `hint`, `lives` and `knowledge`."""
 
-    def __init__(
-        self,
-        game: Hanabi,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
+    game: Hanabi
+
+    def _begin(self) -> None:
         # A hint is assessed by the knowledge of its receiver, who may be any seat.
-        known = range(game.num_players) if self._wants("hint") else self._assessed
-        self._seats = {player: SeatRecord(HanabiKnowledge(game, player)) for player in known}
+        known = range(self.game.num_players) if self._wants("hint") else self._assessed
+        self._seats = {player: SeatRecord(HanabiKnowledge(self.game, player)) for player in known}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return its assessments."""

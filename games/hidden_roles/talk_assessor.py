@@ -121,6 +121,7 @@ def belief_score(
 class RoleTalkAssessor(TalkAssessor):
     """Assessor of talk; beyond `TALK_KINDS` it has the kinds `detection` and `effect`."""
 
+    game: HiddenRolesGame
     talk: RoleTalk
 
     def __init__(
@@ -131,7 +132,6 @@ class RoleTalkAssessor(TalkAssessor):
         kinds: Collection[str] | None = None,
     ) -> None:
         super().__init__(game, talk, players, kinds)
-        self.game = game
         self._truth: tuple[str, ...] = ()
         self._stated: dict[int, float] = {}
         """Score of the latest stated beliefs of a seat, in bits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -79,14 +79,10 @@ MEASURES: tuple[Measure, ...] = (
 class LeducAssessor(SeatAssessor):
     """Assessor of one hand; its kinds are `move` and `knowledge`."""
 
-    def __init__(
-        self,
-        game: LeducPoker,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
-        self._knowledge = {seat: LeducKnowledge(game, seat) for seat in self._assessed}
+    game: LeducPoker
+
+    def _begin(self) -> None:
+        self._knowledge = {seat: LeducKnowledge(self.game, seat) for seat in self._assessed}
         self._entropies: dict[int, list[float]] = {seat: [] for seat in self._assessed}
         """Entropy of each seat after the deal, and at each of its decisions, in bits."""
 

@@ -116,14 +116,10 @@ class DiceOdds:
 class LiarsDiceAssessor(SeatAssessor):
     """Assessor of one game; its kinds are `bid`, `challenge`, `spot_on` and `knowledge`."""
 
-    def __init__(
-        self,
-        game: LiarsDice,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
-        self._knowledge = {seat: LiarsDiceKnowledge(game, seat) for seat in self._assessed}
+    game: LiarsDice
+
+    def _begin(self) -> None:
+        self._knowledge = {seat: LiarsDiceKnowledge(self.game, seat) for seat in self._assessed}
         self._entropy: dict[int, float] = {}
         """Entropy of each seat at its latest decision, in bits."""
 

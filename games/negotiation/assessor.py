@@ -139,15 +139,11 @@ class NegotiationAssessor(SeatAssessor):
     Its kinds are `agreement` and `knowledge`.
     """
 
-    def __init__(
-        self,
-        game: Negotiation,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
-        self._state = NegotiationState(game)
-        self._knowledge = {player: ValueKnowledge(game, player) for player in self._assessed}
+    game: Negotiation
+
+    def _begin(self) -> None:
+        self._state = NegotiationState(self.game)
+        self._knowledge = {player: ValueKnowledge(self.game, player) for player in self._assessed}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply. All assessments are made at the end."""

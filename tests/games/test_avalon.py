@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from role_games import deal_roles, played, posterior
 from role_search import possible_roles
 
-from arena import CHANCE, Seat, Step
+from arena import CHANCE, Decision, Outcome, Ply, Seat, Step
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import IllegalAction, UsageError
 from arena.testing import check_game
@@ -207,9 +207,6 @@ def test_the_lady_of_the_lake_shows_the_side_of_a_player_and_moves_on() -> None:
     assert state.phase == "assassinate"  # The last mission needs no examination.
 
 
-# Talk
-
-
 # Knowledge
 
 
@@ -222,9 +219,7 @@ def test_posterior_equals_brute_force(options: dict[str, str], seed: int) -> Non
     rng = random.Random(seed)
     ends = phase_ends(game, history)
     for length in {*rng.sample(ends, 3), ends[-2]}:
-        state = game.initial_state()
-        for step in history[:length]:
-            state.apply(step.player, step.action)
+        state = game.initial_state().apply_all(history[:length])
         for player in rng.sample(range(5), 3):
             known = posterior(state, player)
             found = {
@@ -265,8 +260,6 @@ def test_truth_is_always_possible(players: int, seed: int) -> None:
 
 
 def test_assessor_judges_good_players_only() -> None:
-    from arena.core.event import Decision, Ply
-
     game = Avalon(talk=0)
     _, history = played(game, 5)
     assessor, state, judged = AvalonAnalysis(game).assessor(), game.initial_state(), []
@@ -278,8 +271,6 @@ def test_assessor_judges_good_players_only() -> None:
     assert judged
     good = {seat for seat, role in enumerate(state.roles()) if role in FIVE[1:3]}
     assert {assessment.player for assessment in judged} <= good
-    from arena.core.outcome import Outcome
-
     ends = assessor.end(Outcome("terminated", "", state.returns()))
     assert [a.facts["entropy_dealt"] for a in ends if a.player in good]
     for assessment in ends:

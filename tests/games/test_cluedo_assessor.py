@@ -201,11 +201,6 @@ def test_stated_beliefs_are_measured_at_their_decision() -> None:
     assert "precision" not in measurements, "own cards need no deduction"
 
 
-def test_no_answer_is_a_failure() -> None:
-    found = judged(Suggest(*ENVELOPE), details={"beliefs": {"failure": "unparsable"}})
-    assert only(found, "beliefs").measurements == {"belief_failures": WeightedSum(1.0)}
-
-
 @pytest.mark.parametrize(
     "beliefs",
     [

@@ -70,22 +70,8 @@ def test_a_question_is_a_mistake_if_it_is_far_worse(
 @pytest.mark.parametrize(
     ("probability", "break_even", "correct", "provable", "words", "mistake"),
     [
-        (
-            0.42,
-            0.66,
-            True,
-            False,
-            "0.42; accusing pays from 0.66: premature, although right",
-            True,
-        ),
-        (
-            0.42,
-            0.66,
-            False,
-            False,
-            "0.42; accusing pays from 0.66: premature, and wrong",
-            True,
-        ),
+        (0.42, 0.66, True, False, "0.42; accusing pays from 0.66: premature, although right", True),
+        (0.42, 0.66, False, False, "0.42; accusing pays from 0.66: premature, and wrong", True),
         (
             0.7,
             0.66,

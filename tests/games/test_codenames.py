@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 
@@ -12,26 +11,18 @@ from arena import (
     CHANCE,
     Action,
     Decision,
-    Match,
-    Observation,
     Outcome,
     Ply,
-    Seat,
     Step,
-    play,
 )
-from arena.agents.agent import act_now
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.view.tabletop import draw_tabletop
 from arena.testing import check_game
-from games.codenames.bots import SharedTableBot, clue_similarity
 from games.codenames.game import Codenames, CodenamesState
 from games.codenames.moves import (
     PASS,
-    TEAMS,
-    WORDS,
     Clue,
     ClueOffer,
     DealKey,
@@ -39,7 +30,6 @@ from games.codenames.moves import (
     FirstTeamDrawn,
     GuessWord,
     KeyDealt,
-    WordRevealed,
 )
 
 TABLE = (
@@ -334,39 +324,6 @@ def test_view_shows_owners_to_clue_givers_only() -> None:
 
 
 # Bot
-
-
-def similar(clue: str, count: int) -> set[str]:
-    """The words of the list that are most similar to a clue."""
-    table = clue_similarity()
-    row = table.row(clue)
-    assert row is not None
-    order = (-table.matrix[row]).argsort(kind="stable")
-    return {WORDS[number] for number in order[:count]}
-
-
-class DirectBot(SharedTableBot):
-    """The bot, without an event loop."""
-
-    def choose(self, observation: Observation) -> Action:
-        return act_now(self, observation).action
-
-
-def bot(game: Codenames, player: int) -> DirectBot:
-    return DirectBot(Seat(game, player, random.Random(0)))
-
-
-def right_guesses(bot_name: str) -> tuple[int, int]:
-    """Right guesses, and all guesses, in games of four bots of a kind."""
-    right, guesses = 0, 0
-    for seed in range(8):
-        match = Match(Codenames(), [bot_name] * 4, seed)
-        episode = asyncio.run(play(match, match.seat()))
-        for event in (event for ply in episode.plies for event in ply.events):
-            if isinstance(event, WordRevealed):
-                guesses += 1
-                right += event.owner == TEAMS[event.player % 2]
-    return right, guesses
 
 
 # Measures

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from dataclasses import replace
 from typing import Any
 
 from hanabi_positions import deal, move, random_history
 
-from arena import Match, Seat, make_agent, make_game, play
+from arena import Seat, make_agent
 from arena.agents.agent import act_now
 from arena.core.seeds import stream
 from games.hanabi.conventions import ConventionTable
@@ -57,17 +55,6 @@ def test_hints_mean_the_same_to_all_players() -> None:
             assert len({table.candidates(player, place) for table in tables}) == 1
 
 
-def scores(bot: str, seeds: range, **options: Any) -> list[float]:
-    game = make_game("hanabi", **options)
-    match = Match(game, [f"bot:{bot}"] * game.num_players)
-    return [final_score(match, seed) for seed in seeds]
-
-
-def final_score(match: Match, seed: int) -> float:
-    seeded = replace(match, seed=seed)
-    return asyncio.run(play(seeded, seeded.seat())).outcome.returns[0]
-
-
 def test_bot_depends_on_its_observation_only() -> None:
     """The same observation from another world gives the same move."""
     game, rng = Hanabi(), random.Random(0)
@@ -78,9 +65,7 @@ def test_bot_depends_on_its_observation_only() -> None:
         for _ in range(4):
             world = game.analysis.resample(history, player, rng)
             assert world is not None
-            other = game.initial_state()
-            for step in world:
-                other.apply(step.player, step.action)
+            other = game.initial_state().apply_all(world)
             agent = make_bot_of(game, bot, player)
             chosen.add(act_now(agent, other.observe(player)).action)
         assert len(chosen) == 1

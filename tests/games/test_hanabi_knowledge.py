@@ -123,9 +123,7 @@ def test_resample_changes_the_own_hand_only() -> None:
     hands = set()
     for world in worlds:
         assert world is not None
-        other = game.initial_state()
-        for step in world:
-            other.apply(step.player, step.action)
+        other = game.initial_state().apply_all(world)
         assert other.hands[1] == state.hands[1]
         assert other.observe(0) == state.observe(0)
         hands.add(other.hands[0])

@@ -61,13 +61,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     (
         "cluedo-generated",
         "cluedo",
-        {
-            "players": 3,
-            "theme": "generated",
-            "suspects": 4,
-            "weapons": 4,
-            "rooms": 5,
-        },
+        {"players": 3, "theme": "generated", "suspects": 4, "weapons": 4, "rooms": 5},
         ["bot:oracle", "bot:detective", "bot:novice"],
     ),
     ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),

@@ -466,27 +466,6 @@ def test_promises_are_checked_against_offers_and_answers() -> None:
     assert found == [("promise accept for 4 hats", False), ("promise 1 book", True)]
 
 
-def test_the_rate_of_kept_promises_is_that_of_the_speaker() -> None:
-    game, rng = make_game("negotiation", talk="statements"), random.Random(4)
-    totals: dict[str, WeightedSum] = {}
-    for _ in range(200):
-        deal = game.initial_state().sample_chance(rng)
-        assert isinstance(deal, DealItems)
-        books, hats, balls = deal.counts
-        keeps = rng.random() < 0.7
-        steps: list[tuple[int, Action]] = [
-            (CHANCE, deal),
-            (0, game.actions.parse(f"promise {balls} ball{'s' * (balls > 1)}")),
-            (0, ProposeDivision((books, hats, 0 if keeps else balls))),
-        ]
-        totals = sum_measurements([totals, *(a.measurements for a in judged(game, steps))])
-    kept = totals["promises_kept"]
-    interval = rate(int(kept.total), int(kept.weight))
-    assert kept.weight == 200
-    assert interval.low is not None and interval.high is not None
-    assert interval.low <= 0.7 <= interval.high
-
-
 def test_the_effect_on_beliefs_that_a_listener_states() -> None:
     game = WEREWOLF
     steps = day_of(["[claim Player 4 werewolf]", None, "[claim Player 1 werewolf]"])

@@ -275,9 +275,7 @@ def test_posterior_equals_brute_force(options: dict[str, int], seed: int) -> Non
         if not state.sealed:
             ends.append(number + 1)
     for length in ends[1:-1][:4]:
-        state = game.initial_state()
-        for step in history[:length]:
-            state.apply(step.player, step.action)
+        state = game.initial_state().apply_all(history[:length])
         for player in range(0, game.num_players, 2):
             known = posterior(state, player)
             found = {
@@ -348,13 +346,10 @@ def test_resample_always_gives_the_same_view(players: int, reveal: bool, seed: i
     _, history = played(game, seed)
     rng = random.Random(seed)
     cut = rng.randrange(1, len(history))
-    state = game.initial_state()
-    for step in history[:cut]:
-        state.apply(step.player, step.action)
+    state = game.initial_state().apply_all(history[:cut])
     for player in range(players):
-        other = game.initial_state()
-        for step in game.analysis.resample(history[:cut], player, rng) or ():
-            other.apply(step.player, step.action)
+        world = game.analysis.resample(history[:cut], player, rng) or ()
+        other = game.initial_state().apply_all(world)
         assert other.log.witnessed[player] == state.log.witnessed[player]
         assert other.legal_actions(player) == state.legal_actions(player)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from arena.cli import run
-from arena.core.errors import ArenaError, MissingDependency, PluginWarning, UsageError
+from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.episodes.match import Match
 from arena.plugins import loader as plugins
 from arena.plugins.catalog import Catalog
@@ -48,23 +48,8 @@ def test_an_installed_plugin_is_listed_and_played(site: Path, tmp_path: Path) ->
     listed = python("-m", "arena", "list", "games", "--json", site=site, cwd=tmp_path)
     games = {game["name"]: game for game in json.loads(listed.stdout)["games"]}
     assert games["nim"]["bots"] == ["perfect", "random"]
-    played = python(
-        *[
-            "-m",
-            "arena",
-            "play",
-            "nim",
-            "--seat",
-            "0=bot:perfect",
-            "--option",
-            "heaps=4",
-            "--games",
-            "5",
-            "--json",
-        ],
-        site=site,
-        cwd=tmp_path,
-    )
+    match = "play nim --seat 0=bot:perfect --option heaps=4 --games 5 --json"
+    played = python("-m", "arena", *match.split(), site=site, cwd=tmp_path)
     assert played.returncode == 0, played.stderr
     assert len(json.loads(played.stdout)["games"]) == 5
 
@@ -166,16 +151,6 @@ def test_bundled_packages_register_without_a_warning(monkeypatch: pytest.MonkeyP
     assert plugins_of == {"arena", "backends", "games", "trainers"}
 
 
-def test_a_bundled_package_is_loaded_like_any_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    def register(catalog: Catalog) -> None:
-        raise RuntimeError("bad day")
-
-    monkeypatch.setattr("trainers.register", register)
-    with pytest.warns(PluginWarning, match="plugin 'trainers' .* is left out: .*bad day"):
-        found = filled_with(monkeypatch)
-    assert "cluedo" in found.names("game")
-
-
 @pytest.mark.parametrize("source", ["raise SystemExit(3)", "1 / 0", "Other = None"])
 def test_a_game_that_cannot_be_imported_is_an_error_of_arena(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
@@ -263,10 +238,3 @@ def test_games_are_listed_beside_one_that_cannot_be_loaded(
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UsageError, match="no game 'kuhn'; did you mean 'kuhn_poker'"):
         catalog().load("game", "kuhn")
-
-
-def test_a_missing_package_is_named() -> None:
-    found = Catalog()
-    found.add("game", "far", "nowhere_to_be_found.rules:Far")
-    with pytest.raises(MissingDependency, match="needs the package 'nowhere_to_be_found'"):
-        found.load("game", "far")

@@ -18,7 +18,6 @@ from arena.core.action_set import ActionSet
 from arena.core.analysis import GameAnalysis, Measure, WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.event import Event
-from arena.core.observation import GameText, Observation
 from arena.core.seeds import stream
 from arena.core.state import ChanceOutcome
 from arena.envs.multi_agent import MultiAgentEnv
@@ -153,45 +152,6 @@ def test_a_pickle_of_a_game_holds_its_options_only() -> None:
     for seed in range(5):
         act_out(game.initial_state(), stream(seed, "play"))
     assert pickle.dumps(game) == fresh
-
-
-class SharedState(KuhnPokerState):
-    """Clones share a list that changes."""
-
-    def __init__(self, game: KuhnPoker) -> None:
-        super().__init__(game)
-        self.shared: list[int] = []
-
-    def _apply(self, player: int, action: Action) -> None:
-        super()._apply(player, action)
-        self.shared.append(player)
-        self.turn = len(self.shared)
-
-
-class SilentText(GameText):
-    def describe(self, observation: Observation, level: Any, since: int = 0) -> str:
-        return ""
-
-
-class Shared(KuhnPoker):
-    Text = "test_conformance:SilentText"
-
-    def initial_state(self) -> KuhnPokerState:
-        return SharedState(self)
-
-
-def test_the_kit_finds_clones_that_share() -> None:
-    class Counting(SharedState):
-        def returns(self) -> tuple[float, ...]:
-            return (float(len(self.shared)), 0.0)
-
-    class Game(Shared):
-        def initial_state(self) -> KuhnPokerState:
-            return Counting(self)
-
-    with pytest.raises(AssertionError, match="moves on a clone changed shared of its original"):
-        for seed in range(5):
-            check_clone(Game(), seed)
 
 
 def test_the_kit_names_a_shared_list_that_nothing_shows() -> None:

@@ -6,7 +6,7 @@ they can show. `measures` lists the measures, `facts` the facts of each kind of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -73,20 +73,15 @@ class CluedoAssessor(SeatAssessor):
         ['knowledge', 'knowledge', 'knowledge']
     """
 
-    def __init__(
-        self,
-        game: CluedoSetting,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
-        self.game = game
-        self._state = CluedoState(game)
+    game: CluedoSetting
+
+    def _begin(self) -> None:
+        self._state = CluedoState(self.game)
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
         judged = any(map(self._wants, REFUTATIONS))
-        known = range(game.num_players) if judged else self._assessed
+        known = range(self.game.num_players) if judged else self._assessed
         self._seats = {
-            player: SeatHistory(CluedoKnowledge(game, player), SeenCards(game, player))
+            player: SeatHistory(CluedoKnowledge(self.game, player), SeenCards(self.game, player))
             for player in known
         }
         self._pending: PendingQuestion | None = None

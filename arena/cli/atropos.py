@@ -78,7 +78,7 @@ class OpenAIFlags(Config):
         require("arena atropos", ("httpx",), "models")
         from backends.openai_http import HTTPBackend, check_url
         from trainers.atropos.group_player import NewestModel
-        from trainers.rollouts.opponents import NEWEST
+        from trainers.rollouts.rollouts import NEWEST
 
         # A game has one request in flight at most.
         limits = llm.settings.service.limits("http").model_copy(

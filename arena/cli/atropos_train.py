@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import JsonValue
 
 from arena.cli.flags import FieldsOf, Given, flag_groups
-from arena.cli.training_session import ResumeFlags, conduct, let_threads_sleep
+from arena.cli.train import ResumeFlags, conduct, let_threads_sleep
 from arena.core.errors import UsageError
 from arena.llm.config import Config, SettingsLayer, setting
 from arena.llm.settings import Settings

@@ -15,7 +15,7 @@ from pydantic import JsonValue, ValidationError
 
 from arena.cli.flags import GameName, GameOptionFlags, JsonFlag, flag_groups
 from arena.cli.terminal import progress_bar
-from arena.cli.training_session import let_threads_sleep
+from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.episodes.files import check_new_folder

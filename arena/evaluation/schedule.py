@@ -60,7 +60,7 @@ def deal_seed(seed: int, index: int, rule: DealRule = "hashed") -> int:
 
     So no deal occurs twice in a run, and two runs of n deals share one with probability n / 2^51:
     less than 1e-9 for a million deals. Training deals have smaller seeds, for each training seed
-    below 450 million (`trainers.rollouts.opponents`).
+    below 450 million (`trainers.rollouts.rollouts`).
     """
     if rule == "consecutive":
         return seed + index

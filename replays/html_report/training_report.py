@@ -28,10 +28,12 @@ from replays.html_report.charts import (
 )
 from replays.html_report.page import environment
 from trainers.config.config import TrainConfig
-from trainers.runs import figures, sentences
-from trainers.runs.figures import (
+from trainers.runs import sentences, training_run
+from trainers.runs.tables import SettingRow, settings_of
+from trainers.runs.training_run import (
     PHASES,
     Figure,
+    TrainingRun,
     finite,
     group_split,
     played,
@@ -39,8 +41,6 @@ from trainers.runs.figures import (
     time_split,
     training_rate,
 )
-from trainers.runs.tables import SettingRow, settings_of
-from trainers.runs.training_run import TrainingRun
 
 MAX_ROWS = 400
 """Rows of the table of steps. A longer run shows every n-th step."""
@@ -147,14 +147,14 @@ def sections_of(run: TrainingRun) -> list[ReportSection]:
     rows = run.records
     # All charts span the whole run, so that their steps are in line.
     steps = max([run.total_steps or 0, *(record.step for record in rows)])
-    reward, *terms = figures.rewards(rows)
-    update = figures.updates(rows)[:MAX_CHARTS]
+    reward, *terms = training_run.rewards(rows)
+    update = training_run.updates(rows)[:MAX_CHARTS]
     entropy = [figure for figure in update if figure.name == "entropy"]
-    legal, length = figures.replies(rows)
+    legal, length = training_run.replies(rows)
     groups, times = _layers(run, steps)
     first = [
-        *_lines([figures.delta(rows)], steps, color=2, evaluations=True),
-        *_lines([figures.win_rate(rows)], steps, color=0),
+        *_lines([training_run.delta(rows)], steps, color=2, evaluations=True),
+        *_lines([training_run.win_rate(rows)], steps, color=0),
         *_lines([reward], steps, color=0),
         *_lines(entropy, steps, color=1),
         *_lines([legal], steps, color=4),
@@ -164,7 +164,7 @@ def sections_of(run: TrainingRun) -> list[ReportSection]:
     updates = _lines([each for each in update if each not in entropy], steps, color=1)
     updates += _lines([length], steps, color=4)
     work = groups
-    for figure, color in zip(figures.throughput(rows), (0, 2, 0, 2), strict=True):
+    for figure, color in zip(training_run.throughput(rows), (0, 2, 0, 2), strict=True):
         work += _lines([figure], steps, color)
     sections = [
         ReportSection("Learning", "", first),

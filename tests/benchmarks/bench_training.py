@@ -44,15 +44,13 @@ from arena.plugins.loader import make_game
 from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler, SamplingParams
 from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.sequences import TokenSequence, token_sequences
 from trainers.config.config import TrainConfig
 from trainers.credit import credit_games
 from trainers.loop.grpo import train
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
-from trainers.rollouts.opponents import NEWEST, GroupSetup
-from trainers.rollouts.rollouts import Rollouts, RolloutSetting, training_chat
+from trainers.rollouts.rollouts import NEWEST, GroupSetup, Rollouts, RolloutSetting, training_chat
 from trainers.runs.records import StepRecord
-from trainers.trajectory import TrajectoryGroup
+from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences
 
 DEALS, GAMES = 8, 8
 TRAINED = 16

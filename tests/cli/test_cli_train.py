@@ -15,7 +15,7 @@ from command_line import last_json
 from training_rows import row
 
 from arena.cli import run
-from arena.cli.training_session import TrainingLines, result_json, result_lines
+from arena.cli.train import TrainingLines, result_json, result_lines
 from arena.llm.config import flag_names
 from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig

@@ -17,7 +17,7 @@ from arena.evaluation.schedule import (
     first_games,
 )
 from arena.evaluation.tournament_schedule import balance, tournament_schedule
-from trainers.rollouts.opponents import DEALS_PER_RUN, FINAL, first_deal
+from trainers.rollouts.rollouts import DEALS_PER_RUN, FINAL, first_deal
 
 FEW = settings(max_examples=40, deadline=None)
 SEATS = st.integers(2, 6)

@@ -19,11 +19,11 @@ if find_spec("art") is None:
 from tiny_model import build_tiny_model
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.algorithms.sequences import token_sequences
 from trainers.credit import credit_games
 from trainers.hosts.art.classes import TrainableModel, TrajectoryGroup
 from trainers.hosts.art.convert import from_art
 from trainers.hosts.art.embedded_backend import EmbeddedBackend
+from trainers.trajectory import token_sequences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -27,11 +27,11 @@ from backends.embedded.architecture import read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.loss import LossOptions, ReferenceLogprobs, policy_loss
-from trainers.algorithms.sequences import token_sequences
 from trainers.hosts.art.classes import Choice, History, TrajectoryGroup
 from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.convert import choice_of, from_art, to_art
 from trainers.trajectory import TrajectoryGroup as TrajectoryGroupOfOurs
+from trainers.trajectory import token_sequences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

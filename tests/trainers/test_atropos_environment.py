@@ -41,7 +41,7 @@ from trainers.atropos.group_player import EQUAL, GroupPlayer
 from trainers.atropos.training.trainer import rollout_counts
 from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
-from trainers.rollouts.opponents import NEWEST
+from trainers.rollouts.rollouts import NEWEST
 
 ENV = EnvRegistration(max_token_length=2000, desired_name="kuhn", weight=1.0, group_size=2)
 OPTIONS = EnvironmentOptions(ENV, max_num_workers=2, max_batches_offpolicy=1, poll_seconds=0.01)

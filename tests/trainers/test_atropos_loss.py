@@ -23,13 +23,13 @@ from trainers.algorithms.learner import (  # noqa: E402
 )
 from trainers.algorithms.loss import LossOptions, policy_loss  # noqa: E402
 from trainers.algorithms.network import score_tokens  # noqa: E402
-from trainers.algorithms.sequences import TokenSequence  # noqa: E402
 from trainers.atropos.training.batch import (  # noqa: E402
     ModelLimits,
     TrainingBatch,
     training_batch,
 )
 from trainers.atropos.wire import ScoredData  # noqa: E402
+from trainers.trajectory import TokenSequence  # noqa: E402
 
 LIMITS = ModelLimits(vocabulary=100, context=64)
 

@@ -31,9 +31,14 @@ from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import score_tokens
-from trainers.algorithms.sequences import AnswerTokens, TokenSequence, token_sequences
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
-from trainers.trajectory import SampledToken, TrajectoryGroup
+from trainers.trajectory import (
+    AnswerTokens,
+    SampledToken,
+    TokenSequence,
+    TrajectoryGroup,
+    token_sequences,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

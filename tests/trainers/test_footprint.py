@@ -36,7 +36,7 @@ import asyncio, json, os, random, re, sys
 from pathlib import Path
 import torch, torch._dynamo
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.sequences import TokenSequence
+from trainers.trajectory import TokenSequence
 from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
 
 def step(folder, rank, checkpointing):

@@ -19,8 +19,7 @@ from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend
 from trainers.loop.checkpoints import SEAT_ENDS, HeldOutEvaluation
-from trainers.rollouts.opponents import PERIODIC, policy_spec
-from trainers.rollouts.rollouts import RolloutSetting
+from trainers.rollouts.rollouts import PERIODIC, RolloutSetting, policy_spec
 from trainers.runs.records import HeldOutResult
 from trainers.runs.sentences import delta_line, verdict
 from trainers.runs.training_run import CheckpointEvaluation

@@ -15,7 +15,7 @@ from trainers.algorithms.loss import (
     normalise,
     policy_loss,
 )
-from trainers.algorithms.sequences import TokenSequence
+from trainers.trajectory import TokenSequence
 
 OLD = torch.tensor([-1.0, -0.5, -2.0])
 

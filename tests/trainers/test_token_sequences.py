@@ -26,8 +26,14 @@ from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.loss import LossOptions
-from trainers.algorithms.sequences import TokenSequence, shared_prefix_length, token_sequences
-from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
+from trainers.trajectory import (
+    TokenSequence,
+    Trajectory,
+    TrajectoryGroup,
+    Turn,
+    shared_prefix_length,
+    token_sequences,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

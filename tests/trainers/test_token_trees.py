@@ -16,8 +16,7 @@ from tiny_model import TINY_FAMILIES, build_tiny_model
 
 from trainers.algorithms.batching import MicroBatch, _prefix_pieces, minibatches
 from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
-from trainers.trajectory import SampledToken
+from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -30,7 +30,7 @@ from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
-from trainers.algorithms.sequences import TokenSequence
+from trainers.trajectory import TokenSequence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -35,7 +35,7 @@ from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.grpo import grpo_loop
 from trainers.loop.training import TrainingLoop
-from trainers.rollouts.opponents import (
+from trainers.rollouts.rollouts import (
     FINAL,
     NEWEST,
     PERIODIC,

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trainers.algorithms.loss import TokenTargets, normalise
 from trainers.algorithms.network import PackedSequences, SequenceSpan
-from trainers.algorithms.sequences import TokenSequence, shared_prefix_length
+from trainers.trajectory import TokenSequence, shared_prefix_length
 
 
 @dataclass(frozen=True, slots=True)

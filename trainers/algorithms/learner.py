@@ -41,8 +41,8 @@ from trainers.algorithms.loss import (
     sum_answers,
 )
 from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens
-from trainers.algorithms.sequences import TokenSequence
 from trainers.config.config import Precision
+from trainers.trajectory import TokenSequence
 
 OPTIMIZER = "optimizer.state"
 """A safetensors file. With that ending it would be read as weights, here and by vLLM."""

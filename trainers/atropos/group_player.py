@@ -24,15 +24,19 @@ from arena.llm.service import LLMService
 from arena.llm.settings import MODELS
 from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
-from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig, settings_in
 from trainers.credit import complete_groups
 from trainers.hosts.host import check_used
 from trainers.loop.setup import parse_config, rollout_setting
-from trainers.rollouts.opponents import schedule_step
-from trainers.rollouts.rollouts import Rollouts
-from trainers.trajectory import Trajectory, TrajectoryGroup
+from trainers.rollouts.rollouts import Rollouts, schedule_step
+from trainers.trajectory import (
+    AnswerTokens,
+    TokenSequence,
+    Trajectory,
+    TrajectoryGroup,
+    split_answers,
+)
 
 
 def scored_groups(

@@ -22,8 +22,7 @@ from backends.embedded.layers import merged
 from backends.embedded.sampler import Sampler, SamplingPrecision
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions, sampling_distances
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.sequences import TokenSequence, token_sequences
-from trainers.trajectory import TrajectoryGroup
+from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences
 
 ReadSequences = Callable[[], Sequence[TokenSequence]]
 """Return the sequences of one step."""

@@ -31,8 +31,7 @@ from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
 from trainers.loop.training import RunLog, TrainingView, evenly, kept_steps
-from trainers.rollouts.opponents import AVERAGE, FINAL, PERIODIC, policy_spec
-from trainers.rollouts.rollouts import RolloutSetting
+from trainers.rollouts.rollouts import AVERAGE, FINAL, PERIODIC, RolloutSetting, policy_spec
 from trainers.rollouts.trajectories import check_context, decision_statuses
 from trainers.runs.records import HeldOutResult
 

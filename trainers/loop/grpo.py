@@ -58,8 +58,15 @@ from trainers.loop.setup import make_base, make_host, parse_config, rollout_sett
 from trainers.loop.training import ReportWriter, RunLog, TrainingLoop, TrainingView, update_weights
 from trainers.rewards.group_scorers import score_groups
 from trainers.rewards.scoring import RewardGuard
-from trainers.rollouts.opponents import NEWEST, GroupSetup, OpponentMix, policy_spec, schedule_step
-from trainers.rollouts.rollouts import PlayedStep, Rollouts
+from trainers.rollouts.rollouts import (
+    NEWEST,
+    GroupSetup,
+    OpponentMix,
+    PlayedStep,
+    Rollouts,
+    policy_spec,
+    schedule_step,
+)
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.trackers import TrackedRun, Trackers
 from trainers.trajectory import TrajectoryGroup

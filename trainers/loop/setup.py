@@ -28,8 +28,7 @@ from trainers.pretrain.pretrain import STATE, pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.pretrain.recipe import CurvePoint, make_recipe
 from trainers.rewards import GroupScorer, Rewards, load_group_scorer
-from trainers.rollouts.opponents import OpponentMix
-from trainers.rollouts.rollouts import RolloutSetting, training_chat
+from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
 from trainers.runs.trackers import check_trackers
 
 

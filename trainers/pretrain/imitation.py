@@ -27,7 +27,6 @@ from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner, UpdateOptions
 from trainers.algorithms.lora import Lora
-from trainers.algorithms.sequences import AnswerTokens, TokenSequence, split_answers
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.recipe import (
@@ -38,8 +37,8 @@ from trainers.pretrain.recipe import (
     read_imitation,
     training_steps,
 )
-from trainers.rollouts.opponents import first_deal
-from trainers.trajectory import SampledToken
+from trainers.rollouts.rollouts import first_deal
+from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
 
 Chat = Sequence[TokenSequence]
 """The sequences of one demonstration."""

@@ -36,7 +36,7 @@ from trainers.pretrain.examples import (
     tokenizer_for,
 )
 from trainers.pretrain.recipe import CurvePoint, HeldOut, Recipe, training_steps
-from trainers.rollouts.opponents import first_deal
+from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
     import torch

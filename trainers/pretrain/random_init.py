@@ -28,7 +28,7 @@ from trainers.pretrain.corpus import (
 )
 from trainers.pretrain.pretrain import pretrain
 from trainers.pretrain.recipe import CurvePoint, Recipe
-from trainers.rollouts.opponents import first_deal
+from trainers.rollouts.rollouts import first_deal
 
 DECISIONS = 6_000
 """Decisions read in each pass, for any game: more games are played of short ones."""

@@ -1,1 +1,1 @@
-"""Model, files, figures and sentences of training runs; checks of the machine's health."""
+"""Model, files and sentences of training runs; checks of the machine's health."""

@@ -13,9 +13,8 @@ from arena.evaluation.records import Interval
 from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.credit import Credit
 from trainers.rewards.scoring import default_reward
-from trainers.runs.figures import finite
 from trainers.runs.records import HeldOutResult, StepRecord
-from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
+from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
 
 LINE_METRICS = ("loss", "entropy", "kl")
 """Update metrics in the line of a step. The others are in metrics.jsonl."""

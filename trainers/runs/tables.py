@@ -15,10 +15,9 @@ from arena.evaluation.formatting import Grid, amount, number, par_text, percent
 from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.runs.figures import finite, key_order
 from trainers.runs.records import StepRecord
 from trainers.runs.sentences import checkpoint_name, mean_name, value_only
-from trainers.runs.training_run import CheckpointEvaluation, TrainingRun
+from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite, key_order
 
 MAX_ROWS = 20
 """Steps that fit on a screen."""

@@ -22,8 +22,7 @@ from backends.embedded.architecture import Architecture
 from backends.embedded.layers import ConvertedWeights
 from backends.openai_http import HTTPBackend, ModelCard
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
-from trainers.algorithms.sequences import Encode
-from trainers.trajectory import TrajectoryGroup
+from trainers.trajectory import Encode, TrajectoryGroup
 from trainers.weight_sync.adapter_server import AdapterServer
 from trainers.weight_sync.own_server import OwnServer
 

@@ -24,9 +24,9 @@ from statistics import fmean, pstdev
 
 from pydantic import JsonValue
 
-from trainers.algorithms.sequences import TokenSequence
 from trainers.atropos.client import RefusedGroup
 from trainers.atropos.wire import MASKED, ScoredData
+from trainers.trajectory import TokenSequence
 
 DEFAULT_TEMPERATURE = 1.0
 

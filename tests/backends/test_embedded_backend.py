@@ -70,13 +70,6 @@ def test_the_end_token_is_no_text(backend: SharedSamplerBackend) -> None:
     assert done.choices[0].tokens[-1].text == ""
 
 
-def test_a_turn_finds_the_one_before_it_in_the_cache(backend: SharedSamplerBackend) -> None:
-    first = complete(backend, REQUEST)
-    longer = (*CHAT, Message("assistant", first.text), Message("user", "And now?"))
-    second = complete(backend, replace(REQUEST, messages=longer))
-    assert second.usage.cached_tokens >= first.usage.prompt_tokens - 1
-
-
 def test_faults_are_backend_errors(backend: SharedSamplerBackend) -> None:
     with pytest.raises(BackendError) as caught:
         complete(backend, replace(REQUEST, guided_json={"type": "nonsense"}))

@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -323,33 +322,6 @@ def test_the_whole_call_has_its_limit(server: Misbehaving) -> None:
     assert time.perf_counter() - started < 2
     assert (error.cause, error.retryable) == ("timeout", True)
     assert "0.2 s" in str(error)
-
-
-def test_after_a_fault_the_backend_goes_on(server: Misbehaving) -> None:
-    async def both() -> str:
-        backend = backend_of(server, read_timeout=0.5)
-        for _ in range(3):
-            with pytest.raises(BackendError):
-                await backend.complete(ASK)
-        text = ""
-        while not text:
-            # The limit of the answer that hangs may be too short for a good one here.
-            with suppress_timeouts():
-                text = (await backend.complete(ASK)).text
-        await backend.close()
-        return text
-
-    server.script(["reset", "hang_in_body", "cut"])
-    assert asyncio.run(asyncio.wait_for(both(), PATIENCE)) == "suggest"
-
-
-@contextmanager
-def suppress_timeouts() -> Iterator[None]:
-    try:
-        yield
-    except BackendError as error:
-        if error.cause != "timeout":
-            raise
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,13 @@
-"""What works of a game of another library: one random game, replayed and verified.
-
-python tests/support/adapter_survey.py FAMILY [OUT.json]
-"""
+"""What works of a game of another library: one random game, replayed and verified."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
 import random
-import sys
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -23,7 +18,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, act_out, play
 from arena.episodes.replay import read_replay, verify
 from arena.plugins.families import FamilyGame
-from arena.plugins.loader import game_family, make_game
+from arena.plugins.loader import make_game
 
 SECONDS = 40.0
 """After which a game counts as endless."""
@@ -34,10 +29,6 @@ class Surveyed:
     """Result of one game."""
 
     name: str
-    summary: str
-    information: str
-    features: tuple[str, ...]
-    players: str = ""
     loaded: bool = False
     finished: bool = False
     verified: bool = False
@@ -48,19 +39,12 @@ class Surveyed:
 
 def survey(listed: FamilyGame, seed: int = 1) -> Surveyed:
     """Play one random game, write its replay and verify it."""
-    known: dict[str, Any] = {
-        "name": listed.name,
-        "summary": listed.summary,
-        "information": listed.information,
-        "features": listed.features,
-        "players": listed.players,
-    }
+    known: dict[str, Any] = {"name": listed.name}
     if listed.problem:
         return Surveyed(**known, problem=listed.problem)
     try:
         game = make_game(listed.name)
         known["loaded"] = True
-        known["players"] = known["players"] or str(game.num_players)
         with tempfile.TemporaryDirectory() as folder:
             known |= _played(game, seed, Path(folder))
     except ArenaError as error:
@@ -117,13 +101,13 @@ def survey_apart(listed: FamilyGame) -> Surveyed:
     sender.close()
     try:
         if not receiver.poll(2 * SECONDS):
-            return _failed(listed, f"its process did not end in {2 * SECONDS:g} s")
+            return Surveyed(listed.name, problem=f"its process did not end in {2 * SECONDS:g} s")
         found = receiver.recv()
         assert isinstance(found, Surveyed)
         return found
     except EOFError:
         process.join()
-        return _failed(listed, f"its process ended with {process.exitcode}")
+        return Surveyed(listed.name, problem=f"its process ended with {process.exitcode}")
     finally:
         process.kill()
         process.join()
@@ -131,29 +115,6 @@ def survey_apart(listed: FamilyGame) -> Surveyed:
 
 def _send(sender: Connection, listed: FamilyGame) -> None:
     sender.send(survey(listed))
-
-
-def _failed(listed: FamilyGame, problem: str) -> Surveyed:
-    return Surveyed(
-        listed.name,
-        listed.summary,
-        listed.information,
-        listed.features,
-        listed.players,
-        problem=problem,
-    )
-
-
-def main(family: str, out: str | None = None) -> None:
-    """Survey all games of a family and print the counts."""
-    found = list[Surveyed]()
-    for listed in game_family(family).games():
-        found.append(survey_apart(listed))
-        print(found[-1].name, found[-1].problem, file=sys.stderr, flush=True)
-    report(family, found)
-    if out:
-        games = [asdict(game) for game in found]
-        Path(out).write_text(json.dumps(games, indent=1) + "\n", encoding="utf-8")
 
 
 def report(family: str, found: list[Surveyed]) -> None:
@@ -168,7 +129,3 @@ def report(family: str, found: list[Surveyed]) -> None:
     for game in found:
         if game.problem:
             print(f"  {game.name}: {game.problem[:200]}")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

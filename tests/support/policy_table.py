@@ -45,12 +45,6 @@ class PolicyTable:
     def __call__(self, observation: Observation) -> Mapping[Action, float]:
         return self.rows[InformationSet.of(observation)].probabilities
 
-    @property
-    def illegal(self) -> float:
-        """Mean probability of an illegal answer over information sets."""
-        # Each information set counts once, however often play reaches it.
-        return math.fsum(row.illegal for row in self.rows.values()) / len(self.rows)
-
 
 async def tabulate(
     game: Game,
@@ -58,7 +52,6 @@ async def tabulate(
     spec: str,
     options: ChatOptions | None = None,
     text_level: TextLevel = "notes",
-    policy_version: int | None = None,
 ) -> PolicyTable:
     """Compute the probability of each legal action at each information set of a model.
 
@@ -73,7 +66,7 @@ async def tabulate(
     """
     options = options or ChatOptions()
     situations = information_sets(game)
-    source = _RowSource(game, llm, spec, options, text_level, policy_version)
+    source = _RowSource(game, llm, spec, options, text_level)
     # One task per row: the service limits the number of concurrent calls.
     rows = await asyncio.gather(*(source.row(situation) for situation in situations.values()))
     return PolicyTable(dict(zip(situations, rows, strict=True)))
@@ -88,7 +81,6 @@ class _RowSource:
     spec: str
     options: ChatOptions
     text_level: TextLevel
-    policy_version: int | None
 
     async def row(self, situation: Situation) -> PolicyRow:
         chat = self._chat(situation)
@@ -123,7 +115,6 @@ class _RowSource:
             replace(self.options.sampling, stop=(), seed=0, n=1),
             logprobs=True,
             guided_choice=(text,),
-            policy_version=self.policy_version,
         )
         choice = (await self.llm.complete(self.spec, request)).choices[0]
         if choice.text != text or choice.finish_reason != "stop" or not choice.tokens:

@@ -22,9 +22,7 @@ from arena.cli import run as arena  # noqa: E402
 from arena.core.errors import ArenaError  # noqa: E402
 from trainers.atropos.client import (  # noqa: E402
     BatchLost,
-    NoTrainer,
     TrajectoryClient,
-    UnknownEnv,
 )
 from trainers.atropos.wire import EnvRegistration, ScoredData, TrainerRegistration  # noqa: E402
 
@@ -74,38 +72,6 @@ async def begin(client: TrajectoryClient) -> None:
     assert await client.batch() is None
     found = await client.register_env(ENV)
     assert found is not None and (found.env_id, found.wandb_name) == (0, "kuhn_0")
-
-
-def test_a_trainer_and_an_environment(api: Api) -> None:
-    async def do(client: TrajectoryClient) -> None:
-        with pytest.raises(NoTrainer, match="Trainer not registered"):
-            await client.batch()
-        assert await client.register_env(ENV) is None
-        await begin(client)
-        await client.push([scored(1)])
-        assert (await client.status()).queue_size == 1
-        assert (await client.env_status(0)).queue_size == 1
-        assert await client.batch() is None
-        await client.push([scored(2)])
-        batch = await client.batch()
-        assert batch is not None
-        assert batch.groups == [scored(1), scored(2)] and batch.refused == []
-        assert (await client.info()).batch_size == 4
-        await client.push([scored(3), scored(4)])
-        await client.disconnect_env(0)
-
-    api.run(do)
-
-
-def test_an_unknown_environment_is_not_a_broken_server(api: Api) -> None:
-    async def do(client: TrajectoryClient) -> None:
-        await begin(client)
-        with pytest.raises(UnknownEnv, match="does not know environment 9"):
-            await client.env_status(9)
-        # The stock server has closed the connection after its error 500.
-        assert (await client.env_status(0)).queue_size == 0
-
-    api.run(do)
 
 
 def test_bad_groups_never_reach_a_trainer(api: Api) -> None:

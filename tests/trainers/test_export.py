@@ -413,20 +413,6 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
     assert all(len(skipped.reason) < 300 for skipped in told.skipped)
 
 
-def test_the_usual_reason_is_stated_first_and_how_often(tmp_path: Path) -> None:
-    folder = tmp_path / "games"
-    bots = ("bot:random", "bot:random")
-    for number in range(3):
-        record(folder, f"bots-{number}", in_order(), specs=bots, seed=number)
-    (folder / "a.jsonl").write_text("no\n")
-    with pytest.raises(UsageError) as caught:
-        export([folder], "chat", tmp_path / "out")
-    assert str(caught.value).startswith(
-        "none of the 4 files is a finished game of a model; 3: no model was asked in this game"
-    )
-    assert "1: line 1 is not JSON" in str(caught.value)
-
-
 def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> None:
     """Requests that were too long for the model are attempts for which nothing was counted."""
     forged = Forged(record(tmp_path, "good", in_order(NOISE)))

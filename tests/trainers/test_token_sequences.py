@@ -132,16 +132,6 @@ def test_a_shared_beginning_changes_nothing(
         assert (shared[name] - expected).norm() <= 1e-5 * expected.norm(), name
 
 
-def test_a_shared_token_before_a_trained_one_is_computed_by_each() -> None:
-    def sequence(ids: list[int], sampled: list[int]) -> TokenSequence:
-        return TokenSequence(0, 0, ids, sampled, [-1.0] * len(sampled))
-
-    first, same = sequence([5, 6, 7, 8], [3]), sequence([5, 6, 7, 9], [3])
-    assert shared_prefix_length([first, same]) == 2
-    assert shared_prefix_length([first, sequence([5, 6, 7, 8, 9], [1, 4])]) == 0
-    assert shared_prefix_length([first, sequence([5, 4, 7, 8], [3]), same]) == 1
-
-
 # What is trained is what was sampled
 
 

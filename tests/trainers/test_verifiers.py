@@ -200,13 +200,6 @@ def test_a_model_without_an_answer_fails_the_episode(packages: Path, server: Mis
     assert "win" not in trace.rewards, "a game that was not finished has no reward"
 
 
-def test_verifiers_can_repeat_a_failed_game(packages: Path, server: Misbehaving) -> None:
-    server.answer = plays_kuhn
-    server.script(["bad_request"])
-    (episode,) = played(server, "arena-kuhn-poker", retries={"max_retries": 1})
-    assert episode.ok and episode.traces[0].rewards["win"].score != 0
-
-
 def test_an_error_that_passes_is_tried_again(packages: Path, server: Misbehaving) -> None:
     server.answer = plays_kuhn
     server.script(["unavailable", "ok"])

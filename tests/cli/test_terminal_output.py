@@ -9,7 +9,7 @@ import pytest
 from pseudo_terminal import Terminal
 
 from arena.cli import run
-from arena.cli.doctor import Package, find_keys, verdict
+from arena.cli.doctor import Package, find_keys
 from arena.cli.terminal import wrap_line
 from arena.core.errors import UsageError
 from arena.evaluation.analysis import find_files
@@ -75,14 +75,6 @@ def test_doctor_marks_only_what_is_required_as_a_fault(
     assert re.search(r"✗ numpy +pip install numpy", text)
     assert re.search(r"· ray +0 of 1 installed; missing ray", text)
     assert text.count("✗") == 2
-
-
-def test_the_verdict_follows_from_packages_and_keys() -> None:
-    core, lacking = Package("numpy", "", "2.0", ""), Package("scipy", "", None, "")
-    torch, train = Package("torch", "embedded", None, ""), Package("art", "train", "1", "")
-    assert verdict([core, lacking], []) == "✗ Not ready: install scipy."
-    assert verdict([core, torch], []) == "✓ Ready: bots, training. Hosted models need a key."
-    assert verdict([core, torch, train], ["openai"]) == "✓ Ready: bots, models of openai, training."
 
 
 def test_only_the_presence_of_a_key_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,13 +274,6 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-def edited_line(folder: Path, name: str, old: str, new: str) -> None:
-    path = folder / name
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-
-
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forged_folder_gives_one_clear_error(
     forgery: str, home: Path, copy: Path, capsys: pytest.CaptureFixture[str]

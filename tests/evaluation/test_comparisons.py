@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from arena.evaluation.verdict import grids, sentences
 from arena.plugins.loader import make_game
 from replays.html_report.page import render
 
-DATA = Path(__file__).parent / "data"
 GAME = make_game("cluedo", players=3)
 Measured = Mapping[str, float]
 

@@ -185,9 +185,7 @@ def test_random_fleets_are_equally_likely() -> None:
         ({"ships": [3, 3, 2], "touching": False}, "at most 20%"),
         ({"width": 3, "height": 3, "ships": [4]}, "do not fit|at most"),
         ({"width": 4, "height": 4, "ships": [5]}, "do not fit"),
-        ({"width": 11}, "width"),
         ({"turn": "salvo", "announce_sunk": False}, "needs announce_sunk"),
-        ({"placement": "me"}, "placement"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Codenames: rules, clues, texts, view, bot and measures."""
+"""Codenames: rules, clues, texts, view and measures."""
 
 from __future__ import annotations
 
@@ -321,9 +321,6 @@ def test_view_shows_owners_to_clue_givers_only() -> None:
     assert labels[0] == labels[2]
     assert labels[0][:2] == ["LION B", "apple b"] and labels[0][-1] == "rose a"
     assert labels[1][:2] == ["LION B", "apple"] and labels[1][-1] == "rose"
-
-
-# Bot
 
 
 # Measures

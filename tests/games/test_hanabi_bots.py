@@ -1,4 +1,4 @@
-"""Hanabi: the conventions, and the strength of the bots."""
+"""Hanabi: the conventions, and what bots depend on."""
 
 from __future__ import annotations
 

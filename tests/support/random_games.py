@@ -1,11 +1,12 @@
-"""Positions of random games."""
+"""Positions of random games, and plies of games whose moves are given."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from arena.core.action import CHANCE
+from arena.core.action import CHANCE, Step
+from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.state import State
 
@@ -24,3 +25,12 @@ def walk(game: Game, seed: int) -> Iterator[State]:
             yield state
         calm = [action for action in legal if not str(action).startswith("accuse")]
         state.apply(player, rng.choice(calm))
+
+
+def plies(game: Game, steps: Iterable[Step]) -> Iterator[Ply]:
+    """Yield the ply of each step, with the events that it causes."""
+    state = game.initial_state()
+    for number, step in enumerate(steps):
+        before = len(state.log.events)
+        state.apply(step.player, step.action)
+        yield Ply(number, step.player, Decision(step.action), tuple(state.log.events[before:]))

@@ -178,6 +178,12 @@ def test_without_models_a_run_costs_nothing(capsys: pytest.CaptureFixture[str]) 
     assert "No model would be asked: the run costs nothing." in text_of(f"play {CARDS}", capsys)
 
 
+def test_a_sum_has_three_digits() -> None:
+    costs = (None, 0.0, 0.0123456, 0.5, 2.345, 1234.5)
+    shown = ["unknown", "$0.00", "$0.0123", "$0.500", "$2.35", "$1,234.50"]
+    assert [dollars(cost) for cost in costs] == shown
+
+
 def test_with_until_ci_the_estimate_is_a_maximum(
     server: Misbehaving, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
 
@@ -93,18 +93,16 @@ class SchemaConstraint:
         self._matcher.consume_token(token)
 
 
+@dataclass(slots=True)
 class ConstraintFactory:
     """Creates constraints for one tokenizer and caches tokenized choices."""
 
-    def __init__(
-        self, tokenizer: CheckpointTokenizer, vocabulary: int, end_ids: Sequence[int]
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._vocabulary = vocabulary
-        self._end_id = end_ids[0]
-        self._choices: dict[tuple[str, ...], SortedChoices] = {}
-        self._cached_bytes = 0
-        self._grammar_tokenizer: Any = None
+    tokenizer: CheckpointTokenizer
+    vocabulary: int
+    end_ids: Sequence[int]
+    _choices: dict[tuple[str, ...], SortedChoices] = field(default_factory=dict, init=False)
+    _cached_bytes: int = field(default=0, init=False)
+    _grammar_tokenizer: Any = field(default=None, init=False)
 
     def create(self, params: SamplingParams) -> TokenConstraint | None:
         """Return the constraint that the parameters ask for, if any.
@@ -120,11 +118,11 @@ class ConstraintFactory:
         cached = self._choices.get(choices)
         if cached is not None:
             return cached
-        encoded = self._tokenizer.encode_plain(choices)
+        encoded = self.tokenizer.encode_plain(choices)
         if not all(encoded):
             raise UsageError("guided_choice: a choice is empty")
         # The end token closes a choice, so that a choice may be a prefix of another one.
-        made = SortedChoices.of([*ids, self._end_id] for ids in encoded)
+        made = SortedChoices.of([*ids, self.end_ids[0]] for ids in encoded)
         self._choices[choices] = made
         self._cached_bytes += _entry_bytes(choices, made)
         while self._cached_bytes > MAX_CACHED_BYTES:
@@ -138,7 +136,7 @@ class ConstraintFactory:
 
         if self._grammar_tokenizer is None:  # Built at first use.
             self._grammar_tokenizer = llguidance.LLTokenizer(
-                self._tokenizer.raw.to_str(), n_vocab=self._vocabulary, eos_token=self._end_id
+                self.tokenizer.raw.to_str(), n_vocab=self.vocabulary, eos_token=self.end_ids[0]
             )
         try:
             grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, overrides=JSON_FORMAT)
@@ -147,7 +145,7 @@ class ConstraintFactory:
             raise UsageError(f"the JSON schema cannot be used: {error}") from None
         if matcher.is_error():
             raise UsageError(f"the JSON schema cannot be used: {matcher.get_error()}")
-        return SchemaConstraint(matcher, self._end_id)
+        return SchemaConstraint(matcher, self.end_ids[0])
 
 
 def _entry_bytes(choices: tuple[str, ...], made: SortedChoices) -> int:

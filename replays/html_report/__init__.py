@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.core.errors import ArenaError
+from arena.episodes.files import open_draft
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
@@ -37,10 +37,5 @@ def write_document(page: str, path: Path) -> None:
 
     Raises ArenaError if it cannot be written.
     """
-    # Here because `arena report` loads this module also when it writes no file.
-    from arena.episodes.files import write_whole
-
-    try:
-        write_whole(path, page)
-    except OSError as error:
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    with open_draft(path) as file:
+        file.write(page.encode())

@@ -22,11 +22,7 @@ from pydantic import JsonValue, TypeAdapter
 from arena.core.errors import ArenaError, UsageError
 from arena.plugins.catalog import require
 from trainers.hosts.selection import check_device
-from trainers.pretrain.corpus import (
-    Demonstration,
-    Mixture,
-    play_games,
-)
+from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.examples import (
     Example,
     PaddedBatch,
@@ -418,10 +414,7 @@ def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
     others = [p for n, p in named if p.ndim != 2 or "embed" in n]
     muon = {"params": matrices, "lr": recipe.muon_rate, "peak": recipe.muon_rate}
     adam = {"params": others, "lr": recipe.learning_rate, "peak": recipe.learning_rate}
-    return [
-        Muon([muon]),
-        torch.optim.AdamW([adam], betas=(0.9, 0.98), weight_decay=0.0),
-    ]
+    return [Muon([muon]), torch.optim.AdamW([adam], betas=(0.9, 0.98), weight_decay=0.0)]
 
 
 def _states(model: Any, ids: torch.Tensor) -> torch.Tensor:

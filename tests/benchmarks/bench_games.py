@@ -123,15 +123,10 @@ def pettingzoo(name: str) -> Loop:
     from pettingzoo.classic.all_modules import classic_environments
 
     env = classic_environments[f"classic/{name}"].env()
-    # RLCard goes on with its stream; with a seed it would be built anew. Shimmy reads no seed as a
-    # fresh one from the system.
-    begun = False
 
     def play(rng: random.Random) -> int:
-        nonlocal begun
         decisions = 0
-        env.reset(seed=None if begun and not name.startswith("hanabi") else rng.getrandbits(31))
-        begun = True
+        env.reset(seed=rng.getrandbits(31))
         for _ in env.agent_iter():
             observation, _, terminated, truncated, _ = env.last()
             if terminated or truncated:
@@ -164,21 +159,11 @@ def best_speeds(loops: dict[str, Loop]) -> dict[str, float]:
 UNIT = "decisions/s"
 POSITIONS, ARRAYS, TEXTS = "positions", "arrays and masks", "texts"
 OTHERS: dict[str, dict[str, Callable[..., Loop]]] = {
-    "tictactoe": {
-        "OpenSpiel": partial(open_spiel, "tic_tac_toe"),
-        "PettingZoo": partial(pettingzoo, "tictactoe_v3"),
-    },
-    "kuhn_poker": {
-        "OpenSpiel": partial(open_spiel, "kuhn_poker"),
-    },
-    "leduc_poker": {
-        "OpenSpiel": partial(open_spiel, "leduc_poker"),
-        "PettingZoo": partial(pettingzoo, "leduc_holdem_v4"),
-    },
+    "tictactoe": {"OpenSpiel": partial(open_spiel, "tic_tac_toe")},
+    "kuhn_poker": {"OpenSpiel": partial(open_spiel, "kuhn_poker")},
+    "leduc_poker": {"OpenSpiel": partial(open_spiel, "leduc_poker")},
     "goofspiel": {"OpenSpiel": partial(open_spiel, "goofspiel")},
-    "liars_dice": {
-        "OpenSpiel": partial(open_spiel, "liars_dice"),
-    },
+    "liars_dice": {"OpenSpiel": partial(open_spiel, "liars_dice")},
     "battleship": {},
     "negotiation": {"OpenSpiel": partial(open_spiel, "bargaining")},
     "hanabi": {

@@ -8,13 +8,11 @@ The ideal is 256 / 0.05 s = 5120 calls a second; what is missing there is the Py
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +30,6 @@ SECONDS = 2.0
 ROUNDS = 2
 PROMPT = "You hold Mrs White, the rope and the library. " * 20
 REQUEST = Request((Message("user", PROMPT),), Sampling(max_tokens=64))
-
-# To turn the warnings of litellm's insides into errors would cost more than its calls.
-pytestmark = pytest.mark.filterwarnings("ignore")
 
 Ask = Callable[[int], Awaitable[str]]
 """Asks for one of the players, and returns the answer."""
@@ -74,31 +69,6 @@ async def bare_httpx(url: str) -> AsyncIterator[Ask]:
 
 
 @asynccontextmanager
-async def bare_litellm(url: str) -> AsyncIterator[Ask]:
-    litellm = import_module("backends.litellm").load_litellm()  # As quiet as ours is.
-    litellm.in_memory_llm_clients_cache.flush_cache()  # The last round's sit on a closed loop.
-
-    async def ask(_player: int) -> str:
-        answer = await litellm.acompletion(
-            model="openai/m",
-            messages=[{"role": "user", "content": PROMPT}],
-            max_tokens=64,
-            api_base=url,
-            api_key="none",
-            max_retries=0,
-            timeout=60,
-        )
-        return str(answer.choices[0].message.content)
-
-    yield ask
-    # litellm's own closing leaves the sessions of its aiohttp transport open.
-    for client in list(litellm.in_memory_llm_clients_cache.cache_dict.values()):
-        transport = client._client._transport
-        await client.close()
-        await transport._get_valid_client_session().close()
-
-
-@asynccontextmanager
 async def through_service(spec: str) -> AsyncIterator[Ask]:
     async with LLMService(settings()) as llm:
 
@@ -109,16 +79,9 @@ async def through_service(spec: str) -> AsyncIterator[Ask]:
         assert not llm.ledger.tallies[spec].failed_tries
 
 
-def service_litellm(url: str) -> AbstractAsyncContextManager[Ask]:
-    os.environ |= {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": url, "OPENAI_BASE_URL": url}
-    return through_service("openai:m")
-
-
 CONTESTANTS: dict[str, Callable[[str], AbstractAsyncContextManager[Ask]]] = {
     "bare httpx": bare_httpx,
     "LLMService, http": lambda url: through_service(f"{url}#m"),
-    "bare litellm": bare_litellm,
-    "LLMService, litellm": service_litellm,
 }
 
 
@@ -157,17 +120,7 @@ def speeds(server: str, request: pytest.FixtureRequest) -> dict[str, float]:
     return best
 
 
-@pytest.mark.parametrize(
-    ("ours", "bare", "aim"),
-    [
-        ("LLMService, http", "bare httpx", 0.90),
-        ("LLMService, litellm", "bare litellm", 0.95),
-    ],
-)
-def test_calls_per_second(
-    speeds: dict[str, float], compare: Compare, ours: str, bare: str, aim: float
-) -> None:
-    ratio = speeds[ours] / speeds[bare]
-    beside = {name: speed for name, speed in speeds.items() if name.startswith(bare)}
-    compare(f"{ours}, {PLAYERS} players", "calls/s", speeds[ours], beside)
-    assert ratio >= aim
+def test_calls_per_second(speeds: dict[str, float], compare: Compare) -> None:
+    ours, bare = speeds["LLMService, http"], speeds["bare httpx"]
+    compare(f"LLMService, http, {PLAYERS} players", "calls/s", ours, {"bare httpx": bare})
+    assert ours >= 0.9 * bare

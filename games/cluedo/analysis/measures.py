@@ -33,21 +33,6 @@ class Stage(NamedTuple):
     when: str
 
 
-def _per_bin(name: str, title: str, quantity: str) -> tuple[Measure, ...]:
-    """Return one measure for each tenth of the stated probability; `title` has a place for it."""
-    return tuple(
-        Measure(
-            f"{name}/{number}",
-            title.format(number / 10),
-            "probability",
-            None,
-            f"{quantity} probability that a card is in the envelope, over statements from "
-            f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
-        )
-        for number in BINS
-    )
-
-
 STAGES: tuple[Stage, ...] = (
     Stage("efficiency_early", "early", 2 / 3, "over two thirds of the entropy after the deal are"),
     Stage("efficiency_middle", "middle", 1 / 3, "one to two thirds of the entropy after it are"),
@@ -292,8 +277,21 @@ _SERIES = (
         )
         for turn in TURNS
     ),
-    *_per_bin("stated", "stated probability, from {:.1f}", "Stated"),
-    *_per_bin("calibration", "exact probability where {:.1f} is stated", "Exact"),
+    *(
+        Measure(
+            f"{name}/{number}",
+            title.format(number / 10),
+            "probability",
+            None,
+            f"{quantity} probability that a card is in the envelope, over statements from "
+            f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
+        )
+        for name, title, quantity in (
+            ("stated", "stated probability, from {:.1f}", "Stated"),
+            ("calibration", "exact probability where {:.1f} is stated", "Exact"),
+        )
+        for number in BINS
+    ),
 )
 
 MEASURES: tuple[Measure, ...] = _QUESTIONS + _ACCUSATIONS + _REFUTATIONS

@@ -27,8 +27,9 @@ from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_acc
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
-from arena.episodes.executors import Executor, in_worker
+from arena.episodes.executors import in_worker
 from arena.episodes.files import game_stem
+from arena.episodes.job import Executor
 from arena.evaluation.records import RESULTS, GameResult, Slot
 from arena.llm.config import setting
 

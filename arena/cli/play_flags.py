@@ -14,7 +14,8 @@ from arena.cli.flags import Flag
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, without_scaffold
-from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
+from arena.episodes.executors import ExecutorKind, available_cores, make_executor
+from arena.episodes.job import Executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings

@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from arena.agents.agent import Agent
 from arena.core.errors import StopPlaying
 from arena.core.game import Game
-from arena.episodes.executors import Executor
 from arena.episodes.files import ReplayWriter, replace_replay, replay_text
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Position
@@ -43,6 +43,48 @@ LOOKAHEAD = 4
 COMMIT_INTERVAL = 0.05
 """Seconds between two transactions, at least. Each waits for the disk, for some milliseconds, and
 the event loop with it: one for each game would limit a run to a few hundred games per second."""
+
+
+Work: TypeAlias = "Callable[[ModelService | None], Awaitable[T]]"
+"""Unit of work: plays or measures a game. It is pickled, and so are its result and its errors.
+
+It must be pure: a unit whose worker was lost is run again.
+"""
+
+
+class Executor(Protocol):
+    """Runs units of work. Used as an asynchronous context manager.
+
+    async with make_executor("processes", 2) as executor:
+        episode = await executor.run(partial(play_one, match), match.specs)
+    """
+
+    workers: int
+    """Units of work that can make progress at the same time."""
+    shares_files: bool
+    """Whether workers see the files of this machine."""
+
+    async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
+        """Run a unit of work and return its result.
+
+        It gets the service that answers for the models among `specs`, the players by seat. The name
+        is for errors, e.g. `game 17 (seed 3)`. Raises the errors of the work, and ArenaError if its
+        workers were lost repeatedly.
+        """
+
+    async def close(self) -> None:
+        """End the workers; called at the end of the context."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
 
 
 @dataclass(frozen=True, slots=True)

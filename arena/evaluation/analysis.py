@@ -19,8 +19,8 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.text import pluralize, printable
-from arena.episodes.executors import Executor, in_worker
-from arena.episodes.job import cached_game, run_jobs, sha256
+from arena.episodes.executors import in_worker
+from arena.episodes.job import Executor, cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import add_seats

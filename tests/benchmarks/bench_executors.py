@@ -27,8 +27,8 @@ import pytest
 from comparisons import Compare
 
 from arena.agents.chat import ChatOptions
-from arena.episodes.executors import ExecutorKind, Work, make_executor
-from arena.episodes.job import FinishedJob, GameJob, play_job, whole_episode
+from arena.episodes.executors import ExecutorKind, make_executor
+from arena.episodes.job import FinishedJob, GameJob, Work, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService

@@ -17,8 +17,8 @@ from itertools import count
 from typing import Protocol, TypeVar
 
 from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.executors import Executor, Work
 from arena.episodes.executors.worker import Channel, Peer, ServiceNote
+from arena.episodes.job import Executor, Work
 from arena.llm.backend import Completion, Request
 from arena.llm.service import LLMService
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, Protocol
 
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.spec import redacted
-from arena.episodes.executors import Work
+from arena.episodes.job import Work
 from arena.llm.backend import BackendTraits, Completion, Request
 
 

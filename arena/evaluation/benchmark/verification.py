@@ -10,8 +10,7 @@ from pathlib import Path
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
-from arena.episodes.executors import Executor
-from arena.episodes.job import cached_game, run_jobs
+from arena.episodes.job import Executor, cached_game, run_jobs
 from arena.episodes.replay import read_replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark import SuiteTask

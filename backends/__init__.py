@@ -26,7 +26,6 @@ BACKENDS = {
     "art": ("openai_http:art", "art[:MODEL], a model of `arena serve` or of an ART backend"),
     "embedded": ("embedded:embedded", "embedded[:NAME or FOLDER], a model in this process"),
     "scripted": ("scripted:scripted", "scripted:FILE, prepared replies"),
-    "recorded": ("recorded:recorded", "recorded:REPLAY, the replies of models in that game"),
 }
 """By prefix: the module and name of the factory, and the meaning of the SPEC."""
 

@@ -21,10 +21,9 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
-from arena.llm.backend import Completion, Request, Sampling
+from arena.llm.backend import Request, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.recorded import RecordedBackend, recorded
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 CLUEDO = make_game("cluedo", players=3)
@@ -49,11 +48,7 @@ def game_of(
     max_turns: int | None = 12,
     level: Any = "notes",
 ) -> tuple[Episode, Any]:
-    backend = (
-        replies
-        if isinstance(replies, ScriptedBackend | RecordedBackend)
-        else ScriptedBackend(replies)
-    )
+    backend = replies if isinstance(replies, ScriptedBackend) else ScriptedBackend(replies)
     writers = [ReplayWriter(out, "game")] if out else []
 
     async def go() -> Episode:
@@ -200,52 +195,6 @@ def test_every_request_can_be_told_from_the_replay(tmp_path: Path) -> None:
     assert replay.header.models is not None and replay.header.models["chat"] == "fresh"
 
 
-def test_a_recorded_game_runs_again_without_its_provider(tmp_path: Path) -> None:
-    bad = iter(["hm", ScriptedReply("down", error="bad_request")])
-    first, _ = game_of(lambda request: next(bad, fallback_of(request)), out=tmp_path)
-    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    second, _ = game_of(again)
-    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
-    assert [d.failure for d in decisions_of(first)] == [d.failure for d in decisions_of(second)]
-
-
-class _Signing(ScriptedBackend):
-    """A backend whose provider wants its signed turns back."""
-
-    async def complete(self, request: Request) -> Completion:
-        completion = await super().complete(request)
-        signed = replace(completion.choices[0], provider_turn={"signature": "x"})
-        return replace(completion, choices=(signed,))
-
-
-def test_a_recorded_game_of_a_model_with_signed_turns_runs_again(tmp_path: Path) -> None:
-    first, _ = game_of(_Signing(fallback_of), out=tmp_path)
-    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    second, _ = game_of(again)
-    assert len(attempts_of(first)) == len(attempts_of(second)) > 1
-
-
-def test_a_game_that_was_asked_for_beliefs_runs_again_without_them(tmp_path: Path) -> None:
-    """The questions about beliefs have taken seeds of their own."""
-    first, _ = game_of(fallback_of, ChatOptions(beliefs=True), out=tmp_path)
-    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    second, _ = game_of(again)
-    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
-
-
-def test_a_game_whose_chat_was_shortened_runs_again(tmp_path: Path) -> None:
-    def small(request: Request) -> str | ScriptedReply:
-        if sum(len(m.content) for m in request.messages) > 2200:
-            return ScriptedReply("too long", error="context_length")
-        return fallback_of(request)
-
-    first, _ = game_of(small, max_turns=30, out=tmp_path)
-    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    second, _ = game_of(again, max_turns=30)
-    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
-    assert not second.failures and decisions_of(second)[-1].details["forgotten"] > 0
-
-
 def test_roles_alternate_whatever_happens() -> None:
     bad = iter(["hm", "hm", ScriptedReply("", error="bad_request"), "hm"])
     _, backend = game_of(lambda r: next(bad, fallback_of(r)), ChatOptions(max_attempts=2))
@@ -253,14 +202,6 @@ def test_roles_alternate_whatever_happens() -> None:
         roles = [message.role for message in request.messages]
         assert roles == (["system", *["user", "assistant"] * len(roles)])[: len(roles)]
         assert roles[-1] == "user"
-
-
-def test_a_recorded_game_that_goes_another_way_shows_the_difference(tmp_path: Path) -> None:
-    game_of(fallback_of, out=tmp_path)
-    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    told = "does not contain this request.*message 2 had.*now.*it was played with seed 3, text"
-    with pytest.raises(StopPlaying, match=told):
-        game_of(again, seed=4)
 
 
 def test_the_same_seed_asks_with_the_same_seeds() -> None:

@@ -31,7 +31,6 @@ from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import KeylessSettings
 from arena.plugins.loader import catalog, make_game
-from backends.recorded import recorded
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 CLUEDO = make_game("cluedo", players=3)
@@ -141,19 +140,6 @@ def test_a_model_that_cannot_think_is_named_once(server: Misbehaving) -> None:
         "on it"
     ]
     assert "reasoning_effort" not in server.asked[-1].body
-
-
-def test_a_game_of_a_thinking_model_runs_again_from_its_replay(
-    server: Misbehaving, tmp_path: Path
-) -> None:
-    """The recording does not know that its model thinks, so its limit of a reply is another."""
-    options = ModelFlags(reasoning_effort="low").options()
-    first, ledger, _ = game_with(THINKER, options, tmp_path)
-    again = recorded(str(tmp_path / "game.jsonl"), None)  # type: ignore[arg-type]
-    second, ledger_again, _ = game_with("recorded", options, backend=again)
-    assert [p.decision.action for p in first.plies] == [p.decision.action for p in second.plies]
-    cached = ledger.tally(THINKER).cached_tokens
-    assert cached > 0 and ledger_again.tally("recorded").cached_tokens == cached
 
 
 def test_the_ledger_shows_cached_and_thought_tokens(server: Misbehaving) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import httpx
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, JsonValue, ValidationError
 
 from arena.core.errors import BackendError
 from arena.core.text import first_fault
@@ -33,12 +33,47 @@ CLOCK_SKEW = 600.0
 FIND_INTERVAL = 10.0
 """Seconds between two looks at a batch that may be the one that is searched."""
 
-
-class _Identified(BaseModel):
-    id: str
-
-
 Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class _Batch(BaseModel):
+    """A batch, or a file, as either provider states it."""
+
+    id: str
+    status: str = Field("", validation_alias=AliasChoices("status", "processing_status"))
+    metadata: dict[str, str] | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    fault: dict[str, JsonValue] = Field({}, validation_alias=AliasPath("errors", "data", 0))
+    request_counts: dict[str, int] | None = None
+    created_at: datetime = datetime.fromtimestamp(0, UTC)
+
+
+class _Batches(BaseModel):
+    data: list[_Batch]
+
+
+class _OpenAILine(BaseModel):
+    """A request without a response was not tried, or not in time."""
+
+    custom_id: str
+    error: JsonValue = None
+    status: int = Field(503, validation_alias=AliasPath("response", "status_code"))
+    body: JsonValue = Field(None, validation_alias=AliasPath("response", "body"))
+
+
+class _AnthropicLine(BaseModel):
+    """A request without a message and without an error was canceled or has expired."""
+
+    custom_id: str
+    kind: str = Field(validation_alias=AliasPath("result", "type"))
+    message: JsonValue = Field(None, validation_alias=AliasPath("result", "message"))
+    error: dict[str, JsonValue] | None = Field(
+        None,
+        validation_alias=AliasChoices(
+            AliasPath("result", "error", "error"), AliasPath("result", "error")
+        ),
+    )
 
 
 class HTTPBatches:
@@ -61,7 +96,7 @@ class HTTPBatches:
                 async for chunk in response.aiter_bytes():
                     received += chunk
                     if len(received) > MOST_BYTES:
-                        raise self._broken(url, "answered too much")
+                        raise BackendError(f"{url} answered too much", "bad_response")
         except httpx.HTTPError as error:
             reason = safe_excerpt(str(error), self._key) or type(error).__name__
             failure = BackendError(f"{url}: {reason}", "connection", retryable=True)
@@ -77,58 +112,19 @@ class HTTPBatches:
         self, kind: type[Answer], method: str, url: str, like: WireRequest, **content: Any
     ) -> Answer:
         """Return the parsed body of a response."""
-        body = await self._fetch(method, url, like, **content)
+        return self._parsed(kind, url, await self._fetch(method, url, like, **content))
+
+    async def _lines(self, kind: type[Answer], url: str, like: WireRequest) -> list[Answer]:
+        """Return the lines of a file of results."""
+        body = await self._fetch("GET", url, like)
+        return [self._parsed(kind, url, line) for line in body.splitlines() if line.strip()]
+
+    def _parsed(self, kind: type[Answer], url: str, text: bytes) -> Answer:
         try:
-            return kind.model_validate_json(body)
+            return kind.model_validate_json(text)
         except ValidationError as error:
-            failure = self._broken(url, f"is no batch endpoint: {first_fault(error, 'the body')}")
-        raise failure
-
-    def _broken(self, url: str, problem: str) -> BackendError:
-        return BackendError(safe_excerpt(f"{url} {problem}", self._key), "bad_response")
-
-    def _lines(self, url: str, body: bytes, kind: type[Answer]) -> Iterator[Answer]:
-        """Yield the lines of a file of results."""
-        for line in body.splitlines():
-            try:
-                parsed = kind.model_validate_json(line) if line.strip() else None
-            except ValidationError as error:
-                fault = first_fault(error, "a line")
-                raise self._broken(url, f"has results of another form: {fault}") from None
-            if parsed is not None:
-                yield parsed
-
-
-class _OpenAIFault(BaseModel):
-    code: str | None = None
-    message: str | None = None
-
-
-class _OpenAIFaults(BaseModel):
-    data: list[_OpenAIFault] = []
-
-
-class _OpenAIBatch(_Identified):
-    status: str
-    output_file_id: str | None = None
-    error_file_id: str | None = None
-    errors: _OpenAIFaults | None = None
-    metadata: dict[str, str] | None = None
-
-
-class _OpenAIList(BaseModel):
-    data: list[_OpenAIBatch]
-
-
-class _OpenAIResponse(BaseModel):
-    status_code: int
-    body: JsonValue = None
-
-
-class _OpenAILine(BaseModel):
-    custom_id: str
-    response: _OpenAIResponse | None = None
-    error: _OpenAIFault | None = None
+            problem = f"{url} is no batch endpoint: {first_fault(error, 'its answer')}"
+            raise BackendError(safe_excerpt(problem, self._key), "bad_response") from None
 
 
 class OpenAIBatches(HTTPBatches):
@@ -144,78 +140,37 @@ class OpenAIBatches(HTTPBatches):
         )
         upload = {"file": ("arena.jsonl", b"\n".join(lines), "application/jsonl")}
         purpose = {"purpose": "batch"}
-        file = await self._ask(
-            _Identified, "POST", f"{base}/files", like, files=upload, data=purpose
-        )
+        file = await self._ask(_Batch, "POST", f"{base}/files", like, files=upload, data=purpose)
         batch = {
             "input_file_id": file.id,
             "endpoint": path,
             "completion_window": "24h",
             "metadata": {"arena": name},
         }
-        return (await self._ask(_OpenAIBatch, "POST", f"{base}/batches", like, json=batch)).id
+        return (await self._ask(_Batch, "POST", f"{base}/batches", like, json=batch)).id
 
     async def find(
         self, name: str, keys: Collection[str], since: float, like: WireRequest
     ) -> str | None:
         # Among the newest ones.
         url = f"{_split(like)[0]}/batches?limit=100"
-        listed = (await self._ask(_OpenAIList, "GET", url, like)).data
+        listed = (await self._ask(_Batches, "GET", url, like)).data
         return next((b.id for b in listed if (b.metadata or {}).get("arena") == name), None)
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
         base, _ = _split(like)
-        found = await self._ask(_OpenAIBatch, "GET", f"{base}/batches/{batch}", like)
+        found = await self._ask(_Batch, "GET", f"{base}/batches/{batch}", like)
         if found.status == "failed":
-            faults = (found.errors or _OpenAIFaults()).data or [_OpenAIFault()]
-            fault = f"{faults[0].message or found.status} ({faults[0].code})"
+            fault = f"{found.fault.get('message') or found.status} ({found.fault.get('code')})"
             raise BatchRefused(safe_excerpt(fault, self._key), "bad_request")
         if found.status not in {"completed", "expired", "cancelled"}:
             return None
         responses = Responses()
         for file in filter(None, (found.output_file_id, found.error_file_id)):
-            url = f"{base}/files/{file}/content"
-            for line in self._lines(url, await self._fetch("GET", url, like), _OpenAILine):
-                # A request without a response was not tried, or not in time.
-                answer = line.response or _OpenAIResponse(
-                    status_code=503, body=line.model_dump(include={"error"})
-                )
-                body = json.dumps(answer.body).encode()
-                responses[line.custom_id] = WireResponse(answer.status_code, body)
+            for line in await self._lines(_OpenAILine, f"{base}/files/{file}/content", like):
+                body = {"error": line.error} if line.body is None else line.body
+                responses[line.custom_id] = WireResponse(line.status, json.dumps(body).encode())
         return responses
-
-
-class _AnthropicCounts(BaseModel):
-    processing: int = 0
-    succeeded: int = 0
-    errored: int = 0
-    canceled: int = 0
-    expired: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.processing + self.succeeded + self.errored + self.canceled + self.expired
-
-
-class _AnthropicBatch(_Identified):
-    processing_status: str
-    request_counts: _AnthropicCounts = _AnthropicCounts()
-    created_at: datetime
-
-
-class _AnthropicList(BaseModel):
-    data: list[_AnthropicBatch]
-
-
-class _AnthropicResult(BaseModel):
-    type: str
-    message: JsonValue = None
-    error: JsonValue = None
-
-
-class _AnthropicLine(BaseModel):
-    custom_id: str
-    result: _AnthropicResult
 
 
 STATUSES = {
@@ -241,16 +196,15 @@ class AnthropicBatches(HTTPBatches):
             for key, wire in requests.items()
         )
         body = b'{"requests": [%b]}' % b",".join(entries)
-        return (await self._ask(_AnthropicBatch, "POST", _url(like), like, content=body)).id
+        return (await self._ask(_Batch, "POST", _url(like), like, content=body)).id
 
     async def find(
         self, name: str, keys: Collection[str], since: float, like: WireRequest
     ) -> str | None:
         """Compare the keys of batches of this size and time: they have no name."""
-        listed = await self._ask(_AnthropicList, "GET", f"{_url(like)}?limit=100", like)
-        for batch in listed.data:
+        for batch in (await self._ask(_Batches, "GET", f"{_url(like)}?limit=100", like)).data:
             is_later = batch.created_at.timestamp() > since - CLOCK_SKEW
-            if not is_later or batch.request_counts.total != len(keys):
+            if not is_later or sum((batch.request_counts or {}).values()) != len(keys):
                 continue
             while (responses := await self.results(batch.id, like)) is None:
                 await asyncio.sleep(FIND_INTERVAL)
@@ -259,25 +213,20 @@ class AnthropicBatches(HTTPBatches):
         return None
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
-        found = await self._ask(_AnthropicBatch, "GET", f"{_url(like)}/{batch}", like)
-        if found.processing_status != "ended":
-            return None
         # Not the address that the batch states: the key goes to no other host.
-        url = f"{_url(like)}/{batch}/results"
-        lines = self._lines(url, await self._fetch("GET", url, like), _AnthropicLine)
-        return {line.custom_id: _anthropic_response(line.result) for line in lines}
+        url = f"{_url(like)}/{batch}"
+        if (await self._ask(_Batch, "GET", url, like)).status != "ended":
+            return None
+        lines = await self._lines(_AnthropicLine, f"{url}/results", like)
+        return {line.custom_id: _anthropic_response(line) for line in lines}
 
 
-def _anthropic_response(result: _AnthropicResult) -> WireResponse:
-    if result.type == "succeeded":
-        return WireResponse(200, json.dumps(result.message).encode())
-    error = result.error
-    if not isinstance(error, dict):  # Canceled or expired: not tried.
-        return WireResponse(503, json.dumps({"error": {"message": result.type}}).encode())
-    inner = error.get("error")
-    whole: dict[str, JsonValue] = error if isinstance(inner, dict) else {"error": error}
-    kind = inner.get("type") if isinstance(inner, dict) else error.get("type")
-    return WireResponse(STATUSES.get(str(kind), 500), json.dumps(whole).encode())
+def _anthropic_response(line: _AnthropicLine) -> WireResponse:
+    if line.kind == "succeeded":
+        return WireResponse(200, json.dumps(line.message).encode())
+    error = line.error or {"message": line.kind}
+    status = STATUSES.get(str(error.get("type")), 500) if line.error else 503
+    return WireResponse(status, json.dumps({"error": error}).encode())
 
 
 def _split(wire: WireRequest) -> tuple[str, str]:

@@ -8,16 +8,16 @@ of the run names the batch of each request, so that a run that was killed picks 
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from arena.core.errors import BackendError, StopPlaying
 from arena.core.text import duration_in_words, pluralize
@@ -81,10 +81,7 @@ class BatchEndpoint(Protocol):
     async def find(
         self, name: str, keys: Collection[str], since: float, like: WireRequest
     ) -> str | None:
-        """Return the identifier of a batch whose submission was cut off; None if there is none.
-
-        `since` is the time of the submission, in seconds since 1970.
-        """
+        """Return the identifier of a batch whose submission, at `since`, was cut off, or None."""
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
         """Return the responses of a batch; None if it is not over. Raises BatchRefused."""
@@ -94,20 +91,17 @@ class BatchEndpoint(Protocol):
 
 
 class BatchJournal(ResponseCache):
-    """The answers that the batches of a run have given, and the batches without their answers.
+    """The answers that the batches of a run have given, and the requests without an answer.
 
     An answer that it holds counts as cached in the ledger, but keeps its cost: the run has paid it.
     """
 
     def __init__(self, path: Path, notify: Callable[[str], None]) -> None:
         super().__init__(path, notify)
-        with self._transaction() as database:
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, id TEXT, time REAL)"
-            )
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS requests (key TEXT PRIMARY KEY, batch TEXT)"
-            )
+        self._rows(
+            "CREATE TABLE IF NOT EXISTS requests "
+            "(key TEXT PRIMARY KEY, batch TEXT, id TEXT, time REAL)"
+        )
 
     def get(self, spec: str, request: Request) -> Completion | None:
         kept = super().get(spec, request)
@@ -115,47 +109,36 @@ class BatchJournal(ResponseCache):
 
     def begin(self, name: str, keys: Collection[str]) -> None:
         """Store a batch before it is submitted."""
-        with self._transaction() as database:
-            database.execute("INSERT INTO batches VALUES (?, NULL, ?)", (name, time.time()))
-            rows = [(key, name) for key in keys]
-            database.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?)", rows)
+        insert = "INSERT OR REPLACE INTO requests SELECT value, ?, NULL, ? FROM json_each(?)"
+        self._rows(insert, name, time.time(), json.dumps(list(keys)))
 
     def submitted(self, name: str, batch: str) -> None:
         """Store the provider's identifier of a batch."""
-        with self._transaction() as database:
-            database.execute("UPDATE batches SET id = ? WHERE name = ?", (batch, name))
+        self._rows("UPDATE requests SET id = ? WHERE batch = ?", batch, name)
 
     def batch_of(self, key: str) -> str | None:
         """Return the name of the batch that a request is in."""
-        select = "SELECT batch FROM requests WHERE key = ?"
-        with self._transaction() as database:
-            row = database.execute(select, (key,)).fetchone()
-        return row[0] if row else None
+        rows = self._rows("SELECT batch FROM requests WHERE key = ?", key)
+        return rows[0][0] if rows else None
 
     def batch(self, name: str) -> tuple[str | None, float, list[str]]:
         """Return the identifier of a batch, the time of its submission, and its keys."""
-        select = "SELECT id, time FROM batches WHERE name = ?"
-        with self._transaction() as database:
-            batch, when = database.execute(select, (name,)).fetchone()
-            keys = database.execute("SELECT key FROM requests WHERE batch = ?", (name,)).fetchall()
-        return batch, when, [key for (key,) in keys]
+        rows = self._rows("SELECT id, time, key FROM requests WHERE batch = ?", name)
+        return rows[0][0], rows[0][1], [key for _, _, key in rows]
 
     def forget(self, key: str) -> None:
         """Let the next request with this key be in another batch."""
-        with self._transaction() as database:
-            database.execute("DELETE FROM requests WHERE key = ?", (key,))
+        self._rows("DELETE FROM requests WHERE key = ?", key)
 
     def drop(self, name: str) -> None:
         """Forget a batch that was not submitted, or was refused as a whole."""
-        with self._transaction() as database:
-            database.execute("DELETE FROM requests WHERE batch = ?", (name,))
+        self._rows("DELETE FROM requests WHERE batch = ?", name)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yield the database for one transaction. Raises StopPlaying if it fails."""
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        """Run one transaction. Raises StopPlaying if it fails."""
         try:
             with self._database:
-                yield self._database
+                return self._database.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             self._give_up(error)
 
@@ -190,9 +173,9 @@ class BatchedBackend:
         self._limits = limits
         self._notify = notify
         self._in_flight: set[str] = set()
-        self._queue: dict[str, tuple[WireRequest, asyncio.Future[BatchTask]]] = {}
-        """Requests that wait for the next batch, by key."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._queue: dict[str, WireRequest] = {}
+        """Requests of the next batch, by key."""
+        self._bytes, self._due, self._name_of_next = 0, 0.0, ""
         self._tasks: dict[str, BatchTask] = {}
         """By the name of the batch."""
 
@@ -228,8 +211,6 @@ class BatchedBackend:
         return replace(completion, cost=None if cost is None else PRICE_SHARE * cost)
 
     async def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -245,71 +226,69 @@ class BatchedBackend:
         """Return the response of the batch that a request is in, or else of the next one."""
         responses: Responses | None = None
         while responses is None and (name := self._kept.batch_of(key)) is not None:
-            task = self._tasks.get(name) or self._start(name, self._picked_up(name, wire))
-            responses = await asyncio.shield(task)
+            if name not in self._tasks:
+                self._tasks[name] = asyncio.ensure_future(self._follow(name, wire, {}))
+            responses = await asyncio.shield(self._tasks[name])
         if responses is None:
-            loop = asyncio.get_running_loop()
-            queued: asyncio.Future[BatchTask] = loop.create_future()
-            self._queue[key] = wire, queued
-            # The queue is submitted once no further request has come for a moment.
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_later(self._limits.batch_seconds, self._submit_queue)
-            responses = await asyncio.shield(await queued)
+            responses = await asyncio.shield(self._queued(key, wire))
         # Taken out, so that a run does not hold all its answers in memory.
         return responses.pop(key, UNANSWERED) if responses else UNANSWERED
 
-    def _start(self, name: str, work: Coroutine[None, None, Responses | None]) -> BatchTask:
-        self._tasks[name] = task = asyncio.ensure_future(work)
-        return task
+    def _queued(self, key: str, wire: WireRequest) -> BatchTask:
+        """Put a request into the next batch, which is submitted once none has come for a moment."""
+        loop = asyncio.get_running_loop()
+        self._bytes += len(wire.body)
+        is_full = len(self._queue) == MOST_REQUESTS or self._bytes > MOST_BYTES
+        if not self._queue or is_full or next(iter(self._queue.values())).url != wire.url:
+            self._queue, self._bytes = {}, len(wire.body)
+            self._name_of_next = name = secrets.token_hex(8)
+            self._tasks[name] = loop.create_task(self._follow(name, wire, self._queue))
+        self._queue[key] = wire
+        self._due = loop.time() + self._limits.batch_seconds
+        return self._tasks[self._name_of_next]
 
-    def _submit_queue(self) -> None:
-        queue, self._queue = self._queue, {}
-        for requests in _parts({key: wire for key, (wire, _) in queue.items()}):
-            name = secrets.token_hex(8)
-            task = self._start(name, self._run(name, requests))
-            for key in requests:
-                queued = queue[key][1]
-                if not queued.done():  # Else its game was cancelled.
-                    queued.set_result(task)
+    async def _collect(self, requests: dict[str, WireRequest]) -> None:
+        """Wait until nothing is added to the next batch any more."""
+        now = asyncio.get_running_loop().time
+        while self._queue is requests and (left := self._due - now()) > 0:
+            await asyncio.sleep(left)
+        if self._queue is requests:
+            self._queue = {}
 
-    async def _run(self, name: str, requests: Mapping[str, WireRequest]) -> Responses:
-        """Submit a batch once, and wait for it. Raises StopPlaying if the provider refuses it."""
-        self._kept.begin(name, requests)
-        like, since, tries = next(iter(requests.values())), time.time(), count()
+    async def _follow(
+        self, name: str, like: WireRequest, requests: dict[str, WireRequest]
+    ) -> Responses | None:
+        """Submit a batch once and wait for it; without requests it is of an earlier session.
 
-        async def submit() -> str:
-            # The answer to a submission may be lost.
+        Returns None if there is no such batch. Raises StopPlaying if a new one is refused.
+        """
+        is_new, refusal = bool(requests), ""
+        if is_new:
+            await self._collect(requests)
+            self._kept.begin(name, requests)
+        batch, since, keys = self._kept.batch(name)
+        tries = count(0 if is_new else 1)
+
+        async def identify() -> str | None:
+            # The answer to a submission may be lost, or its session was killed meanwhile.
             found = None
             if next(tries):
-                found = await self._endpoint.find(name, requests.keys(), since, like)
-            return found or await self._endpoint.submit(name, requests)
+                found = await self._endpoint.find(name, keys, since, like)
+            return found or (await self._endpoint.submit(name, requests) if is_new else None)
 
-        batch = await self._persist(submit)
-        self._kept.submitted(name, batch)
-        number = pluralize(len(requests), "request")
-        self._notify(f"{self._name}: batch {batch} with {number} is submitted")
-        try:
-            return await self._wait(batch, like)
-        except BatchRefused as error:
-            self._kept.drop(name)
-            raise StopPlaying(f"{self._name}: batch {batch} was refused: {error}") from None
-
-    async def _picked_up(self, name: str, like: WireRequest) -> Responses | None:
-        """Return the responses of a batch of an earlier session; None if there is no such batch."""
-        batch, since, keys = self._kept.batch(name)
-        if batch is None:
-            # The session was killed while it submitted the batch.
-            find = self._endpoint.find
-            batch = await self._persist(lambda: find(name, keys, since, like))
+        batch = batch or await self._persist(identify)
         if batch is not None:
             self._kept.submitted(name, batch)
-            self._notify(f"{self._name}: batch {batch} of an earlier session is picked up")
+            number = pluralize(len(requests), "request")
+            what = f"with {number} is submitted" if is_new else "of an earlier session is picked up"
+            self._notify(f"{self._name}: batch {batch} {what}")
             try:
                 return await self._wait(batch, like)
-            except BatchRefused:
-                pass
+            except BatchRefused as error:
+                refusal = f"{self._name}: batch {batch} was refused: {error}"
         self._kept.drop(name)
+        if is_new:
+            raise StopPlaying(refusal)
         return None
 
     async def _wait(self, batch: str, like: WireRequest) -> Responses:
@@ -341,17 +320,3 @@ class BatchedBackend:
                         "--resume picks them up"
                     ) from None
                 await asyncio.sleep(backoff(self._limits, failures, error.retry_after))
-
-
-def _parts(queue: Mapping[str, WireRequest]) -> Iterator[dict[str, WireRequest]]:
-    """Yield the requests of single batches: with one address, and not too many."""
-    part: dict[str, WireRequest] = {}
-    size, url = 0, ""
-    for key, wire in sorted(queue.items(), key=lambda item: item[1].url):
-        size += len(wire.body)
-        if part and (len(part) == MOST_REQUESTS or size > MOST_BYTES or wire.url != url):
-            yield part
-            part, size = {}, len(wire.body)
-        part[key], url = wire, wire.url
-    if part:
-        yield part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,16 +82,8 @@ def mcp_command(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror}") from None
-    hosted = HostedGame(
-        played,
-        others,
-        match.text_level,
-        match.max_turns,
-        match.chat,
-        llm,
-        turn_seconds=clients.turn_seconds,
-        session_spec=CLIENT,
-    )
+    limits = match.text_level, match.max_turns, match.chat
+    hosted = HostedGame(played, others, *limits, llm, clients.turn_seconds, session_spec=CLIENT)
     seats = [number for number, spec in enumerate(specs) if spec == CLIENT]
     seeds = (draw_seed() for _ in count()) if seed is None else iter(count(seed))
     tables = ClientTables(hosted, seats, seeds, out, _print_end)
@@ -102,19 +94,15 @@ def mcp_command(
 
 async def _serve(tables: ClientTables, clients: ClientFlags, llm: LLMService | None) -> None:
     """Serve until a signal, or until the client closes the standard streams."""
-    from arena.envs.mcp.server import serve_http, serve_stdio
-    from arena.http.server import bind_socket, resolve_address, server_key
+    from arena.envs.mcp.server import make_server, serve_http
 
-    async with llm or nullcontext():
+    async with llm or nullcontext(), aclosing(tables):
         if not clients.http:
             # The SDK reads standard input in a thread, which only the end of the process can stop.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            await serve_stdio(tables)
-            return
-        address = resolve_address(clients.host)
-        key = server_key(clients.host, address)
-        with bind_socket(address, clients.port) as listener:
-            await serve_http(tables, listener, key)
+            await make_server(tables).run_stdio_async()
+        else:
+            await serve_http(tables, clients.host, clients.port)
 
 
 def _print_end(match: Match, episode: Episode, replay: Path) -> None:

@@ -69,7 +69,7 @@ def test_nothing_is_on_disk_during_a_game(tmp_path: Path) -> None:
         seat = tables.find(tables.join(0).handle)
         await seat.news()
         assert not list(tmp_path.rglob("*"))
-        await tables.close()
+        await tables.aclose()
         assert not list(tmp_path.rglob("*"))
 
     run(game())
@@ -87,7 +87,7 @@ def test_a_short_call_says_that_it_waits(tmp_path: Path, monkeypatch: pytest.Mon
         news = await second.news()
         assert (news.status, news.text) == ("wait", "Another player is to act.")
         assert (await first.news()).status == "act"
-        await tables.close()
+        await tables.aclose()
 
     run(game())
 
@@ -152,6 +152,6 @@ def test_old_games_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         tables.join(None)
         with pytest.raises(UsageError, match="no seat has this handle"):
             tables.find(handle)
-        await tables.close()
+        await tables.aclose()
 
     run(games())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -17,10 +15,7 @@ from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.envs.mcp.tables import ClientTables, JoinedSeat, SeatNews
 from arena.http.access import AccessControl
-from arena.http.server import run_server, server_url
-
-if TYPE_CHECKING:
-    from pydantic import SecretStr
+from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
 
 INSTRUCTIONS = (
     "You play a game with hidden information against other players. Call join once and keep the "
@@ -79,20 +74,13 @@ def make_server(tables: ClientTables) -> MCPServer:
     return server
 
 
-async def serve_stdio(tables: ClientTables) -> None:
-    """Serve one client on the standard streams, until it closes them."""
-    try:
-        await make_server(tables).run_stdio_async()
-    finally:
-        await tables.close()
-
-
-async def serve_http(tables: ClientTables, listener: socket.socket, key: SecretStr | None) -> None:
+async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     """Serve any number of clients over streamable HTTP at `/mcp`, until a signal.
 
-    Clients must send `key` as a bearer token; without one only this machine can reach the server.
+    Clients must send the key as a bearer token; without one only this machine reaches the server.
     """
-    server = make_server(tables)
+    address, server = resolve_address(host), make_server(tables)
+    key = server_key(host, address)
     # Each request stands for itself, as in the protocol of 2026; the handle names the seat. Host
     # and Origin are checked by `AccessControl`.
     app = server.streamable_http_app(
@@ -101,14 +89,10 @@ async def serve_http(tables: ClientTables, listener: socket.socket, key: SecretS
         max_request_body_size=MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    seats = " and ".join(map(str, tables.seats))
-    greeting = (
-        f"MCP clients play seat {seats} of {tables.host.game.name} at {server_url(listener)}/mcp; "
-        "Ctrl-C stops the server"
-    )
-    guarded = AccessControl(app, key)
-    try:
+    played = f"seat {' and '.join(map(str, tables.seats))} of {tables.host.game.name}"
+    with bind_socket(address, port) as listener:
+        url = f"{server_url(listener)}/mcp"
+        greeting = f"MCP clients play {played} at {url}; Ctrl-C stops the server"
+        guarded = AccessControl(app, key)
         async with server.session_manager.run():
             await run_server(guarded, listener, greeting, drain_seconds=DRAIN_SECONDS)
-    finally:
-        await tables.close()

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -20,14 +21,13 @@ from pydantic import BaseModel, Field
 from arena.agents.display import ending
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
-from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.text import pluralize, shorten
 from arena.envs.hosting import HostedGame
 from arena.episodes.files import game_stem, replay_text
 from arena.episodes.job import ReplayFile
-from arena.episodes.match import Match
-from arena.episodes.record import Episode, Header
+from arena.episodes.match import Match, Watcher
+from arena.episodes.record import Episode
 from arena.episodes.session import GameSession
 
 WAIT_SECONDS = 20.0
@@ -38,9 +38,6 @@ MAX_ANSWER = 2_000
 """Characters of an action."""
 KEPT_SECONDS = 600.0
 """Time after the end of a game for which its handles stay valid."""
-
-Finished = Callable[[Match, Episode, Path], None]
-"""Takes a finished game and its replay."""
 
 
 class JoinedSeat(BaseModel):
@@ -86,9 +83,12 @@ class ClientSeat:
         finally:
             self._calls, self._last_call = self._calls - 1, time.monotonic()
 
-    def is_silent(self, seconds: float) -> bool:
-        """Return True if no call is in progress or has ended within this time."""
-        return not self._calls and time.monotonic() - self._last_call >= seconds
+    def miss(self, seconds: float) -> None:
+        """Count a decision as missed if no call is in progress or has ended within this time."""
+        self.missed += not self._calls and time.monotonic() - self._last_call >= seconds
+        if self.missed >= MISSED and not self.is_given_up:
+            self.is_given_up = True
+            self.table.session.result().leave(self.number)
 
     async def news(self, whole: bool = False) -> SeatNews:
         """Wait for the seat's turn or the end, for a while, and return what is new for the seat.
@@ -145,20 +145,19 @@ class ClientSeat:
         return self.table.session.result()
 
 
-class ClientTable:
-    """One game with clients, which begins when all have come. It follows the game as a watcher."""
+class ClientTable(Watcher):
+    """One game with clients, which begins when all have come."""
 
-    def __init__(
-        self, host: HostedGame, seats: Sequence[int], seed: int, out: Path, finished: Finished
-    ) -> None:
-        self.host = host
-        self.free = list(seats)
+    def __init__(self, tables: ClientTables) -> None:
+        self.host = tables.host
+        self.free = list(tables.seats)
         """Seats that clients can take."""
         self.seats: dict[int, ClientSeat] = {}
         self.session: asyncio.Future[GameSession] = asyncio.get_running_loop().create_future()
         self.ended_at: float | None = None
-        self._seed, self._out, self._finished = seed, out, finished
-        self._ending: asyncio.Task[None] | None = None
+        self.ending: asyncio.Task[None] | None = None
+        """Writes the replay."""
+        self._tables, self._seed = tables, next(tables.seeds)
 
     def take(self, number: int) -> ClientSeat:
         """Give a free seat to a client; the game begins when the last one is taken."""
@@ -167,64 +166,44 @@ class ClientTable:
         if not self.free:
             session = self.host.start(self._seed, self.seats, self)
             self.session.set_result(session)
-            self._ending = asyncio.get_running_loop().create_task(self._end(session))
+            self.ending = asyncio.get_running_loop().create_task(self._end(session))
         return seat
 
-    def begin(self, header: Header, state: State) -> None: ...
-    def end(self, outcome: Outcome) -> None: ...
-    def close(self) -> None: ...
     def ply(self, ply: Ply, state: State) -> None:
         """Give up the seat of a client that is gone, so that the others need not wait for it."""
         seat, seconds = self.seats.get(ply.player), self.host.turn_seconds
-        if seat is None or seat.is_given_up or ply.decision.failure is None or seconds is None:
-            return
-        seat.missed += seat.is_silent(seconds)
-        if seat.missed >= MISSED:
-            seat.is_given_up = True
-            self.session.result().leave(seat.number)
+        if seat is not None and ply.decision.failure is not None and seconds is not None:
+            seat.miss(seconds)
 
     async def _end(self, session: GameSession) -> None:
         """Wait for the end of the game, and write the replay."""
         stem = game_stem(self.host.game, self._seed)
         try:
             await session.wait()
-            file = ReplayFile(self._out, stem, numbered=True)
-            self._finished(session.match, session.episode, file.write(replay_text(session.episode)))
+            replay = ReplayFile(self._tables.out, stem, numbered=True)
+            path = replay.write(replay_text(session.episode))
+            self._tables.finished(session.match, session.episode, path)
         except ArenaError as error:
             print(f"{stem}: the game has stopped: {shorten(str(error))}", file=sys.stderr)
         finally:
             self.ended_at = time.monotonic()
 
-    async def stop(self) -> None:
-        """Stop the game if it goes on."""
-        if self._ending is not None:
-            await self.session.result().close()
-            await asyncio.wait([self._ending])
 
-
+@dataclass(eq=False, slots=True)
 class ClientTables:
-    """The games of a server, in one event loop.
+    """The games of a server, in one event loop."""
 
-    Args:
-        host: What is played, and the limits of time.
-        seats: The seats of clients.
-        seeds: A seed for each game.
-        out: Folder for the replays.
-        finished: Takes each finished game.
-    """
-
-    def __init__(
-        self,
-        host: HostedGame,
-        seats: Sequence[int],
-        seeds: Iterator[int],
-        out: Path,
-        finished: Finished,
-    ) -> None:
-        self.host = host
-        self.seats = seats
-        self.tables: list[ClientTable] = []
-        self._seeds, self._out, self._finished = seeds, out, finished
+    host: HostedGame
+    """What is played, and the limits of time."""
+    seats: Sequence[int]
+    """The seats of clients."""
+    seeds: Iterator[int]
+    """A seed for each game."""
+    out: Path
+    """Folder for the replays."""
+    finished: Callable[[Match, Episode, Path], None]
+    """Takes each finished game and its replay."""
+    tables: list[ClientTable] = field(default_factory=list)
 
     def join(self, number: int | None) -> JoinedSeat:
         """Take a seat, by default any, in the game that waits for clients, or in a new one.
@@ -234,7 +213,13 @@ class ClientTables:
         if number is not None and number not in self.seats:
             known = ", ".join(map(str, self.seats))
             raise UsageError(f"seat {number} is not a client's; seats of clients: {known}")
-        table = self._open_table()
+        oldest = time.monotonic() - KEPT_SECONDS
+        self.tables = [each for each in self.tables if (each.ended_at or oldest) >= oldest]
+        # The game that waits for clients, or a new one.
+        table = next((each for each in self.tables if each.free), None)
+        if table is None:
+            table = ClientTable(self)
+            self.tables.append(table)
         if number is not None and number not in table.free:
             free = ", ".join(map(str, table.free))
             raise UsageError(f"seat {number} is taken by another client; free: {free}")
@@ -254,18 +239,9 @@ class ClientTables:
                     return seat
         raise UsageError("no seat has this handle: call join, and use the handle that it returns")
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop all games."""
         for table in self.tables:
-            await table.stop()
-
-    def _open_table(self) -> ClientTable:
-        """Return the game that waits for clients, or a new one."""
-        oldest = time.monotonic() - KEPT_SECONDS
-        self.tables = [each for each in self.tables if (each.ended_at or oldest) >= oldest]
-        for table in self.tables:
-            if table.free:
-                return table
-        table = ClientTable(self.host, self.seats, next(self._seeds), self._out, self._finished)
-        self.tables.append(table)
-        return table
+            if table.ending is not None:
+                await table.session.result().close()
+                await asyncio.wait([table.ending])

@@ -82,8 +82,8 @@ def mcp_command(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror}") from None
-    limits = match.text_level, match.max_turns, match.chat
-    hosted = HostedGame(played, others, *limits, llm, clients.turn_seconds, session_spec=CLIENT)
+    told, seconds = (match.text_level, match.max_turns, match.chat), clients.turn_seconds
+    hosted = HostedGame(played, others, *told, llm, turn_seconds=seconds, session_spec=CLIENT)
     seats = [number for number, spec in enumerate(specs) if spec == CLIENT]
     seeds = (draw_seed() for _ in count()) if seed is None else iter(count(seed))
     tables = ClientTables(hosted, seats, seeds, out, _print_end)

@@ -460,7 +460,7 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path) -> None
     (tmp_path / "bots").mkdir()
     record(tmp_path / "bots", "b", in_order(), specs=("bot:random", "bot:random"))
     for form in ("chat", "parquet"):
-        with pytest.raises(UsageError, match=r"the file is not a finished game of a model; .*b\.j"):
+        with pytest.raises(UsageError, match=r"no file is a finished game of a model; .*b\.j"):
             export([tmp_path / "bots"], form, out)
     assert out.read_bytes() == before and not list(tmp_path.glob(".*"))
     alone = tmp_path / "alone"

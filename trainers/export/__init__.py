@@ -8,7 +8,7 @@ parquet.py        `parquet`: a row for each reply, with tokens and rewards, for 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from arena.core.errors import UsageError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainers.export.exporter import Exporter
 
 
-def exporter_class(name: str) -> type[Exporter[Any]]:
+def exporter_class(name: str) -> type[Exporter]:
     """Return the exporter of a format. Raises UsageError for an unknown one."""
     match name:
         case "chat":

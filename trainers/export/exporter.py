@@ -6,11 +6,12 @@ left out. The file is complete or not written at all.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Protocol, TypeVar
+from typing import Any, BinaryIO, ClassVar, Protocol
 
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.text import shorten
@@ -23,10 +24,8 @@ from trainers.export.seat_replies import ReplyReader, SeatReplies
 MAX_REASONS = 4
 """Reasons that an error lists if nothing can be exported; the others are counted."""
 
-Row = TypeVar("Row")
 
-
-class Exporter(Protocol[Row]):
+class Exporter(Protocol):
     """Writes rows to an open file in one format. One exporter is made for each file."""
 
     suffix: ClassVar[str]
@@ -35,10 +34,10 @@ class Exporter(Protocol[Row]):
     def __init__(self, file: BinaryIO, reward: str) -> None:
         """Start a file; an empty reward is each game's own."""
 
-    def rows(self, seat: SeatReplies) -> Iterable[Row]:
+    def rows(self, seat: SeatReplies) -> Iterable[Any]:
         """Make the rows of one seat of a finished game: everything that can fail for a game."""
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[Any]) -> None:
         """Write rows, or keep them for `finish`. Raises OSError only."""
 
     def finish(self) -> None:
@@ -63,7 +62,7 @@ class ExportResult:
 def export_replays(
     paths: Sequence[Path],
     out: Path,
-    make: type[Exporter[Row]],
+    make: type[Exporter],
     reward: str = "",
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ExportResult:
@@ -84,7 +83,8 @@ def export_replays(
             _export(path, reader, exporter, result, digests)
             on_progress(number, len(files))
         if not result.games:
-            raise UsageError(_nothing_exported(result.skipped))
+            reasons = "; ".join(summarise_reasons(result.skipped))
+            raise UsageError(f"no file is a finished game of a model; {reasons}")
         exporter.finish()
     return result
 
@@ -103,11 +103,7 @@ def _input_files(paths: Sequence[Path], out: Path) -> list[Path]:
 
 
 def _export(
-    path: Path,
-    reader: ReplyReader,
-    exporter: Exporter[Row],
-    result: ExportResult,
-    digests: set[str],
+    path: Path, reader: ReplyReader, exporter: Exporter, result: ExportResult, digests: set[str]
 ) -> None:
     """Export one file. A fault in it only affects this file."""
     try:
@@ -138,19 +134,11 @@ def _export(
     result.skipped.append(SkippedFile(path, reason))
 
 
-def _nothing_exported(skipped: Sequence[SkippedFile]) -> str:
-    """Return the error message for an export without rows."""
-    if len(skipped) == 1:
-        return f"the file is not a finished game of a model; {skipped[0].path}: {skipped[0].reason}"
-    reasons = "; ".join(summarise_reasons(skipped))
-    return f"none of the {len(skipped)} files is a finished game of a model; {reasons}"
-
-
 def summarise_reasons(skipped: Sequence[SkippedFile]) -> list[str]:
     """Return each reason with the number of files and one example; the most frequent first."""
-    by_reason: dict[str, list[Path]] = {}
+    by_reason = defaultdict[str, list[Path]](list)
     for file in skipped:
-        by_reason.setdefault(file.reason, []).append(file.path)
+        by_reason[file.reason].append(file.path)
     frequent = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     lines = [f"{len(paths)}: {reason} ({paths[0]})" for reason, paths in frequent[:MAX_REASONS]]
     others = sum(len(paths) for _, paths in frequent[MAX_REASONS:])

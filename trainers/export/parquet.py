@@ -32,10 +32,8 @@ SCHEMA_VERSION = 3
 ROWS = 1024
 """Number of rows after which they are written."""
 
-ReplyRow = dict[str, JsonValue]
 
-
-class ParquetExport(Exporter[ReplyRow]):
+class ParquetExport(Exporter):
     """Exporter with one row per reply."""
 
     suffix: ClassVar[str] = "replies.parquet"
@@ -44,9 +42,9 @@ class ParquetExport(Exporter[ReplyRow]):
         self._file = file
         self._schema = schema(reward)
         self._writer: pq.ParquetWriter | None = None
-        self._pending: list[ReplyRow] = []
+        self._pending: list[dict[str, JsonValue]] = []
 
-    def rows(self, seat: SeatReplies) -> Iterator[ReplyRow]:
+    def rows(self, seat: SeatReplies) -> Iterator[dict[str, JsonValue]]:
         facts, gains = seat.facts, _information_gains(seat)
         for place, reply in enumerate(seat.replies, start=1):
             ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
@@ -72,7 +70,7 @@ class ParquetExport(Exporter[ReplyRow]):
                 "judgements": [asdict(each) for each in seat.judgements(reply)],
             }
 
-    def write(self, rows: Sequence[ReplyRow]) -> None:
+    def write(self, rows: Sequence[dict[str, JsonValue]]) -> None:
         self._pending += rows
         if len(self._pending) >= ROWS:
             self._flush()

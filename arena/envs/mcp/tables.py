@@ -21,13 +21,14 @@ from pydantic import BaseModel, Field
 from arena.agents.display import ending
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
+from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.text import pluralize, shorten
 from arena.envs.hosting import HostedGame
 from arena.episodes.files import game_stem, replay_text
 from arena.episodes.job import ReplayFile
-from arena.episodes.match import Match, Watcher
-from arena.episodes.record import Episode
+from arena.episodes.match import Match
+from arena.episodes.record import Episode, Header
 from arena.episodes.session import GameSession
 
 WAIT_SECONDS = 20.0
@@ -145,8 +146,8 @@ class ClientSeat:
         return self.table.session.result()
 
 
-class ClientTable(Watcher):
-    """One game with clients, which begins when all have come."""
+class ClientTable:
+    """One game with clients, which begins when all have come. It follows the game as a watcher."""
 
     def __init__(self, tables: ClientTables) -> None:
         self.host = tables.host
@@ -169,6 +170,9 @@ class ClientTable(Watcher):
             self.ending = asyncio.get_running_loop().create_task(self._end(session))
         return seat
 
+    def begin(self, header: Header, state: State) -> None: ...
+    def end(self, outcome: Outcome) -> None: ...
+    def close(self) -> None: ...
     def ply(self, ply: Ply, state: State) -> None:
         """Give up the seat of a client that is gone, so that the others need not wait for it."""
         seat, seconds = self.seats.get(ply.player), self.host.turn_seconds

@@ -53,27 +53,45 @@ class _Batches(BaseModel):
     data: list[_Batch]
 
 
-class _OpenAILine(BaseModel):
-    """A request without a response was not tried, or not in time."""
+STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+"""HTTP status by the type of an error of Anthropic; others are 500."""
+
+
+class _Result(BaseModel):
+    """A line of a file of results: OpenAI states a response or an error, Anthropic a result."""
 
     custom_id: str
-    error: JsonValue = None
-    status: int = Field(503, validation_alias=AliasPath("response", "status_code"))
-    body: JsonValue = Field(None, validation_alias=AliasPath("response", "body"))
-
-
-class _AnthropicLine(BaseModel):
-    """A request without a message and without an error was canceled or has expired."""
-
-    custom_id: str
-    kind: str = Field(validation_alias=AliasPath("result", "type"))
-    message: JsonValue = Field(None, validation_alias=AliasPath("result", "message"))
+    status: int | None = Field(None, validation_alias=AliasPath("response", "status_code"))
+    body: JsonValue = Field(
+        None,
+        validation_alias=AliasChoices(
+            AliasPath("response", "body"), AliasPath("result", "message")
+        ),
+    )
     error: dict[str, JsonValue] | None = Field(
         None,
         validation_alias=AliasChoices(
-            AliasPath("result", "error", "error"), AliasPath("result", "error")
+            AliasPath("result", "error", "error"), AliasPath("result", "error"), "error"
         ),
     )
+
+    def response(self) -> WireResponse:
+        """Return what a call would get; 503 for a request that was not tried, or not in time."""
+        error = self.error or {"message": "the batch has no answer"}
+        kind = error.get("type")
+        failed = STATUSES.get(str(kind), 500) if kind else 503
+        status = self.status or (failed if self.body is None else 200)
+        body = {"error": error} if self.body is None else self.body
+        return WireResponse(status, json.dumps(body).encode())
 
 
 class HTTPBatches:
@@ -114,10 +132,11 @@ class HTTPBatches:
         """Return the parsed body of a response."""
         return self._parsed(kind, url, await self._fetch(method, url, like, **content))
 
-    async def _lines(self, kind: type[Answer], url: str, like: WireRequest) -> list[Answer]:
-        """Return the lines of a file of results."""
-        body = await self._fetch("GET", url, like)
-        return [self._parsed(kind, url, line) for line in body.splitlines() if line.strip()]
+    async def _responses(self, url: str, like: WireRequest) -> Responses:
+        """Return the responses in a file of results."""
+        lines = filter(bytes.strip, (await self._fetch("GET", url, like)).splitlines())
+        results = (self._parsed(_Result, url, line) for line in lines)
+        return {result.custom_id: result.response() for result in results}
 
     def _parsed(self, kind: type[Answer], url: str, text: bytes) -> Answer:
         try:
@@ -167,23 +186,8 @@ class OpenAIBatches(HTTPBatches):
             return None
         responses = Responses()
         for file in filter(None, (found.output_file_id, found.error_file_id)):
-            for line in await self._lines(_OpenAILine, f"{base}/files/{file}/content", like):
-                body = {"error": line.error} if line.body is None else line.body
-                responses[line.custom_id] = WireResponse(line.status, json.dumps(body).encode())
+            responses |= await self._responses(f"{base}/files/{file}/content", like)
         return responses
-
-
-STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
-"""HTTP status by the type of an error; others are 500."""
 
 
 class AnthropicBatches(HTTPBatches):
@@ -217,16 +221,7 @@ class AnthropicBatches(HTTPBatches):
         url = f"{_url(like)}/{batch}"
         if (await self._ask(_Batch, "GET", url, like)).status != "ended":
             return None
-        lines = await self._lines(_AnthropicLine, f"{url}/results", like)
-        return {line.custom_id: _anthropic_response(line) for line in lines}
-
-
-def _anthropic_response(line: _AnthropicLine) -> WireResponse:
-    if line.kind == "succeeded":
-        return WireResponse(200, json.dumps(line.message).encode())
-    error = line.error or {"message": line.kind}
-    status = STATUSES.get(str(error.get("type")), 500) if line.error else 503
-    return WireResponse(status, json.dumps({"error": error}).encode())
+        return await self._responses(f"{url}/results", like)
 
 
 def _split(wire: WireRequest) -> tuple[str, str]:

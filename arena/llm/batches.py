@@ -126,13 +126,9 @@ class BatchJournal(ResponseCache):
         rows = self._rows("SELECT id, time, key FROM requests WHERE batch = ?", name)
         return rows[0][0], rows[0][1], [key for _, _, key in rows]
 
-    def forget(self, key: str) -> None:
-        """Let the next request with this key be in another batch."""
-        self._rows("DELETE FROM requests WHERE key = ?", key)
-
-    def drop(self, name: str) -> None:
-        """Forget a batch that was not submitted, or was refused as a whole."""
-        self._rows("DELETE FROM requests WHERE batch = ?", name)
+    def forget(self, name: str) -> None:
+        """Let a request with this key, or all of the batch of this name, be in another batch."""
+        self._rows("DELETE FROM requests WHERE ? IN (key, batch)", name)
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
         """Run one transaction. Raises StopPlaying if it fails."""
@@ -247,14 +243,6 @@ class BatchedBackend:
         self._due = loop.time() + self._limits.batch_seconds
         return self._tasks[self._name_of_next]
 
-    async def _collect(self, requests: dict[str, WireRequest]) -> None:
-        """Wait until nothing is added to the next batch any more."""
-        now = asyncio.get_running_loop().time
-        while self._queue is requests and (left := self._due - now()) > 0:
-            await asyncio.sleep(left)
-        if self._queue is requests:
-            self._queue = {}
-
     async def _follow(
         self, name: str, like: WireRequest, requests: dict[str, WireRequest]
     ) -> Responses | None:
@@ -264,7 +252,11 @@ class BatchedBackend:
         """
         is_new, refusal = bool(requests), ""
         if is_new:
-            await self._collect(requests)
+            now = asyncio.get_running_loop().time
+            while self._queue is requests and (left := self._due - now()) > 0:
+                await asyncio.sleep(left)
+            if self._queue is requests:
+                self._queue = {}
             self._kept.begin(name, requests)
         batch, since, keys = self._kept.batch(name)
         tries = count(0 if is_new else 1)
@@ -286,7 +278,7 @@ class BatchedBackend:
                 return await self._wait(batch, like)
             except BatchRefused as error:
                 refusal = f"{self._name}: batch {batch} was refused: {error}"
-        self._kept.drop(name)
+        self._kept.forget(name)
         if is_new:
             raise StopPlaying(refusal)
         return None

@@ -233,7 +233,6 @@ def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
         lambda: journal.batch_of("key"),
         lambda: journal.batch("batch"),
         lambda: journal.forget("key"),
-        lambda: journal.drop("batch"),
     ]
     for call in calls:
         with pytest.raises(StopPlaying, match="journal of batches .*closed database"):

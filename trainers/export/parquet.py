@@ -128,11 +128,7 @@ _COLUMNS = (
     _column("game", _TEXT, "Name of the game."),
     _column("options", _TEXT, "Options of the game, as JSON."),
     _column("seed", _COUNT, "Seed of the deal; games of one deal are not independent."),
-    _column(
-        "first_ply",
-        _COUNT,
-        "First ply of a branch: earlier plies are its parent's; otherwise 0.",
-    ),
+    _column("first_ply", _COUNT, "First ply of a branch: earlier plies are its parent's; or 0."),
     _column("text_level", _TEXT, "How much help the texts gave to the players."),
     _column("players", pa.list_(_TEXT), "SPEC of each seat."),
     _column("seat", pa.int32(), "The seat that decides; from 0."),

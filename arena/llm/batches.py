@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -286,14 +287,13 @@ class BatchedBackend:
     async def _wait(self, batch: str, like: WireRequest) -> Responses:
         """Return the responses of a batch once it is over. Raises BatchRefused."""
         start, seconds = time.monotonic(), self._limits.batch_seconds
-        while True:
-            responses = await self._persist(lambda: self._endpoint.results(batch, like))
-            if responses is not None:
-                taken = duration_in_words(time.monotonic() - start)
-                self._notify(f"{self._name}: batch {batch} is over after {taken}")
-                return responses
+        look = partial(self._endpoint.results, batch, like)
+        while (responses := await self._persist(look)) is None:
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, LONGEST_WAIT)
+        taken = duration_in_words(time.monotonic() - start)
+        self._notify(f"{self._name}: batch {batch} is over after {taken}")
+        return responses
 
     async def _persist(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call until it succeeds. Raises StopPlaying if it cannot, or not within the patience."""

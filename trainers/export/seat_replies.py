@@ -16,7 +16,6 @@ from arena.core.errors import ReplayError
 from arena.core.event import Ply
 from arena.core.text import encodable, neutralise, shorten
 from arena.episodes.branch import MAX_ATTEMPTS
-from arena.episodes.record import Header
 from arena.episodes.replay import Replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
@@ -87,7 +86,7 @@ class SeatReplies:
             # A file name need not be valid text, but a column must be.
             "replay": encodable(str(self.replay.path)),
             "game": header.game,
-            "options": options_text(header),
+            "options": json.dumps(header.options, sort_keys=True),
             "seed": header.seed,
             "first_ply": header.first_own_ply,
             "text_level": header.text_level,
@@ -99,11 +98,6 @@ class SeatReplies:
             "reward": self.breakdown.reward,
             "terms": {name: self.breakdown.terms.get(name) for name in reward_terms()},
         }
-
-
-def options_text(header: Header) -> str:
-    """Return the options of a game as JSON with sorted keys."""
-    return json.dumps(header.options, sort_keys=True)
 
 
 def reward_terms() -> list[str]:
@@ -149,7 +143,7 @@ class ReplyReader:
 
     def _rewards_of(self, replay: Replay) -> Rewards:
         """Return the reward, with judgements if the game values decisions. Raises UsageError."""
-        setup = replay.header.game, options_text(replay.header)
+        setup = replay.header.game, json.dumps(replay.header.options, sort_keys=True)
         if setup not in self._by_setup:
             game = replay.make_game()
             credit: CreditName = "judged" if game.analysis.decision_kinds else "game"

@@ -46,10 +46,8 @@ from backends.embedded.sampler import Sampler, SamplingParams
 from trainers.algorithms.learner import Learner, UpdateOptions
 from trainers.config.config import TrainConfig
 from trainers.credit import credit_games
-from trainers.loop.grpo import train
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rollouts.rollouts import NEWEST, GroupSetup, Rollouts, RolloutSetting, training_chat
-from trainers.runs.records import StepRecord
 from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences
 
 DEALS, GAMES = 8, 8
@@ -61,7 +59,6 @@ ANSWER = 64
 """The longest answer in tokens."""
 THREADS = 2
 ROUNDS = 2
-BESIDE_REWARDS = ("rollouts", "update")
 FOLDER = find_checkpoint("clue-tiny")
 
 with_trl = pytest.mark.skipif(find_spec("trl") is None, reason="trl is not installed")
@@ -392,35 +389,3 @@ def said_by_learner(game: TokenSequence) -> list[int]:
 
 
 # A step
-
-
-class Silent:
-    """A view that keeps the rows."""
-
-    def __init__(self) -> None:
-        self.rows: list[StepRecord] = []
-
-    def start(self, config: TrainConfig, done: int, about: str) -> None: ...
-    def phase(self, name: str, done: int = 0, total: int = 0) -> None: ...
-    def notify(self, line: str) -> None: ...
-    def close(self) -> None: ...
-    def step(self, record: StepRecord) -> None:
-        self.rows.append(record)
-
-
-def test_shares_of_a_step(tmp_path: Path, compare: Compare) -> None:
-    """A short run with the default rewards and judged decisions, all from exact posteriors."""
-    config = TrainConfig(
-        text_level="deductions", options={"players": 4}, trainer_host="embedded",
-        base_model="clue-tiny",
-        steps=3, groups_per_step=DEALS, rollouts_per_group=GAMES, threads=THREADS, eval_every=0,
-        final_eval_games=0, log_dir=str(tmp_path),
-    )  # fmt: skip
-    view = Silent()
-    asyncio.run(train(config, folder=tmp_path / "run", view=view, settings=Settings.load()))
-    rows = [row for row in view.rows if row.step]
-    seconds = {name: sum(row.time[name] for row in rows) for name in ("rewards", *BESIDE_REWARDS)}
-    others = {other: seconds[other] / len(rows) for other in BESIDE_REWARDS}
-    what = f"a step of {DEALS} x {GAMES} games, rewards and credit"
-    compare(what, "s", seconds["rewards"] / len(rows), others, time=True)
-    assert seconds["rewards"] < 0.25 * sum(row.seconds for row in rows)

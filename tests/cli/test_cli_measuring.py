@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -250,37 +249,6 @@ def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -
     assert missing.returncode == 2 and "name it with --player too" in missing.stderr
 
 
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.add(tag)
-
-
-def test_a_leaderboard_as_tables_markdown_and_html(tmp_path: Path) -> None:
-    tournament(tmp_path, "random novice detective", "--games 6")
-    flags = (
-        "--player bot:random --player bot:novice --player bot:detective --games 6 --set scored=0"
-    )
-    command = f"tournament cluedo --players 3 {flags} --resume"
-    shown = arena(f"{command} --html report.html", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    tables = ("Pairs of players", "truncated", "Value of each seat")
-    for word in ("rating", "rank", *tables, "balanced draw"):
-        assert word in shown.stdout
-    # In a narrow terminal intervals are below their values.
-    row = r"bot:\w+ − .*[+−]?\d+ (?:.*\n +)?\[[+−]\d+, [+−]?\d+\]"
-    assert len(re.findall(row, shown.stdout)) == 3
-    tags = Tags()
-    tags.feed((tmp_path / "report.html").read_text())
-    assert {"svg", "table"} <= tags.found and "script" not in tags.found
-    markdown = arena(f"{command} --markdown --anchor bot:novice", cwd=tmp_path).stdout
-    assert "| bot:novice | 1500 (anchor) |" in markdown
-    assert "| player | rating | rank | games | won (par 33 %) |\n| --- | ---: |" in markdown
-
-
 def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     evaluated: Path,
 ) -> None:
@@ -308,27 +276,6 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     report = done["reports"][0]  # type: ignore[index]
     assert report["scored"] == 8
     assert any(note.startswith("8 of 16 games have only") for note in report["notes"])
-
-
-def test_several_kinds_of_games_are_told_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ARENA_EVAL_WORKERS", "1")
-    play = f"play cluedo --players 3 --max-turns 3 --no-watch --json --out {tmp_path}"
-    (tmp_path / "replies.json").write_text(json.dumps(["end turn"] * 400))
-    model = f"--seat 0=scripted:{tmp_path}/replies.json"
-    for words in ("--seed 1", f"--seed 2 {model}", f"--seed 3 --text-level events {model}"):
-        assert run([*play.split(), *words.split()]) == 0
-    assert run(["play", "tictactoe", "--seed", "1", "--json", "--out", str(tmp_path)]) == 0
-    capsys.readouterr()
-    assert run(["eval", "--from", str(tmp_path), "--set", "scored=0"]) == 0
-    said = capsys.readouterr().out
-    for level in ("none, only bots played", "notes", "events"):
-        heading = f"cluedo cards 3 players, 1 game; text level: {level} ─"
-        assert said.count(heading) == 1, heading
-    assert said.count("tictactoe, 1 game ─") == 1
-    before, _, after = said.partition("tictactoe, 1 game ─")
-    assert "tictactoe: 1 game; 95 % intervals" in after and "tictactoe" not in before
 
 
 def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> None:

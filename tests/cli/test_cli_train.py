@@ -15,11 +15,11 @@ from command_line import last_json
 from training_rows import row
 
 from arena.cli import run
-from arena.cli.train import TrainingLines, result_json, result_lines
+from arena.cli.train import result_json, result_lines
 from arena.llm.config import flag_names
 from arena.plugins.loader import catalog
 from trainers.config.config import TrainConfig
-from trainers.runs.records import RunFiles, RunState, StepRecord
+from trainers.runs.records import RunFiles, RunState
 from trainers.runs.training_run import TrainingRun
 
 if "rewards" not in catalog().names("trainer"):
@@ -347,44 +347,6 @@ def test_runs_are_listed_whatever_their_files_are(capsys: Output) -> None:
         assert ("selected on these" in line) == line.startswith("| killed")
 
 
-def test_a_run_is_shown_with_what_is_unusual_in_it(capsys: Output) -> None:
-    folder = write_run("done", 8, 8, finished(), learning_rate=0.001)
-    for name in ("done", str(folder), "done --every 3"):
-        assert run(["runs", "show", *name.split(), "--markdown"]) == 0
-    told = capsys.readouterr().out
-    for line in (
-        "| learning_rate | 0.001 | 0.0003 |",
-        "| text_level | deductions | notes |",
-        "| step | win ×1 | entropy_removed ×0.5 | format ×0.1 |",
-        "| update | 0:21 | 31 % |",
-        "| best checkpoint, step 4 | 100 | 73 % [65, 81] | 41 % [33, 49] | +32 points [+24, +40] |",
-    ):
-        assert line in told
-    assert "options.players" not in told, "four are what the game has anyway"
-    thinned = told.split("**Steps**")[3].split("**")[0]
-    assert [line.split()[1] for line in thinned.splitlines() if line[:3].strip("| ").isdigit()] == [
-        "0", "3", "6", "8",
-    ]  # fmt: skip
-
-
-def test_runs_side_by_side(capsys: Output) -> None:
-    write_run("one", 8, 8, finished())
-    write_run("two", 5, 8, seed=3, options={"players": 3})
-    assert run(["runs", "compare", "one", "two", "--markdown"]) == 0
-    told = capsys.readouterr().out
-    assert "| options.players | 4 | 3 |\n| seed | 0 | 3 |\n" in told
-    assert "learning_rate" not in told and "experiment_name" not in told
-    curve = [line.split(" | ") for line in told.split("**Totals**")[0].splitlines()]
-    points = {line[0]: line[1:] for line in curve if line[0] in {"| 4", "| 8"}}
-    assert points["| 4"][0].startswith("+26 points [+18, +34] (39.2k, 0:34)")
-    assert len(points["| 8"]) == 2 and points["| 8"][1].strip("| ") == ""
-    assert run(["runs", "compare", "one"]) == 2
-    assert run(["runs", "show", "three"]) == 2
-    told = capsys.readouterr().err
-    assert "name at least two runs" in told
-    assert "there is no run 'three' in runs/train; known: one, two" in told
-
-
 def test_the_result_of_a_run(capsys: Output) -> None:
     folder = write_run("done", 8, 8, finished(), options={"players": 3})
     run_of_disk, files = TrainingRun.read(folder), RunFiles(folder)
@@ -408,23 +370,3 @@ def test_the_result_of_a_run(capsys: Output) -> None:
     none_better = finished().model_copy(update={"best_step": None, "final": without_best})
     assert "Best checkpoint" not in "\n".join(result_lines(replace(run_of_disk, state=none_better)))
     capsys.readouterr()
-
-
-def test_progress_in_plain_lines(capsys: Output) -> None:
-    view = TrainingLines()
-    view.start(TrainConfig(experiment_name="done", steps=8), 2, "embedded host")
-    for step in range(5):
-        view.step(row(step, random.Random(1), 8, every=4))
-    view.notify("warning: it is \x1b[2J late")
-    warnings = ("the disk is nearly full", "it is \x1b[2J late")
-    view.step(StepRecord(step=5, config_hash="x", warnings=warnings))
-    view.close()
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "done: cluedo, 8 steps, 2 of them done; embedded host"
-    assert lines[1].startswith("step 3/8: reward +"), "an earlier session has shown the others"
-    assert "win-rate delta +26 points [+18, +34] on 100 held-out deals" in lines[2]
-    assert lines[3:] == [
-        "warning: it is  [2J late",
-        "step 5/8: 0.0 s",
-        "warning: the disk is nearly full",
-    ]

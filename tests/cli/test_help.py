@@ -35,23 +35,6 @@ def test_help_is_short_and_the_complete_help_is_one_flag_away(
     assert all(flag.rstrip(",") in complete for flag in spelled)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("list models", "runs list", "runs show", "runs compare"),
-        "openenv package",
-        *("bench list", "bench verify", "bench site"),
-    ],
-)
-def test_help_of_a_command_below_a_command_is_plain(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*command.split(), "--help"]) == 0
-    text = capsys.readouterr().out
-    assert "<" not in text and "[required]" not in text
-    assert all(len(line) <= 80 for line in text.splitlines())
-
-
 def test_every_command_is_listed_in_one_line_of_one_group(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

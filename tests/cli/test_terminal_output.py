@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from pseudo_terminal import Terminal
@@ -12,7 +11,6 @@ from arena.cli import run
 from arena.cli.doctor import Package, find_keys
 from arena.cli.terminal import wrap_line
 from arena.core.errors import UsageError
-from arena.evaluation.analysis import find_files
 from arena.testing import check_game
 from games.tictactoe.game import TicTacToe
 
@@ -82,26 +80,6 @@ def test_only_the_presence_of_a_key_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
     keys = find_keys()
     assert "sk-secret" not in repr(keys)
     assert next(key for key in keys if key.spec == "gemini:MODEL").is_set
-
-
-def test_other_logs_of_arena_are_not_taken_for_broken_replays(tmp_path: Path) -> None:
-    replay = '{"type":"header","schema_version":1}\n'
-    files = {
-        "metrics.jsonl": '{"step":1}\n',
-        "art/history.jsonl": '{"step":1}\n',
-        "quarantine/0001.jsonl": "[]\n",
-        "replays-chat.jsonl": '{"messages":[]}\n',
-        "game.jsonl": replay,
-        "broken.jsonl": "{\n",
-        "more/metrics.jsonl": replay,
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    found = {path.relative_to(tmp_path).as_posix() for path in find_files([tmp_path])}
-    assert found == {"game.jsonl", "broken.jsonl", "more/metrics.jsonl"}
-    named = tmp_path / "metrics.jsonl"
-    assert find_files([named]) == [named], "a file that is named is read"
 
 
 class _Unregistered(TicTacToe):

@@ -284,29 +284,6 @@ def test_wrong_calls_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "3,000 characters, at most 2,000" in texts[12]
 
 
-def test_a_message_of_100_megabytes(tmp_path: Path) -> None:
-    large = "x" * 100_000_000
-
-    async def over_http(url: str) -> None:
-        async with Client(url) as client:
-            handle = (await call(client, "join"))["handle"]
-            assert await asyncio.to_thread(post, url, large.encode()) in (0, 413)
-            news = await call(client, "view", handle=handle)
-            assert news["status"] == "act"
-
-    with serving("kuhn_poker", cwd=tmp_path) as (url, _):
-        asyncio.run(over_http(url))
-
-    async def over_stdio() -> None:
-        async with Client(stdio("kuhn_poker", cwd=tmp_path)) as client:
-            handle = (await call(client, "join"))["handle"]
-            with pytest.raises(ValueError, match="100,000,000 characters, at most 2,000"):
-                await call(client, "act", handle=handle, action=large)
-            assert (await call(client, "view", handle=handle))["status"] == "act"
-
-    asyncio.run(over_stdio())
-
-
 def test_a_signal_ends_the_server_on_standard_streams(tmp_path: Path) -> None:
     command = [*ARENA, "mcp", "kuhn_poker"]
     pipe = subprocess.PIPE

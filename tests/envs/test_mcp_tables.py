@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
 import pytest
 
 import arena
-from arena.core.errors import ArenaError, StopPlaying, UsageError
+from arena.core.errors import ArenaError, StopPlaying
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.envs.hosting import HostedGame
-from arena.envs.mcp import tables as tables_module
 from arena.envs.mcp.tables import ClientTables
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
@@ -75,23 +73,6 @@ def test_nothing_is_on_disk_during_a_game(tmp_path: Path) -> None:
     run(game())
 
 
-def test_a_short_call_says_that_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_module, "WAIT_SECONDS", 0.05)
-
-    async def game() -> None:
-        tables, _ = make_tables(tmp_path, seats=(0, 1))
-        first = tables.find(tables.join(None).handle)
-        news = await first.news()
-        assert (news.status, news.text) == ("wait", "The game waits for 1 other client.")
-        second = tables.find(tables.join(None).handle)
-        news = await second.news()
-        assert (news.status, news.text) == ("wait", "Another player is to act.")
-        assert (await first.news()).status == "act"
-        await tables.aclose()
-
-    run(game())
-
-
 def test_a_client_that_comes_back_goes_on(tmp_path: Path) -> None:
     async def game() -> None:
         tables, _ = make_tables(tmp_path, game="goofspiel", turn_seconds=0.1)
@@ -138,20 +119,3 @@ def test_the_reason_of_a_stop_is_for_the_terminal(
 
     run(game())
     assert "King of Player 1" in capsys.readouterr().err
-
-
-def test_old_games_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def games() -> None:
-        tables, _ = make_tables(tmp_path)
-        handle = tables.join(None).handle
-        await play(tables, handle)
-        while tables.tables[0].ended_at is None:
-            await asyncio.sleep(0.01)
-        monkeypatch.setattr(tables_module, "KEPT_SECONDS", 0.0)
-        time.sleep(0.01)
-        tables.join(None)
-        with pytest.raises(UsageError, match="no seat has this handle"):
-            tables.find(handle)
-        await tables.aclose()
-
-    run(games())

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,9 +34,7 @@ from arena.envs.hosting import HostedGame
 from arena.envs.openenv.protocol import GameClient, GameObservation, call
 from arena.envs.openenv.server import GameEnvironment, make_app
 from arena.episodes import session as session_module
-from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, Watcher, play
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.match import Watcher, play
 from arena.episodes.session import GameSession
 from arena.http import server as connections
 from arena.http.access import AccessControl, BodyLimit
@@ -328,24 +325,6 @@ def test_without_the_token_nothing_is_served() -> None:
         foreign = {"Origin": "http://evil.example"}
         with pytest.raises(ConnectionError, match="403"):
             GameClient(server.url, headers=foreign).sync().connect()
-
-
-def test_an_environment_in_this_process_needs_no_loop(tmp_path: Path) -> None:
-    def watchers(match: Match) -> list[ReplayWriter]:
-        return [ReplayWriter(tmp_path, f"seed{match.seed}")]
-
-    host = hosted(CLUEDO, "bot:detective", watchers=watchers, max_turns=12)
-    env = GameEnvironment(host)
-    for seed in (1, 2):
-        seen = env.reset(seed=seed)
-        while not seen.done:
-            seen = env.step(call("reply", text=seen.legal_actions[0]))
-    env.reset(seed=3)
-    env.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("seed1.jsonl", "seed2.jsonl", "seed3.jsonl.part")
-    ]
-    assert verify(read_replay(tmp_path / "seed1.jsonl")) is None
 
 
 def test_the_reward_and_its_terms_come_at_the_end() -> None:

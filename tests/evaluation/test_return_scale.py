@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 from kuhn_bots import Bluffer, Careful, exact_value, kuhn_bots
-from pydantic import JsonValue
 from slot_games import play_by_bots
 
 from arena import (
@@ -26,18 +24,15 @@ from arena.core.outcome import Outcome
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,
-    TournamentAggregator,
 )
-from arena.evaluation.analysis import AnalysisAggregator
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
-from arena.evaluation.verdict import grids, sentences
+from arena.evaluation.verdict import sentences
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
 
-OUTCOMES = "Outcomes, in shares of each player's seats; won (par 50 %)"
 KUHN, TIC, CLUEDO = make_game("kuhn_poker"), make_game("tictactoe"), make_game("cluedo", players=3)
 
 
@@ -154,30 +149,6 @@ def test_a_verdict_on_truncated_games_says_so() -> None:
     )
     assert report.players[0].outcomes.truncated == 0.85
     assert report.players[0].outcomes.drawn == 0.0, "a truncated game is no draw"
-
-
-def test_truncation_is_told_in_each_kind_of_report() -> None:
-    tournament = TournamentAggregator(TIC, ["a", "b"], anchor="b")
-    analysis, alone = AnalysisAggregator(TIC), EvaluationAggregator(TIC, "a", None)
-    for number in range(20):
-        slot = Slot(number, number, ("a", "b"))
-        status = "truncated" if number % 2 else "terminated"
-        result = result_of(slot, (0.0, 0.0) if number % 2 else (1.0, -1.0), status)
-        tournament.add(result)
-        analysis.add(result)
-        alone.add(replace(result, slot=replace(slot, role="player", seat=0)))
-    for each in (tournament, analysis, alone):
-        report = each.report()
-        assert report.players[0].outcomes.truncated == 0.5 == report.truncated
-        assert any("50 % of the games were truncated" in told for told in sentences(report))
-        stored: JsonValue = json.loads(json.dumps(report.to_json(), allow_nan=False))
-        assert Report.model_validate(stored).players[0].outcomes == report.players[0].outcomes
-        titles = [grid.title for grid in grids(report)]
-        assert titles[1] == OUTCOMES
-    rated = tournament.report()
-    assert rated.anchor == "b"
-    (leaders, *_) = grids(rated)
-    assert [row[1] for row in leaders.rows if row[0] == "b"] == ["1500 (anchor)"]
 
 
 def test_games_that_no_player_won_are_lost_not_drawn() -> None:

@@ -74,28 +74,6 @@ def test_open_cards_are_placed() -> None:
     assert unplaced == set(state.game.deck.cards) - set(dealt.open_cards) - set(hand)
 
 
-def test_parts_of_a_chat_add_up_to_the_whole() -> None:
-    rng = random.Random(4)
-    state, parts, read = Cluedo(players=4).initial_state(), "", 0
-    state.apply(CHANCE, state.sample_chance(rng))
-    for _ in range(60):
-        if not state.to_act:
-            break
-        calm = [a for a in state.legal_actions(state.to_act[0]) if not isinstance(a, events.Accuse)]
-        state.apply(state.to_act[0], rng.choice(calm))
-        text = state.observe(2).text("events", since=read)
-        talk = [
-            line
-            for line in text.splitlines()
-            if not line.startswith(("Your action", "Player 0 suggested"))
-        ]
-        parts += "".join(f"{line}\n" for line in talk if "Show one of" not in line)
-        read = state.observe(2).num_events
-    whole = state.observe(2).text("events").splitlines()
-    expected = [line for line in whole if "Your action" not in line and "Show one of" not in line]
-    assert parts == "".join(f"{line}\n" for line in expected)
-
-
 @pytest.mark.parametrize("variant", ["cards", "classic"])
 def test_every_example_in_a_text_is_a_legal_action(variant: str) -> None:
     rng, examples = random.Random(1), 0

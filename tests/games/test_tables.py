@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from reach import picked, unreached
 
-from arena.core.view.pieces import Card, Offer, Player, Players, Stepper, Tile
-from arena.core.view.tabletop import Tabletop, draw_tabletop
+from arena.core.view.pieces import Offer, Stepper
+from arena.core.view.tabletop import draw_tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions
 from games.hanabi.view import HanabiView
-from replays.analysis.scenes import TabletopScene
 
 MOST = 12
 """Actions that a person may have to find in a list."""
@@ -74,37 +73,3 @@ def test_steppers_make_actions_within_their_limits() -> None:
     offer = Offer("keep {} {}", (Stepper("books", 2), Stepper("hats", 1)))
     assert offer.includes("keep 2 0") and not offer.includes("keep 2 2")
     assert not offer.includes("keep 1 1 1") and offer.panel().rows == ()
-
-
-def test_pieces_are_sent_without_their_defaults() -> None:
-    class View:
-        def update(self, event: object) -> None: ...
-
-        def tabletop(self) -> Tabletop:
-            long = "x" * 60
-            seat = Player("Player 0", 0, (Card("R1", face="1", picks=("slot 1",)), Tile("")), long)
-            return Tabletop((Players((seat,), ("card", "vote")),))
-
-    scene = TabletopScene.__new__(TabletopScene)
-    scene._view = View()
-    sent = scene.to_json()["parts"]
-    assert sent == [
-        {
-            "kind": "players",
-            "columns": ["card", "vote"],
-            "players": [
-                {
-                    "kind": "player",
-                    "name": "Player 0",
-                    "seat": 0,
-                    "bubble": "x" * 60,
-                    "tiles": [
-                        {"kind": "card", "label": "R1", "picks": ["slot 1"], "face": "1"},
-                        {"kind": "tile", "label": ""},
-                    ],
-                }
-            ],
-        }
-    ]
-    [line] = View().tabletop().text().splitlines()[1:]
-    assert line.startswith("Player 0  R1") and line.endswith('…"') and len(line) < 78

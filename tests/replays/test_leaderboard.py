@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from small_benchmark import bench, submit, task, write_suite
 from arena.core.errors import ArenaError
 from arena.evaluation.benchmark import BASELINE
 from arena.evaluation.benchmark.submission import Submission, ahead_of_baseline, read_submission
-from replays.leaderboard import make_standings, write_page
+from replays.leaderboard import make_standings
 
 PLAYER = "bot:detective"
 HOSTILE = '"><script>alert(1)</script></title><img src=x onerror=alert(1)> ../../up'
@@ -74,24 +73,6 @@ def test_the_page_loads_nothing_and_its_numbers_are_csv(home: Path) -> None:
         rows = {row["player"]: row for row in csv.DictReader(file)}
     assert set(rows) == {HOSTILE, PLAYER, "the baseline"}
     assert float(rows["the baseline"]["rating"]) == 1500 and rows[PLAYER]["three"]
-
-
-def test_one_entry_has_no_rating_and_models_show_their_cost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    suite = write_suite(tmp_path / "small.json", task("two", 2, 2, max_turns=4))
-    script = tmp_path / "replies.json"
-    script.write_text(json.dumps(["end turn"] * 60))
-    submit(suite, f"scripted:{script}", tmp_path / "model", "--name", "=1+1")
-    capsys.readouterr()
-    assert bench("site", tmp_path / "model", tmp_path / "site", "--json") == 0
-    [entry] = json.loads(capsys.readouterr().out)["entries"]
-    assert entry["text_level"] == "notes" and entry["rating"]["value"] is None
-    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert "is the only entry" in text and f"replies name scripted:{script}" in text
-    assert "\n'=1+1," in (tmp_path / "site" / "leaderboard.csv").read_text(encoding="utf-8")
-    with pytest.raises(ArenaError, match="cannot write"):
-        write_page(make_standings([read_submission(tmp_path / "model")]), script)
 
 
 @pytest.mark.browser

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from other_worlds import world_pairs
@@ -47,26 +46,3 @@ def test_panels_hold_nothing_that_the_seat_may_not_know(name: str) -> None:
                 assert panels(game, mine[at]) == panels(game, theirs[at])
                 compared += 1
     assert compared > 2
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "usual", "changed"),
-    [
-        ("avalon", {"roles": "none"}, "Merlin", "three successes good has won"),
-        ("avalon", {"talk": 0}, "all talk", "a team, and all vote"),
-        ("werewolf", {"plain": True}, "seer", "choose a victim. By day"),
-        ("werewolf", {"witch": True}, "doctor", "witch"),
-        ("werewolf", {"talk": 0}, "talk, and then", "By day all vote"),
-        ("werewolf", {"hunter": True}, "is out of the game.'", "The hunter who dies"),
-        ("battleship", {"announce_sunk": False}, "which ship is sunk", "not whether a ship"),
-        ("battleship", {"turn": "hit_again"}, "which ship is sunk.'", "you shoot again"),
-        ("negotiation", {"talk": False}, "say something", "the last offer.'"),
-    ],
-)
-def test_the_guide_describes_the_game_with_its_options(
-    name: str, options: dict[str, int | str], usual: str, changed: str
-) -> None:
-    """One text is in the guide of the usual game only, the other in that with the options."""
-    guides = [make_game(name, **each).text.guide() for each in ({}, options)]
-    texts = [repr(guide and replace(guide, first_game=None)) for guide in guides]
-    assert [(usual in text, changed in text) for text in texts] == [(True, False), (False, True)]

@@ -154,28 +154,6 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
         assert not host.faults and not guest.faults
 
 
-def test_names(server: PlayProcess, browser: Browser) -> None:
-    """A name is entered once, and it is in all texts."""
-    with tab(browser, (390, 844)) as opened:
-        page = opened.page
-        page.goto(f"{server.base}/play")
-        page.get_by_role("combobox", name="Game").select_option("kuhn_poker")
-        page.get_by_label("Seconds between moves").fill("0")
-        page.get_by_label("Your name").fill("Anna")
-        page.get_by_role("button", name="Start").click()
-        page.locator(".play-event", has_text="Anna is dealt").wait_for()
-        play_to_the_end(page, random.Random(0))
-        expect(page.locator(".play", has_text=re.compile(r"Player \d"))).to_have_count(0)
-        page.get_by_role("button", name="See all cards").click()
-        page.get_by_role("group", name="Perspective").get_by_text("Anna", exact=True).wait_for()
-        page.locator(".event-list", has_text="Anna is dealt").wait_for()
-        expect(page.locator("main", has_text=re.compile(r"Player \d"))).to_have_count(0)
-        opened.wait_until_quiet()
-        page.goto(f"{server.base}/play")
-        expect(page.get_by_label("Your name")).to_have_value("Anna")
-        assert opened.overflow() == 0 and not opened.faults
-
-
 def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None:
     """The sheet is kept in the browser; a press changes a mark."""
     seats = ["human", "bot:random", "bot:random"]

@@ -20,7 +20,6 @@ from play_server import (
     play_out,
     play_server,
     post,
-    web_server,
 )
 
 pytest.importorskip("starlette")
@@ -399,23 +398,6 @@ def test_playing_on_from_a_replay(server: PlayProcess) -> None:
         assert (answer.status_code, error in answer.json()["error"]) == (status, True)
     for each in (person, other):
         each.close()
-
-
-def test_the_home_page_plays_too(tmp_path: Path) -> None:
-    """`arena web` keeps the replays in a folder of their own; `arena replay --web` only shows."""
-    (tmp_path / "runs").mkdir()
-    with web_server("web runs --port 0", tmp_path) as home:
-        assert get(f"{home.base}/api/games").json()["can_play"]
-        [token, _] = home.table("kuhn_poker", ["human", "bot:random"])
-        person = home.join(token)
-        play_out([person], random.Random(1))
-        replay = finished(home, person)
-        assert replay.parent == tmp_path / "runs" / "play" and verify(read_replay(replay)) is None
-        person.close()
-    with web_server("replay runs --web --port 0", tmp_path) as viewer:
-        assert "can_play" not in get(f"{viewer.base}/api/games").json()
-        for path in ("play", "api/play/form"):
-            assert get(f"{viewer.base}/{path}").status_code == 404
 
 
 def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:

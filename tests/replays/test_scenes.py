@@ -22,7 +22,6 @@ from arena.testing.positions import random_positions
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
-    PASSAGE,
     ROLL,
     Accuse,
     CardShown,
@@ -106,24 +105,6 @@ def test_a_false_accusation_stays_in_sight_until_the_next_turn_goes_on() -> None
     assert seen(cluedo(wrong, ASKED), 2)["accusation"] is None
     right = seen(cluedo(Accuse(*ENVELOPE)), 2)
     assert right["accusation"]["correct"] and [row[3] for row in right["marks"]].count("X") == 3
-
-
-def test_the_board_tells_pawns_weapons_and_dice() -> None:
-    begun = cluedo(ROLL, variant="classic")
-    begun.apply(CHANCE, Throw(6, 5))
-    assert seen(begun, 1)["dice"] == [6, 5]
-    begun.apply(0, Move("Lounge"))
-    scene = seen(begun, 1)
-    assert scene["pawns"] == ["Lounge", *board.STARTS[1:]]
-    assert scene["weapons"] == {}
-    begun.apply(0, Suggest("Mrs White", "Dagger", "Lounge"))
-    scene = seen(begun, 1)
-    assert scene["pawns"][2] == "Lounge" and scene["weapons"] == {"Dagger": "Lounge"}
-    assert len(json.dumps(scene)) < 1536
-    begun.apply(2, Show("Lounge"))
-    begun.apply(0, begun.parse("end turn"))
-    assert seen(begun, 1)["dice"] is None
-    assert PASSAGE not in begun.legal_actions(1)
 
 
 def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() -> None:

@@ -84,24 +84,6 @@ def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> 
         assert not any("…" in line for line in lines[1:15]), "marks are cut off"
 
 
-def test_keys(tmp_path: Path) -> None:
-    viewer = TerminalViewer(recorded(tmp_path), 0, None)
-    last = len(viewer.snapshots) - 1
-    seen = []
-    for key in ("n", "right", "p", "end", "n", "home", "left", "2", "o", "9", "²"):
-        assert viewer.press(key)
-        seen.append((viewer.position, viewer.seat))
-    assert seen[:7] == [(p, None) for p in (1, 2, 1, last, last, 0, 0)]
-    assert seen[7:] == [(0, 2), (0, None), (0, None), (0, None)]
-    viewer.press("pagedown")
-    assert viewer.snapshots[viewer.position].turn == 1
-    viewer.press("pagedown")
-    assert viewer.snapshots[viewer.position].turn == 2
-    viewer.press("pageup")
-    assert viewer.snapshots[viewer.position].turn == 1
-    assert not viewer.press("q")
-
-
 def test_a_seat_sees_no_more_than_it_saw(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3)
     text = drawn(TerminalViewer(replay, len(replay.moves), 1), height=40)

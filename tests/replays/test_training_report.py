@@ -110,30 +110,6 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
-    page = page_of([], RunState(), tmp_path, TrainConfig())
-    assert_harmless(page)
-    assert page.count("svg") == 0
-    assert "No checkpoint has been evaluated yet" in page.text
-    assert "All settings have their default values." in page.text
-    assert "clue-tiny was trained by GRPO" in page.text
-    assert "against bot:novice, with the reward win=1 and judged decisions." in page.text
-    other = TrainConfig(game="kuhn_poker", trainer_host="serverless")
-    said = page_of([], RunState(), tmp_path, other).text
-    assert "The default model of the host serverless was trained" in said
-    assert "against bot:random, with the reward win=1,format=1." in said
-    assert "The run is running. This report covers 0 steps." in page.text
-    for settings, words in (
-        ({"self_play": True}, "16 deals × 8 games per step, in every seat, with the reward win=1"),
-        ({"group_scorer": "judges:ruler"}, "with the reward of the group scorer judges:ruler."),
-    ):
-        some = TrainConfig.model_validate({"game": "kuhn_poker", **settings})
-        assert words in page_of([], RunState(), tmp_path, some).text
-    one = page_of(rows(1), RunState(step=1), tmp_path)
-    assert_harmless(one)
-    assert "No checkpoint has been evaluated yet" in one.text, "the start says nothing of a gain"
-
-
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
     config = TrainConfig(
         experiment_name=POISON, base_model=POISON, opponents=POISON, options={POISON: [POISON]}

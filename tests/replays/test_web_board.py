@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import NARROW, Tab, axe_findings, box_of, expect, tab
+from browsing import NARROW, Tab, axe_findings, expect, tab
 from served_games import (
     CARDS,
     SEED,
     Served,
     open_game,
     serving_games,
-    view,
     wait_for_view,
 )
 from web_viewer import record
@@ -122,54 +120,7 @@ def test_an_exported_file_holds_the_values_or_says_where_they_are(
 # The grid
 
 
-def test_the_grid_follows_the_mover_until_it_is_held(browser: Browser, served: Served) -> None:
-    first, second = a_question(served, CARDS, 0), a_question(served, CARDS, 2)
-    with tab(browser) as opened:
-        open_game(opened, served.at(CARDS, at=first + 1))
-        page = opened.page
-        seat, hold = page.get_by_label("Probabilities for seat"), page.get_by_label("hold")
-        expect(seat).to_have_value("0")
-        expect(hold).not_to_be_checked()
-        page.get_by_role("slider").fill(str(second + 1))
-        opened.wait_for_position(second + 1)
-        expect(seat).to_have_value("2")
-        seat.select_option("1")
-        expect(hold).to_be_checked()
-        page.get_by_role("slider").fill(str(first + 1))
-        opened.wait_for_position(first + 1)
-        expect(seat).to_have_value("1")
-        expect(page).to_have_url(re.compile(f"at={first + 1}.*focus=1"))
-        hold.uncheck()
-        expect(seat).to_have_value("0")
-        expect(page).not_to_have_url(re.compile("focus"))
-
-
 # Layout
-
-
-@pytest.mark.parametrize("size", [(1440, 900), (1024, 768)])
-def test_hands_curve_and_decision_are_in_view(
-    browser: Browser, served: Served, size: tuple[int, int]
-) -> None:
-    ply = a_question(served, BOARD)
-    with tab(browser, size=size) as opened:
-        open_game(opened, served.at(BOARD, at=ply + 1))
-        page = opened.page
-        page.locator(".cluedo-board").wait_for()
-        page.locator(".chart .line").first.wait_for()
-        played_rank(page.locator(".decision"))
-        opened.wait_until_quiet()  # The comments stand above the decision.
-        controls = bottom_of(page.locator(".transport"), top=True)
-        assert bottom_of(page.locator(".cluedo-seats")) <= controls + 1
-        assert bottom_of(page.locator(".decision tbody tr").nth(2)) <= controls
-        assert bottom_of(page.locator(".chart")) <= bottom_of(page.locator(".track input"))
-        assert bottom_of(page.locator(".transport")) <= size[1]
-        assert opened.overflow() == 0
-
-
-def bottom_of(part: Locator, top: bool = False) -> float:
-    box = box_of(part)
-    return box["y"] + (0 if top else box["height"])
 
 
 @pytest.mark.parametrize("size, scheme", [(NARROW, "light"), ((1440, 900), "dark")])
@@ -184,27 +135,6 @@ def test_no_finding_of_axe(
 
 
 # Colours
-
-
-def colour(part: Locator, name: str) -> str:
-    return str(part.evaluate(f"(element) => getComputedStyle(element)['{name}']"))
-
-
-def test_a_seat_has_the_colour_of_its_pawn(browser: Browser, served: Served) -> None:
-    with tab(browser) as opened:
-        open_game(opened, served.at(BOARD, at=8))
-        page = opened.page
-        page.locator(".cluedo-board").wait_for()
-        expect(page.locator(".chart-panel .legend li")).to_have_count(4)
-        opened.wait_until_quiet()  # Each seat's posterior draws the marks of all anew.
-        for seat in range(4):
-            pawn = colour(page.locator(".cluedo-name svg path").nth(seat), "fill")
-            for mark in (
-                page.locator(f"{view(seat)} + .who .mark path"),
-                page.locator(".grid thead .mark path").nth(seat),
-                page.locator(".chart-panel .legend .mark path").nth(seat),
-            ):
-                assert colour(mark, "fill") == pawn
 
 
 def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> None:

@@ -30,29 +30,6 @@ pytestmark = pytest.mark.browser
 # The list
 
 
-def test_the_list_is_searched_filtered_and_sorted(browser: Browser, served: Served) -> None:
-    with tab(browser) as opened:
-        page = opened.page
-        page.goto(served.home)
-        rows = page.locator(".rows .row")
-        expect(rows).to_have_count(8)
-        expect(rows.filter(has_text="Unreadable")).to_contain_text("schema")
-        page.get_by_label("Search").fill("tictac")
-        page.locator(".count", has_text="1 of 8 games").wait_for()
-        page.get_by_role("button", name="Clear").click()
-        page.get_by_label("Result").select_option("unreadable")
-        page.locator(".count", has_text="1 of 8 games").wait_for()
-        page.get_by_role("button", name="Clear").click()
-        page.get_by_role("button", name="Turns").click()
-        expect(rows.first).to_contain_text("long.jsonl")
-        page.get_by_role("columnheader", name="Turns").and_(
-            page.locator("[aria-sort=descending]")
-        ).wait_for()
-        page.get_by_label("Search").fill("no such game")
-        page.get_by_text("No game matches").wait_for()
-        assert not opened.faults
-
-
 def test_an_empty_folder_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
     with serving(tmp_path) as viewer, tab(browser, own_window=True) as opened:
         opened.page.clock.install()

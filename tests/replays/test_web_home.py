@@ -7,26 +7,21 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from home_folder import ATTACK, fill_folder, write_records, write_run
-from hypothesis import given
-from hypothesis import strategies as st
 from training_rows import rows
 from web_viewer import WebViewer, record, serving
 
-from arena.core.errors import UsageError
 from arena.evaluation.aggregation import stored_report
 from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
 from replays.web.home.entries import EntryList, find_results, find_run
 from replays.web.http_errors import HttpError
 from replays.web.listing import EMPTY_ROW, Listing
-from replays.web.replay_api import ORDERS, GameIndex, GameQuery
 from replays.web.replay_directory import ReplayDirectory
 
 
@@ -193,45 +188,6 @@ def row(number: int, **more: Any) -> ListedReplayJson:
     }
     merged: ListedReplayJson = values | more
     return merged
-
-
-def test_conditions_on_games() -> None:
-    rows_ = [row(number) for number in range(6)] + [
-        row(9, status="running", turns=None, winners=[])
-    ]
-    index = GameIndex()
-
-    def found(query: GameQuery) -> list[str]:
-        query.check()
-        return [each["path"][4:7] for each in index.select(1, rows_, query)[0]]
-
-    ascending = GameQuery(descending=False)
-    assert found(ascending) == ["000", "001", "002", "003", "004", "005", "009"]
-    assert found(replace(ascending, player="bot:0", result="won")) == ["003"]
-    assert found(replace(ascending, player="bot:0", result="lost")) == ["000"]
-    assert found(replace(ascending, result="running")) == ["009"]
-    assert found(GameQuery(sort="turns"))[0] == "005"
-    with pytest.raises(UsageError, match="sort="):
-        GameQuery(sort="path").check()
-
-
-@given(st.text(max_size=8), st.sampled_from(sorted(ORDERS)), st.booleans())
-def test_any_query_gives_a_sorted_part(text: str, sort: str, descending: bool) -> None:
-    all_rows = [row(number) for number in range(30)]
-    query = GameQuery(text=text, sort=sort, descending=descending)
-    found, players, _ = GameIndex().select(1, all_rows, query)
-    assert players == ["bot:0", "bot:1", "bot:2", "bot:a"]
-    keys = [ORDERS[sort](each) for each in found]
-    assert keys == sorted(keys, key=lambda key: key, reverse=descending)
-    expected = [
-        each
-        for each in all_rows
-        if all(
-            word in f"cluedo {each['path']} {' '.join(each['players'])}"
-            for word in text.lower().split()
-        )
-    ]
-    assert {each["path"] for each in found} == {each["path"] for each in expected}
 
 
 def test_a_large_folder_is_shown_while_it_is_read(

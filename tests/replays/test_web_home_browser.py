@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from browsing import NARROW, axe_findings, box_of, expect, tab
+from browsing import NARROW, axe_findings, expect, tab
 from home_folder import ATTACK, fill_folder, write_records, write_run
-from play_server import web_server
 from training_rows import rows
 from web_viewer import WebViewer, record, serving
 
@@ -82,24 +81,6 @@ def test_everything_is_grouped_searched_and_opened(browser: Browser, home: Home)
         page.locator(".where strong").wait_for()
         page.get_by_role("link", name="arena").click()
         page.locator(".group").first.wait_for()
-        assert not opened.faults
-
-
-def test_an_empty_home_leads_to_a_game(browser: Browser, tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    with web_server("web runs --port 0", tmp_path) as server, tab(browser, NARROW) as opened:
-        page = opened.page
-        page.goto(server.base)
-        start = page.get_by_role("main").get_by_role("button", name="New game")
-        command = page.get_by_text("arena play cluedo")
-        assert box_of(start)["y"] < box_of(command)["y"]
-        assert not axe_findings(page) and opened.overflow() == 0
-        page.get_by_role("main").get_by_role("button", name="hanabi").click()
-        expect(page.get_by_role("combobox", name="Game")).to_have_value("hanabi")
-        page.get_by_role("button", name="Play a guided game").wait_for()
-        page.go_back()
-        start.click()
-        expect(page.get_by_role("combobox", name="Game")).to_have_value("cluedo")
         assert not opened.faults
 
 

@@ -6,14 +6,12 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from web_viewer import being_written, record
 
-from arena.core.errors import UsageError
 from replays.analysis.documents import ListedReplayJson
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing, check_single_file
@@ -92,24 +90,6 @@ def test_a_broken_replay_is_listed_with_its_fault(tmp_path: Path, data: bytes, e
     assert str(tmp_path) not in json.dumps(row)
 
 
-def test_a_key_stands_for_a_file_whatever_it_is_called(tmp_path: Path) -> None:
-    running = record(tmp_path, "game-seed5").rename(tmp_path / "game-seed5.jsonl.part")
-    record(tmp_path, "other")
-    root = ReplayDirectory(tmp_path)
-    key = root.find(running.name).key
-    assert root.find_key(key).name == running.name
-    running.rename(tmp_path / "game-seed5.jsonl")
-    assert root.find_key(key).name == "game-seed5.jsonl"
-    assert ReplayDirectory(tmp_path).find_key(key).name == "game-seed5.jsonl", (
-        "another server knows it too"
-    )
-    assert {file.key for file in root.files()} == {key, root.find("other.jsonl").key}
-    (tmp_path / "game-seed5.jsonl").unlink()
-    for nobody in (key, "", "0" * 16, "../other.jsonl", "other.jsonl"):
-        with pytest.raises(HttpError, match="no such replay"):
-            root.find_key(nobody)
-
-
 def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None:
     outside, root = tmp_path / "outside", tmp_path / "root"
     secret = record(outside, "secret")
@@ -127,44 +107,6 @@ def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None
     (root / "line\nbreak.jsonl").write_bytes(inner.read_bytes())
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.jsonl")).write_bytes(inner.read_bytes())
     assert set(rows(root)) == {"in/inner.jsonl", "within.jsonl"}
-
-
-def test_a_list_is_read_again_only_where_something_has_changed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listing, read, original = Listing(ReplayDirectory(folder)), list[str](), Path.open
-
-    def noted(path: Path, *args: Any) -> Any:
-        read.append(path.name)
-        return original(path, *args)
-
-    monkeypatch.setattr(Path, "open", noted)
-    first = listing.read()
-    assert len(read) == 4
-    assert listing.read() == first and len(read) == 4
-    with (folder / "one.jsonl").open("a") as file:
-        file.write("{}")
-    read.clear()
-    assert listing.read() != first and read == ["one.jsonl"]
-    (folder / "one.jsonl").unlink()
-    assert [row["path"] for row in listing.read().games] == ["deeper/still/two.jsonl"]
-
-
-def test_one_replay_alone(folder: Path) -> None:
-    root = ReplayDirectory(folder / "one.jsonl")
-    assert [row["path"] for row in Listing(root).read().games] == ["one.jsonl"]
-    assert root.find("one.jsonl").path == folder / "one.jsonl"
-    for name in ("metrics.jsonl", "deeper/still/two.jsonl", "", "./one.jsonl"):
-        with pytest.raises(HttpError):
-            root.find(name)
-    # Whoever asks for a file is told what is wrong with it, whatever it is.
-    (row,) = Listing(ReplayDirectory(folder / "metrics.jsonl")).read().games
-    assert row["status"] == "unreadable" and "not a replay" in str(row["error"])
-    (folder / "one.jsonl").unlink()
-    (row,) = Listing(root).read().games
-    assert (row["path"], row["error"]) == ("one.jsonl", "the file no longer exists")
-    with pytest.raises(UsageError, match="no such file or folder"):
-        ReplayDirectory(folder / "nothing")
 
 
 def test_what_is_no_replay_and_what_may_become_one(tmp_path: Path) -> None:

@@ -76,30 +76,6 @@ def test_a_mistake_its_decision_and_its_judgement_meet(browser: Browser, served:
         opened.wait_for_position(int(number))
 
 
-def test_all_panels_say_the_same_turn(browser: Browser, served: Served) -> None:
-    """After a ply that has ended a turn, the next one is on."""
-    plies = served.analysis().timeline()["plies"]
-    ends = [p["ply"] + 1 for p in plies if p["events"][-1]["kind"] == "TurnBegan"][2:4]
-    with tab(browser) as opened:
-        open_game(opened, served.at(CARDS, at=ends[0]))
-        page = opened.page
-        page.locator(".cluedo").wait_for()
-        for position in ends:
-            page.get_by_role("slider").fill(str(position))
-            opened.wait_for_position(position)
-            turn = plies[position]["turn"]
-            expect(page.locator(".scene .status")).to_have_text(re.compile(f"^Turn {turn}"))
-            expect(page.locator(".cluedo")).to_contain_text(f"Turn {turn}, ", use_inner_text=True)
-            # The panels are drawn one after the other.
-            expect(page.locator(".events .turn").last).to_have_text(re.compile(f"^Turn {turn}: "))
-            headings = page.locator(".events .turn").all_text_contents()
-            named = page.locator(".events").get_by_text(f"Turn {turn}", exact=False)
-            expect(named).to_have_count(1)
-            page.keyboard.press("ArrowRight")
-            opened.wait_for_position(position + 1)
-            expect(page.locator(".events .turn")).to_have_text(headings)
-
-
 def test_the_grid_and_the_chart_say_what_was_known(browser: Browser, served: Served) -> None:
     known = served.analysis().posterior(1)
     assert known is not None

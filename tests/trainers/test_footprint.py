@@ -15,11 +15,9 @@ import pytest
 from tiny_model import build_tiny_model
 
 from arena.core.errors import UsageError
-from backends.embedded import architecture
-from backends.embedded.architecture import read_architecture
 from trainers.algorithms import learner as heap
 from trainers.config.config import TrainConfig
-from trainers.hosts.selection import Footprint, check_fits, footprint, games_at_once
+from trainers.hosts.selection import Footprint, check_fits, footprint
 
 MODEL: dict[str, Any] = {
     "layers": 6, "width": 512, "heads": 8, "kv_heads": 2, "head_dim": 64, "inner": 2048,
@@ -131,26 +129,3 @@ def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     free = shutil.disk_usage(tmp_path).free
     with pytest.raises(UsageError, match=r"checkpoints need about .* are free in .*keep_pool=1"):
         check_fits(Footprint({}, {"checkpoints": 2 * free}, 0), config, tmp_path / "run")
-
-
-def test_no_more_games_at_once_than_chats_in_the_cache(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def games(chats: int = 1, **settings: Any) -> int:
-        usual: dict[str, Any] = {"trainer_host": "embedded", "base_model": f"{folder}"}
-        return games_at_once(TrainConfig(device="cpu", **{**usual, **settings}), chats)
-
-    assert games() == 64 and games(max_concurrent=5) == 5
-    region = read_architecture(folder).cache_bytes_per_token * 128
-    monkeypatch.setattr(architecture, "KV_CACHE_BYTES", 20 * region)
-    assert games(max_context_tokens=128) == 20 and games(3, max_context_tokens=128) == 6
-    # A context of this size has a chat in the cache, however small the cache is.
-    assert games(100, max_context_tokens=128) == 1
-    # The cache of another process is not known, nor a model that is made by the run.
-    others: list[dict[str, Any]] = [
-        {"server": "arena"},
-        {"base_model": "scratch"},
-        {"trainer_host": "local"},
-    ]
-    for settings in others:
-        assert games(max_context_tokens=128, **settings) == 64

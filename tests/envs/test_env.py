@@ -152,16 +152,6 @@ def test_wrong_seeds_are_usage_errors(seed: Any) -> None:
         to_pettingzoo(game).reset(seed=seed)
 
 
-@pytest.mark.parametrize("seed", [0, -3, 2**63 - 1, -(2**63), np.int64(7)])
-def test_any_whole_number_of_64_bits_is_a_seed(seed: int) -> None:
-    for env in (MultiAgentEnv(make_game("cluedo")), SingleAgentEnv("cluedo").env):
-        env.reset(seed=seed)
-        assert env.seed == seed and type(env.seed) is int
-    single = SingleAgentEnv("cluedo")
-    single.reset(seed=seed)
-    assert single.env.seed == seed
-
-
 @pytest.mark.parametrize("max_turns", [0, -1, 1.5, "3", True])
 def test_wrong_limits_are_usage_errors(max_turns: Any) -> None:
     game = make_game("kuhn_poker")
@@ -199,17 +189,6 @@ def test_truncation(variant: str) -> None:
     assert not any(info["observation"].legal_actions for info in infos.values())
     with pytest.raises(UsageError, match="max_turns=0"):
         MultiAgentEnv(game, max_turns=0)
-
-
-def test_masks_are_handed_out_without_copying() -> None:
-    env = MultiAgentEnv(make_game("cluedo"))
-    first, _ = env.reset(seed=0)
-    again, infos = env.reset(seed=1)
-    assert first[0]["action_mask"] is again[0]["action_mask"]
-    assert not first[0]["action_mask"].flags.writeable
-    assert first[0]["observation"]["hand"] is not again[0]["observation"]["hand"]
-    legal = [env.game.actions[int(n)] for n in np.flatnonzero(again[0]["action_mask"])]
-    assert set(legal) == set(infos[0]["observation"].legal_actions)
 
 
 # Gymnasium
@@ -281,17 +260,6 @@ def test_seats_and_opponents_are_checked_at_once() -> None:
 
 # Stable-Baselines3
 
-ignore_that_the_wrapper_is_one = pytest.mark.filterwarnings(
-    "ignore:.*different from the unwrapped version:UserWarning",
-    "ignore:.*env.unwrapped:UserWarning",
-)
-
-
-@pytest.mark.parametrize("name", IDS)
-@ignore_that_the_wrapper_is_one
-def test_gymnasium_checks_the_flat_wrapper(name: str) -> None:
-    check_env(FlatActionMaskEnv(gymnasium.make(name)))
-
 
 @every_game
 def test_the_flat_wrapper_plays_the_same_game(name: str, options: dict[str, Any]) -> None:
@@ -318,11 +286,6 @@ def test_the_flat_wrapper_plays_the_same_game(name: str, options: dict[str, Any]
         over = terminated or truncated
     flat.action_masks()[:] = True
     assert not flat.action_masks().any(), "the end: nothing is legal, and the array was a copy"
-
-
-def test_the_flat_wrapper_needs_a_game_of_arena() -> None:
-    with pytest.raises(UsageError, match="not an environment of arena"):
-        FlatActionMaskEnv(gymnasium.make("FrozenLake-v1"))
 
 
 def test_gymnasiums_vector_environment_plays_the_games_of_their_seeds() -> None:

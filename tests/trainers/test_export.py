@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 import resource
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,8 +20,7 @@ from scripted_table import quick
 
 from arena.agents.chat import ChatMode, ChatOptions, requests_of
 from arena.cli import run
-from arena.core.errors import ArenaError, MissingDependency, UsageError
-from arena.core.version import __version__
+from arena.core.errors import ArenaError, UsageError
 from arena.episodes.branch import position
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
@@ -292,16 +290,6 @@ def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path)
     assert rows[0]["terms"]["entropy_removed"] > 0
 
 
-def test_parquet_explains_its_columns(tmp_path: Path, cluedo: Path) -> None:
-    pq = pytest.importorskip("pyarrow.parquet")
-    export([cluedo], "parquet", tmp_path / "x.parquet", "win=1")
-    schema = pq.read_schema(tmp_path / "x.parquet")
-    assert all(field.metadata[b"description"] for field in schema)
-    assert schema.metadata[b"arena.schema_version"] == b"3"
-    assert schema.metadata[b"arena.version"] == __version__.encode()
-    assert schema.metadata[b"arena.reward"] == b"win=1"
-
-
 def test_parquet_is_written_in_parts(
     tmp_path: Path, cluedo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,13 +306,6 @@ def test_parquet_is_written_in_parts(
     export([cluedo, tmp_path / "small.jsonl"], "parquet", parts)
     assert pq.ParquetFile(parts).num_row_groups == 2
     assert read_parquet(parts)[:rows] == read_parquet(plain)
-
-
-def test_parquet_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.plugins.catalog.find_spec", lambda name: None)
-    monkeypatch.delitem(sys.modules, "trainers.export.parquet", raising=False)
-    with pytest.raises(MissingDependency, match=r"'pyarrow'.*arena-games\[train\]"):
-        exporter_class("parquet")
 
 
 # What is left out

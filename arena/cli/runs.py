@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from arena.evaluation.formatting import Grid
     from trainers.runs.training_run import TrainingRun
 
-app = typer.Typer(help="List, show and compare training runs.", no_args_is_help=True)
+app = typer.Typer(help="List and show training runs.", no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +98,3 @@ def show_command(
 
     run = flags.find(name)
     return flags.show(run.to_json(), pages(run, every))
-
-
-@app.command("compare", cls=ArenaCommand)
-@flag_groups
-def compare_command(
-    names: Annotated[list[str], typer.Argument(help="Names or folders of at least two runs.")],
-    flags: RunsFlags,
-) -> int:
-    """Compare runs: different settings, learning curves and costs."""
-    from trainers.runs.records import as_json
-    from trainers.runs.tables import comparison, differing_settings
-
-    if len(names) < 2:
-        raise UsageError(f"compare {names[0]}: name at least two runs")
-    runs = [flags.find(name) for name in names]
-    report: dict[str, JsonValue] = {
-        "runs": [
-            {
-                **as_json(run.summary()),
-                "evaluations": [as_json(point) for point in run.learning_curve()],
-            }
-            for run in runs
-        ],
-        "differences": {name: list(row) for name, row in differing_settings(runs).items()},
-    }
-    return flags.show(report, comparison(runs))

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE
-from arena.core.text import clock, decimal, percentage, short_count
+from arena.core.text import clock, decimal, percentage
 from arena.evaluation.formatting import Grid, amount, number, par_text, percent
 from arena.evaluation.records import Interval
 from arena.plugins.loader import make_game
@@ -162,49 +162,6 @@ def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> G
     return Grid(title, headings, cells)
 
 
-def comparison(runs: Sequence[TrainingRun]) -> Iterator[Grid]:
-    """Yield the tables that compare runs."""
-    differences = differing_settings(runs)
-    cells = [(name, *map(_text, values)) for name, values in differences.items()]
-    yield Grid("Settings that differ", ("setting", *(run.name for run in runs)), cells)
-    yield learning_curves(runs)
-    yield totals(runs)
-
-
-def learning_curves(runs: Sequence[TrainingRun]) -> Grid:
-    """Return the delta of each run by step, with its cost until then."""
-    curves = [{point.step: _curve_cell(point) for point in run.learning_curve()} for run in runs]
-    cells = [
-        (str(step), *(curve.get(step, "") for curve in curves))
-        for step in sorted({step for curve in curves for step in curve if step is not None})
-    ]
-    title = "Delta on held-out deals by step (trained tokens and time until then)"
-    return Grid(title, ("step", *(run.name for run in runs)), cells)
-
-
-def _curve_cell(point: CheckpointEvaluation) -> str:
-    delta = amount(point.delta, point.scale, signed=True)
-    return f"{delta} ({short_count(point.trained_tokens)}, {clock(point.seconds)})"
-
-
-def totals(runs: Sequence[TrainingRun]) -> Grid:
-    """Return the total cost of each run and its result."""
-    headings = ("run", "steps", "games", "tokens sampled", "trained", "time", "best delta")
-    cells = [
-        (
-            run.name,
-            str(total.step),
-            f"{total.games:,}",
-            short_count(total.sampled_tokens),
-            short_count(total.trained_tokens),
-            clock(total.seconds),
-            _best_delta(run),
-        )
-        for run, total in ((run, run.summary()) for run in runs)
-    ]
-    return Grid("Totals", headings, cells)
-
-
 def _text(value: JsonValue) -> str:
     return "–" if value is None or value == "" else str(value)
 
@@ -239,22 +196,6 @@ def settings_of(config: TrainConfig) -> list[SettingRow]:
         about = (field.description if field else None) or ""
         rows.append(SettingRow(name, value, defaults.get(name), about, panel))
     return rows
-
-
-def differing_settings(runs: Sequence[TrainingRun]) -> dict[str, list[JsonValue]]:
-    """Return the settings that differ between runs, with the value of each run.
-
-    The name of the experiment differs always and is left out.
-    """
-    configs = [flat_settings(run.config) if run.config else {} for run in runs]
-    # In the order of TrainConfig; options of other games follow.
-    names = dict.fromkeys(name for config in configs for name in config)
-    values = {name: [config.get(name) for config in configs] for name in names}
-    return {
-        name: row
-        for name, row in values.items()
-        if name != "experiment_name" and any(value != row[0] for value in row)
-    }
 
 
 def flat_settings(config: TrainConfig) -> dict[str, JsonValue]:

@@ -13,7 +13,6 @@ from games.adapters.library_game import (
     LibraryGame,
     LibraryMove,
     LibraryMoved,
-    LibraryObserved,
 )
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.game import NATIVE, OpenSpielGame, is_searchable
@@ -145,27 +144,12 @@ def _choices(
 SIMULATIONS = 100
 """Budget of a decision: simulations, each with one random game to its end."""
 
-WORLDS = 20
-"""Worlds among which the simulations of a decision with hidden information are divided."""
-
-MOST_MOVES = 4_000
-"""Moves that are applied in the search for the worlds of a decision; half of them for the first."""
-
-MOST_FAILURES = 8
-"""Failed continuations of a world, after which an earlier decision is taken back."""
-
 
 class TreeSearch:
-    """OpenSpiel's `MCTSBot`, or its `ISMCTSBot` in games with hidden information.
+    """OpenSpiel's `MCTSBot`, for games without hidden information.
 
-    Both run 100 simulations for a decision, each valued by one random game (L. Kocsis and
-    C. Szepesvári 2006; P. Cowling, E. Powley and D. Whitehouse 2012, information sets).
-
-    The bot does not see hidden state: it has the observation of its seat only. Without hidden
-    information the moves in it lead to the position. With hidden information up to 20 worlds are
-    searched, in which the seat was shown the same texts before the same moves of its own; others
-    and chance move at random in them, which is no posterior. If no world is found within 2,000
-    moves, as in games that deal whole hands, a random legal move is played.
+    It runs 100 simulations for a decision, each valued by one random game (L. Kocsis and
+    C. Szepesvári 2006). The moves that its seat has seen lead to the position.
     """
 
     def __init__(self, seat: Seat) -> None:
@@ -173,8 +157,9 @@ class TreeSearch:
         assert isinstance(game, LibraryGame)
         if not game.compute(is_searchable, rng=seat.rng):
             raise UsageError(
-                f"{game.name}: bot:mcts plays no game with simultaneous moves, with rewards before "
-                "the end, with chance of its own or in Python, nor bridge; bot:random plays any"
+                f"{game.name}: bot:mcts plays no game with hidden information, with simultaneous "
+                "moves, with rewards before the end, with chance of its own or in Python; "
+                "bot:random plays any"
             )
         self._game, self._rng = game, seat.rng
 
@@ -188,14 +173,16 @@ class TreeSearch:
 def searched(
     game: OpenSpielGame, player: int, events: Sequence[Event], rng: random.Random
 ) -> int | None:
-    """Return the number of the move that the search finds; None if it has no world to search."""
+    """Return the number of the move that the search finds; None without a known position."""
+    position = _position(game, player, events)
+    if position is None:
+        return None
     seed, most = rng.getrandbits(31), game.spiel.max_utility()
     exploration = 2.0 * (most if 0 < most < float("inf") else 1.0)
-    if not game.hides:
-        position = _position(game, player, events)
-        return None if position is None else _mcts(game, position, exploration, seed)
-    worlds = _worlds(game, player, events, rng)
-    return _ismcts(game, worlds, exploration, seed) if worlds else None
+    spiel = library.pyspiel()
+    rollouts = spiel.RandomRolloutEvaluator(1, seed)
+    bot = spiel.MCTSBot(game.spiel, rollouts, exploration, SIMULATIONS, 256, True, seed, False)
+    return int(bot.step(position))
 
 
 def _position(game: OpenSpielGame, player: int, events: Sequence[Event]) -> Any:
@@ -215,86 +202,3 @@ def _position(game: OpenSpielGame, player: int, events: Sequence[Event]) -> Any:
             return None
         state.apply_action(fitting[0])
     return state if state.current_player() == player else None
-
-
-def _mcts(game: OpenSpielGame, position: Any, exploration: float, seed: int) -> int:
-    spiel = library.pyspiel()
-    rollouts = spiel.RandomRolloutEvaluator(1, seed)
-    bot = spiel.MCTSBot(game.spiel, rollouts, exploration, SIMULATIONS, 256, True, seed, False)
-    return int(bot.step(position))
-
-
-def _ismcts(game: OpenSpielGame, worlds: Sequence[Any], exploration: float, seed: int) -> int:
-    import numpy as np
-    from open_spiel.python.algorithms import ismcts, mcts
-
-    draws, left = np.random.RandomState(seed), list(worlds)
-    by_observation = not game.spiel.get_type().provides_information_state_string
-    bot = ismcts.ISMCTSBot(
-        game.spiel,
-        mcts.RandomRolloutEvaluator(1, draws),
-        exploration,
-        SIMULATIONS,
-        len(worlds),
-        draws,
-        use_observation_string=by_observation,
-        allow_inconsistent_action_sets=by_observation,
-    )
-    bot.set_resampler(lambda *_: left.pop())
-    return int(bot.step(worlds[0]))
-
-
-def _worlds(
-    game: OpenSpielGame, player: int, events: Sequence[Event], rng: random.Random
-) -> list[Any]:
-    """Return states of OpenSpiel in which the seat was shown the same before each of its moves.
-
-    Each is played at random from one decision of the seat to the next. Where the texts differ, it
-    is played again, and after some failures from an earlier decision on.
-    """
-    decisions, start = _decisions(events), game.spiel.new_initial_state()
-    worlds, reached, failures, applied = list[Any](), [start], [0], 0
-    while applied < (MOST_MOVES if worlds else MOST_MOVES // 2) and len(worlds) < WORLDS:
-        text, move = decisions[len(reached) - 1]
-        state = reached[-1].clone()
-        while not state.is_terminal() and state.current_player() != player:
-            state.apply_action(_random_number(state, rng))
-            applied += 1
-        applied += 1
-        is_same = not state.is_terminal() and game.text_of(state, player) == text
-        if is_same and len(reached) == len(decisions):
-            worlds.append(state)
-            reached, failures = [start], [0]
-            continue
-        legal = state.legal_actions() if is_same else []
-        number = next((n for n in legal if game.event_text(state, player, n) == move), None)
-        if number is not None:
-            state.apply_action(number)
-            reached.append(state)
-            failures.append(0)
-            continue
-        failures[-1] += 1
-        if failures[-1] >= MOST_FAILURES and len(reached) > 1:
-            reached.pop()
-            failures.pop()
-            failures[-1] += 1
-    return worlds
-
-
-def _decisions(events: Sequence[Event]) -> list[tuple[str, str]]:
-    """Return what the seat was shown and the text of its move, for each decision; the last one is
-    the present, without a move."""
-    decisions, shown = list[tuple[str, str]](), ""
-    for event in events:
-        if isinstance(event, LibraryObserved):
-            shown = event.text
-        elif isinstance(event, LibraryMoved):
-            decisions.append((shown, event.move))
-    return [*decisions, (shown, "")]
-
-
-def _random_number(state: Any, rng: random.Random) -> int:
-    if not state.is_chance_node():
-        return int(rng.choice(state.legal_actions()))
-    numbers, weights = zip(*state.chance_outcomes(), strict=True)
-    return int(rng.choices(numbers, weights)[0])

@@ -330,11 +330,10 @@ def _listed(name: str, kind: Any) -> FamilyGame:
 
 
 def is_searchable(game: OpenSpielGame, rng: random.Random) -> bool:
-    """Return whether OpenSpiel's tree searches support the game."""
+    """Return whether OpenSpiel's tree search supports the game."""
     kind, types = game.spiel.get_type(), library.pyspiel().GameType
     terminal = kind.reward_model == types.RewardModel.TERMINAL
     # OpenSpiel's search in C++ ends the process in its games that are written in Python.
-    # Bridge solves each deal with open cards, for seconds.
-    unfit = game.short_name.startswith("python_") or game.short_name == "bridge"
+    unfit = game.hides or game.short_name.startswith("python_")
     in_turn = kind.dynamics == types.Dynamics.SEQUENTIAL
     return terminal and in_turn and not (unfit or game.is_sampled)

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.flags import JsonFlag
-from arena.cli.terminal import echo
-from arena.core.text import pluralize, real_minus
 from arena.core.version import __version__
 
 if TYPE_CHECKING:
@@ -89,9 +87,6 @@ class Package:
 
 
 def doctor_command(
-    game: Annotated[
-        str | None, typer.Argument(help="Check this game by random play instead.")
-    ] = None,
     init: Annotated[
         Path | None,
         typer.Option(
@@ -100,14 +95,12 @@ def doctor_command(
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print what is installed and what is missing, or check a game. Exits with 1 for a fault."""
+    """Print what is installed and what is missing. Exits with 1 if a required package is."""
     if init is not None:
         from arena.cli.init import write_settings
 
         write_settings(init)
         return 0
-    if game is not None:
-        return _examine_game(game, as_json)
     packages = examine()
     complete = all(p.version for p in packages if not p.extra)
     if as_json:
@@ -192,24 +185,6 @@ def verdict(packages: Sequence[Package], hosted: Sequence[str]) -> str:
     if "train" not in missing:
         able.append("training")
     return f"✓ Ready: {', '.join(able)}.{'' if hosted else ' Hosted models need a key.'}"
-
-
-def _examine_game(name: str, as_json: bool) -> int:
-    """Print the findings about a game; those of other libraries have faults that change results."""
-    from arena.plugins.loader import make_game
-    from arena.testing.conformance import random_findings
-
-    game = make_game(name)
-    findings = random_findings(game)
-    if as_json:
-        print(json.dumps({"game": game.name, "findings": [asdict(each) for each in findings]}))
-    else:
-        echo(game.name)
-        for each in findings:
-            echo(f"  {'✓' if each.passed else '✗'} {each.check}: {real_minus(each.detail)}")
-        faults = sum(not each.passed for each in findings)
-        echo(f"✗ {pluralize(faults, 'fault')}." if faults else "✓ No fault found.")
-    return 0 if all(each.passed for each in findings) else 1
 
 
 def examine() -> list[Package]:

@@ -30,8 +30,6 @@ class LookFlags(Config):
     """I: only what this seat could see. I=SPEC, with --branch: who plays on there."""
     verify: bool = setting(False, "Look", flag="--verify")
     """Play it again and compare."""
-    print_schema: bool = setting(False, "Look", flag="--schema")
-    """Print the format's schema."""
 
 
 class PageFlags(Config):
@@ -123,7 +121,6 @@ MODES = (
     Mode("web", {"port", "position", "seat"}, "views:serve_page"),
     Mode("html", {"seat"}, "views:write_html"),
     Mode("verify", {"as_json"}, "views:verify_replay"),
-    Mode("print_schema", set(), "views:print_schema"),
     Mode(
         "branch",
         {"seat", "seed", "games", "out", "max_concurrent", "as_json", *MODEL_FLAGS},
@@ -134,7 +131,7 @@ MODES = (
 )
 """The first mode whose flag is given applies; the last is the default."""
 
-OF_FOLDERS = frozenset({"web", "print_schema", "export"})
+OF_FOLDERS = frozenset({"web", "export"})
 """Flags of modes that need no replay, or take many."""
 
 

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from trainers.export.exporter import ExportResult
 
 
-def print_schema(call: Call) -> int:
-    """Print the JSON schema of a replay."""
-    from arena.episodes.record import replay_json_schema
-
-    print(json.dumps(replay_json_schema(), indent=2))
-    return 0
-
-
 def serve_page(call: Call) -> int:
     """Serve the page until Ctrl-C."""
     from replays.web import serve

@@ -240,7 +240,6 @@ def test_a_folder_is_no_file(
         ("--html x.html --position 3", "--position goes with --web or the terminal, not with"),
         ("--position 1 --json", "--json goes with --verify, --branch or --export, not with"),
         ("--verify --seat 0", "not with --verify"),
-        ("--schema --position 1", "not with --schema"),
         ("--export chat --seat 0", "--seat goes with"),
         ("--export chat --port 8765", "--port goes with --web, not with --export"),
         ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -138,16 +137,3 @@ def forget_imports(module: str) -> None:
     for value in vars(import_module(module)).values():
         if hasattr(value, "cache_clear"):
             value.cache_clear()
-
-
-def test_a_game_is_checked_by_the_doctor(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A fault of the rules is found and is the exit code."""
-    assert run(["doctor", "kuhn_poker"]) == 0
-    assert "✗" not in capsys.readouterr().out
-    # Declares another sum than its returns have.
-    scale = replace(Goofspiel.return_scale, total=1.0)
-    monkeypatch.setattr(Goofspiel, "return_scale", scale)
-    assert run(["doctor", "goofspiel:cards=3"]) == 1
-    assert "✗ sum of returns: declared 1, 50 of 50 games differ" in capsys.readouterr().out

@@ -136,6 +136,25 @@ def test_a_dry_run_needs_no_key(
     assert run(COMMANDS[0].split()) == 2 and not server.asked
 
 
+def test_a_model_in_two_seats_and_a_model_that_thinks(
+    server: Misbehaving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = "play goofspiel --players 3 --games 10 --seed 1"
+    one = estimate(f"{game} --seat 0={MODEL}", capsys)["models"][0]
+    (two,) = estimate(f"{game} --seat 0={MODEL} --seat 1={MODEL}", capsys)["models"]
+    assert two["calls"] == pytest.approx(2 * one["calls"]) and two["games"] == 10
+    assert two["cost"] / one["cost"] == pytest.approx(2, rel=0.05)
+    command = "play cluedo -o variant=cards --players 3 --games 10 --seed 1"
+    plain = estimate(f"{command} --seat 0={MODEL}", capsys)["models"][0]
+    asked = estimate(f"{command} --seat 0={MODEL} --set beliefs=true", capsys)["models"][0]
+    # Cluedo asks no question about beliefs where a card is shown.
+    assert 1.5 * plain["calls"] < asked["calls"] <= 2 * plain["calls"]
+    for flags, thinking in (("", 1500), ("--reasoning-effort high", 4000)):
+        (o3,) = estimate(f"{game} --seat 0=openai:o3-mini {flags}", capsys)["models"]
+        assert o3["reply_tokens"] == pytest.approx(one["reply_tokens"] + thinking * one["calls"])
+    assert not server.asked
+
+
 def test_a_resumed_run_counts_the_missing_games(
     server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

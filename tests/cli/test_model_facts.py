@@ -72,3 +72,21 @@ def test_an_unknown_model_gets_the_lines_that_make_it_known(
         "gpt-99", prompt_tokens=10, completion_tokens=10, custom_llm_provider="openai"
     )
     assert costs == pytest.approx((2e-5, 8e-5))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('[models."openai:x"]\nprice_in = -1\nprice_out = 1', "price_in: Input should be greater"),
+        ('[models."openai:x"]\nprice_in = 1', "price_in and price_out belong together"),
+        ('[models."openai:x"]\nprise_in = 1', "prise_in: Extra inputs"),
+        ('[models."gtp:x"]\nprice_in = 1\nprice_out = 1', '[models."gtp:x"] is not a backend'),
+    ],
+)
+def test_a_wrong_table_is_one_line(
+    text: str, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("arena.toml").write_text(text)
+    assert run(f"{DRY_RUN} --seat 0=openai:x --max-cost 1".split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert fault in line and "settings: " in line

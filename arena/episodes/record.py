@@ -197,16 +197,6 @@ ReplayLine = Annotated[
 LINE: TypeAdapter[ReplayLine] = TypeAdapter(ReplayLine)
 
 
-def replay_json_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of one line of a replay."""
-    schema = LINE.json_schema(mode="serialization")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"One line of an arena replay, schema version {SCHEMA_VERSION}",
-        **schema,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Position:
     """Position of a recorded game, as the start of another game."""

@@ -2,15 +2,21 @@
 
 A plugin is a function `register(catalog)`. A plugin that fails, or claims a name that is taken, is
 left out with a warning that names it; the other plugins work.
+
+A family is many games that one plugin takes from another library. A plugin registers it with
+`catalog.add("game_family", NAME, "module:OBJECT", summary)`; its games are called `NAME/GAME`.
 """
 
 from __future__ import annotations
 
+import difflib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -18,7 +24,6 @@ from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.game import Game
 from arena.core.text import read_value
 from arena.plugins.catalog import Catalog, run_plugin
-from arena.plugins.families import GameFamily
 
 BUNDLED = ("backends", "games", "trainers")
 
@@ -71,6 +76,45 @@ def _load(catalog: Catalog, name: str, target: str, load: Callable[[], Register]
 def catalog() -> Catalog:
     """Return the catalog of this process, filled on the first call."""
     return fill(Catalog())
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyGame:
+    """One game of a family, as `arena list games FAMILY` lists it."""
+
+    name: str
+    """With the family: `open_spiel/kuhn_poker`."""
+    summary: str
+    players: str
+    """Number of seats, for example `2` or `2-10`; empty if it is not known without loading."""
+    information: str
+    """`perfect`, `imperfect`, or empty if the library does not say."""
+    features: tuple[str, ...] = ()
+    """What works beyond play and replay, for example `arrays` or `leak test`."""
+    problem: str = ""
+    """Why the game cannot be played as it is; empty if it can."""
+
+
+class GameFamily(Protocol):
+    """What a plugin registers for a family."""
+
+    def game_class(self, name: str) -> type[Game]:
+        """Return the class of the game `name`, without the family; the same one at each call.
+
+        Raises:
+            UsageError: The family has no such game.
+            MissingDependency: The library is not installed; the message names the extra.
+        """
+
+    def games(self) -> Sequence[FamilyGame]:
+        """Return the games of the family, in alphabetical order."""
+
+
+def unknown_game(family: str, library: str, name: str, known: Collection[str]) -> UsageError:
+    """Return the error of a name that a family does not have; it proposes the nearest one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return UsageError(f"{library} has no game '{name}'; {hint}'arena list games {family}'")
 
 
 def game_family(name: str) -> GameFamily:

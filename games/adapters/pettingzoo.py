@@ -19,7 +19,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.text import shorten
 from arena.plugins.catalog import require
-from arena.plugins.families import FamilyGame
+from arena.plugins.loader import FamilyGame
 from games.adapters.library_game import (
     NO_ARRAY,
     LibraryGame,

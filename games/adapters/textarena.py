@@ -21,7 +21,7 @@ from arena.core.game import Game, GameOptions
 from arena.core.observation import GameText, TextLevel
 from arena.core.text import one_line, quote, shorten
 from arena.plugins.catalog import require
-from arena.plugins.families import FamilyGame, unknown_game
+from arena.plugins.loader import FamilyGame, unknown_game
 from games.adapters.library_game import (
     LibraryGame,
     LibraryMove,

@@ -17,7 +17,7 @@ from arena import CHANCE, Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
-from arena.plugins.families import FamilyGame, unknown_game
+from arena.plugins.loader import FamilyGame, unknown_game
 from games.adapters.library_game import (
     NO_ARRAY,
     LibraryGame,

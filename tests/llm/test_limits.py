@@ -216,8 +216,6 @@ def test_a_cancelled_probe_lets_another_one_through() -> None:
     check_sums(play.tally)
 
 
-pytestmark = pytest.mark.timed
-
 REQUEST = Request((Message("user", "Which card?"),), Sampling(max_tokens=8))
 LATENCY = 0.1
 

@@ -138,7 +138,7 @@ class StepRecord(Record):
     """US dollars of the models among the opponents, as far as it is known."""
 
 
-class Spending(Record):
+class LedgerTotals(Record):
     """The sums of a ledger that count against a budget."""
 
     cost: float
@@ -150,7 +150,7 @@ class StepCosts(Record):
     """A line of ledger.jsonl: calls of the opponents' models in a step, or in a part of it."""
 
     step: int
-    total: Spending
+    total: LedgerTotals
 
 
 class RunState(Record):

@@ -31,7 +31,7 @@ from arena.llm.backend import BackendTraits, Completion, Request
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PeerCall:
     """Call of a function of the other end."""
 
     number: int
@@ -47,7 +47,7 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PeerAnswer:
     """Result of a call, or the error that ended it."""
 
     number: int
@@ -114,7 +114,7 @@ class Peer:
         number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
         self.waiting[number] = answer, contextvars.copy_context()
         try:
-            self.channel.send(Call(number, function, arguments))
+            self.channel.send(PeerCall(number, function, arguments))
             return await answer
         finally:
             # Else the answer has come.
@@ -135,11 +135,11 @@ class Peer:
         """Process messages until the other end is closed or lost."""
         while (message := await self.channel.receive()) is not None:
             match message:
-                case Call(number):
+                case PeerCall(number):
                     self._running[number] = asyncio.create_task(self._answer(message))
                 case Cancel(number) if number in self._running:
                     self._running[number].cancel()
-                case Answer(number, result, error):
+                case PeerAnswer(number, result, error):
                     self.settle(number, result, error)
                     self.waiting.pop(number, None)
                 case ServiceNote() if self._note:
@@ -149,13 +149,13 @@ class Peer:
         # Files of games are closed when they end.
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: PeerCall) -> None:
         try:
             result = await self._functions[call.function](call.number, *call.arguments)
             # Within the `try`: a result that cannot be pickled is an error of the call, too.
-            self.channel.send(Answer(call.number, result))
+            self.channel.send(PeerAnswer(call.number, result))
         except Exception as error:  # It is raised again at the other end.
-            self.channel.send(Answer(call.number, error=picklable(error)))
+            self.channel.send(PeerAnswer(call.number, error=picklable(error)))
         finally:
             self._running.pop(call.number, None)
 

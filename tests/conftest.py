@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 def pytest_configure() -> None:
     """Give the examples of Hypothesis no deadline: how fast a machine is says nothing about code.
 
-    Environments of single extras lack Hypothesis.
+    Environments of single extras lack Hypothesis. Games with people and clients do not wait, except
+    in the tests of release times.
     """
+    os.environ.setdefault("ARENA_AGENT", '{"drawn_seconds": 0}')
     if find_spec("hypothesis") is not None:
         from hypothesis import settings
 

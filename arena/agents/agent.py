@@ -24,8 +24,9 @@ from arena.llm.backend import ModelService
 class Agent(Protocol):
     """Player of one seat of one game.
 
-    An agent that waits for a person has the attribute `decision_seconds`: its own limit instead of
-    that of the match, None for no limit. One that holds something open is a `ClosableAgent`.
+    An agent that is decided from outside, by a person, a program or a client, has the attribute
+    `decision_seconds`: its own limit instead of that of the match, None for no limit. One that
+    holds something open is a `ClosableAgent`.
     """
 
     async def act(self, observation: Observation) -> Decision:

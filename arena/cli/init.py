@@ -47,6 +47,7 @@ TEMPLATE = """\
 # decision_seconds = 120     # one decision
 # start_seconds = 30         # until the answer to the first message
 # memory_gb = 16             # address space of each process, on Linux
+# drawn_seconds = 0.1        # mean time of bots and forced moves where people or programs play
 """
 """The settings of all backends; tables with the settings of commands follow."""
 WIDTH = 96

@@ -30,6 +30,7 @@ from arena.core.spec import redacted
 from arena.core.state import State
 from arena.core.text import encodable, printable
 from arena.episodes.record import Episode, Header, Position, turns_played
+from arena.episodes.release import ReleaseTimes
 from arena.llm.backend import ModelService
 
 
@@ -161,7 +162,8 @@ async def play(
 
     An agent that fails, or answers with an action that is not legal, never ends the game: one of
     the game's `fallback_actions` is played for it, and the record names the failure. Agents are
-    closed at the end.
+    closed at the end. Where a person, a program or a client plays, `ReleaseTimes` hide which moves
+    were forced.
 
     Args:
         match: The game, its players, the seed and the limits.
@@ -254,6 +256,7 @@ async def _play_on(
     limit, chance = match.turn_limit, stream(match.seed, "chance")
     # A stream of its own: a fallback draws nothing from the agent's or the deal's stream.
     fallbacks = [stream(match.seed, f"fallback {player}") for player in range(len(agents))]
+    times = ReleaseTimes.of_game(agents)
     # `turn` counts started turns, so the turn number `limit` is played to its end.
     while state.to_act and (limit is None or state.turn <= limit):
         if state.to_act == (CHANCE,):
@@ -261,7 +264,11 @@ async def _play_on(
             continue
         # All answers are in before the first is applied: simultaneous moves cannot react to
         # each other.
+        started = time.perf_counter()
         answers = await _ask_all(agents, state, fallbacks, match.decision_seconds)
+        if times:
+            taken = {player: _seconds_taken(state, player, answers[player]) for player in answers}
+            await asyncio.sleep(started + times.seconds(taken) - time.perf_counter())
         for player, answer in answers.items():
             apply(player, answer)
         await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
@@ -295,6 +302,11 @@ class Answer:
 
     decision: Decision
     seconds: float | None = None
+
+
+def _seconds_taken(state: State, player: int, answer: Answer) -> float | None:
+    """Return the seconds of a decision; None for a forced one."""
+    return None if state.legal_actions(player).is_forced else answer.seconds
 
 
 async def _ask_all(

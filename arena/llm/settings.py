@@ -114,6 +114,13 @@ class ProgramLimits(BaseModel):
     decision_seconds: float = Field(120.0, gt=0, description="One decision.")
     start_seconds: float = Field(30.0, gt=0, description="Until the answer to the first message.")
     memory_gb: float = Field(16.0, gt=0, description="Address space of each process, on Linux.")
+    drawn_seconds: float = Field(
+        0.1,
+        ge=0,
+        le=60,
+        description="Mean time of bots and of forced moves where people, programs or clients play, "
+        "so that the clock tells nothing; 0: no waiting.",
+    )
 
 
 MODELS = "Models"

@@ -22,7 +22,11 @@ from arena.testing.facets import (
     check_scene_module,
     check_targets,
 )
-from arena.testing.non_interference import check_non_interference, check_reachable
+from arena.testing.non_interference import (
+    check_non_interference,
+    check_reachable,
+    check_schedule,
+)
 from arena.testing.rules import (
     check_clone,
     check_codec,
@@ -69,6 +73,7 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_observations(game, seed)
         check_non_interference(game, seed)
         check_reachable(game, seed)
+        check_schedule(game, seed)
         check_replay(game, seed)
         check_measures(game, seed)
     if game.View is not None:

@@ -14,18 +14,21 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields
+from itertools import islice
 from operator import attrgetter
 from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from arena.agents.agent import RandomBot, Seat
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import PlacedKnowledge
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
+from arena.episodes.release import ReleaseTimes
 from arena.testing.positions import fingerprint, sampled_positions
 
 RENDERED = 3
@@ -97,6 +100,54 @@ def check_reachable(game: Game, seed: int, samples: int = 3) -> None:
             f"seed {seed}, after {len(position.history)} plies: player {player} can reach what is "
             f"hidden from it, at {difference}"
         )
+
+
+def check_schedule(game: Game, seed: int, samples: int = 3) -> None:
+    """Check that the time at which a player gets news does not depend on what is hidden from it.
+
+    As in `check_non_interference`; in both worlds bots play with the same release times, under a
+    clock that stands still while they think. A phase that only some worlds have is found, too. To
+    save time, one player is drawn for each position.
+    """
+    rng = stream(seed, "schedule")
+    for position in sampled_positions(game, seed, samples):
+        history = _whole_phases(game, position.history)
+        player = rng.randrange(game.num_players)
+        other = game.analysis.resample(history, player, rng)
+        if other is None:
+            continue
+        mine, theirs = (_schedule(game, world, player) for world in (history, other))
+        assert mine == theirs, (
+            f"seed {seed}, after {len(history)} plies: player {player} can tell its world from "
+            f"another by the clock: news, as (seconds, events), come at {mine} in one and at "
+            f"{theirs} in the other"
+        )
+
+
+def _whole_phases(game: Game, history: Sequence[Step]) -> Sequence[Step]:
+    """Return the beginning of a history without the last phase, if that is not over."""
+    state, whole = game.initial_state(), 0
+    while whole + len(state.to_act) <= len(history) and state.to_act:
+        phase = history[whole : whole + len(state.to_act)]
+        state.apply_all(phase)
+        whole += len(phase)
+    return history[:whole]
+
+
+def _schedule(game: Game, history: Sequence[Step], player: int) -> list[tuple[float, int]]:
+    """Return when the player witnesses events, in seconds, and how many it has witnessed then."""
+    state, now, news = game.initial_state(), 0.0, [(0.0, 0)]
+    bot = RandomBot(Seat(game, player, stream(0, "unused")))
+    times, steps = ReleaseTimes([bot] * game.num_players, mean=1.0, seed=0), iter(history)
+    for step in steps:
+        phase = [step, *islice(steps, len(state.to_act) - 1)]
+        if step.player != CHANCE:
+            forced = {each: state.legal_actions(each).is_forced for each in state.to_act}
+            now += times.seconds({each: None if forced[each] else 0.0 for each in forced})
+        state.apply_all(phase)
+        if (count := len(state.log.witnessed[player])) > news[-1][1]:
+            news.append((now, count))
+    return news
 
 
 def _play_world(game: Game, history: Sequence[Step], player: int) -> Observation:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
 from arena.core.analysis import GameAnalysis, Measure, WeightedSum
 from arena.core.errors import ArenaError
@@ -27,14 +27,14 @@ from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game
 from arena.testing.facets import _played, check_measures
-from arena.testing.non_interference import check_non_interference
+from arena.testing.non_interference import check_non_interference, check_schedule
 from arena.testing.rules import check_clone, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
 from games.cluedo.text.cluedo_text import CluedoText
 from games.cluedo.text.notebook import Notebook
-from games.kuhn_poker.game import KuhnPoker, KuhnPokerState
+from games.kuhn_poker.game import PASS, DealHands, KuhnAnalysis, KuhnPoker, KuhnPokerState
 
 GAMES: list[tuple[str, dict[str, Any]]] = [
     ("tictactoe", {}),
@@ -131,6 +131,47 @@ def test_the_kit_finds_leaks(leaky: type[Cluedo], variant: str) -> None:
     with pytest.raises(AssertionError, match="can tell its world from another"):
         for seed in range(6):
             check_non_interference(leaky(players=3, variant=variant), seed, samples=30)
+
+
+class HesitantState(KuhnPokerState):
+    """Player 0 moves once more, without an event, if it holds the king."""
+
+    hesitates = False
+
+    def _deal(self, deal: DealHands) -> None:
+        super()._deal(deal)
+        self.hesitates = deal.cards[0] == "King"
+
+    def _move(self, player: int, move: Action) -> None:
+        if self.hesitates:
+            self.hesitates = False
+        else:
+            super()._move(player, move)
+
+
+class HesitantAnalysis(KuhnAnalysis):
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        extra = len(history) > 0 and "deal King" in str(history[0].action)
+        other = super().resample([*history[:1], *history[1 + extra :]], player, rng)
+        if other and len(history) > 1 and "deal King" in str(other[0].action):
+            other.insert(1, Step(0, PASS))
+        return other
+
+
+class Hesitant(KuhnPoker):
+    Analysis = "test_conformance:HesitantAnalysis"
+
+    def initial_state(self) -> KuhnPokerState:
+        return HesitantState(self)
+
+
+def test_the_kit_finds_secrets_in_the_time_of_news() -> None:
+    check_non_interference(Hesitant(), 1, samples=30)
+    with pytest.raises(AssertionError, match="can tell its world from another by the clock"):
+        for seed in range(6):
+            check_schedule(Hesitant(), seed, samples=30)
 
 
 class IdleAnalysis(GameAnalysis):

@@ -62,8 +62,6 @@ class Game(ABC):
     View: ClassVar[str | Callable[[Any, int | None], TableView] | None] = None
     """Called with the game and the viewer's seat; the seat is None for a viewer who sees all."""
     Talk: ClassVar[str | type[GameTalk] | None] = None
-    default_max_turns: ClassVar[int | None] = None
-    """Turns after which `play` cuts a game off if the caller gives no limit."""
     speech: ClassVar[tuple[type[Speech], ...]] = ()
     """Kinds of speech of the game. Players who cannot speak, such as networks, have the other
     actions. No action of the table begins with the verb of a kind of speech."""
@@ -131,6 +129,22 @@ class Game(ABC):
         `arena eval` cannot stop at a width of the interval.
         """
         return ReturnScale()
+
+    @property
+    def turn_bound(self) -> int | None:
+        """Number of turns that no game exceeds by its rules; None if the rules give no bound.
+
+        A game has this bound or `default_max_turns`; the conformance kit checks it.
+        """
+        return None
+
+    @property
+    def default_max_turns(self) -> int | None:
+        """Turns after which `play` cuts a game off if the caller gives no limit.
+
+        A game whose options do not change it sets `default_max_turns = 300`.
+        """
+        return None
 
     @abstractmethod
     def _all_actions(self) -> Iterable[Action]:

@@ -31,6 +31,7 @@ from arena.testing.rules import (
     check_clone,
     check_codec,
     check_hashing,
+    check_length,
     check_pickle,
     check_random_play,
     check_replay,
@@ -66,6 +67,7 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
     seeds = tuple(seeds)
     check_hashing(game)
     check_codec(game)
+    check_length(game)
     for seed in seeds:
         check_random_play(game, seed)
         check_clone(game, seed)

@@ -40,7 +40,7 @@ def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
     agents = [RandomBot(seat) if seed % 2 else make_agent(bot, seat) for seat in seats]
     state, history = game.initial_state(), list[Step]()
     yield SampledPosition(state, ())
-    while state.to_act and (seed % 2 or state.turn <= (game.default_max_turns or LONGEST)):
+    while state.to_act and state.turn <= (game.default_max_turns or LONGEST):
         # Of simultaneous moves, any order of commitment must be right.
         player = rng.choice(state.to_act)
         if player == CHANCE:

@@ -8,20 +8,23 @@ import math
 import pickle
 import random
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, RandomBot, Seat
-from arena.core.action import CHANCE
+from arena.core.action import CHANCE, Action
 from arena.core.game import Game
+from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, act_out, play
 from arena.episodes.replay import read_replay, verify
 from arena.testing.positions import (
+    LONGEST,
     fingerprint,
     public_facts,
     random_positions,
@@ -51,6 +54,7 @@ def check_random_play(game: Game, seed: int) -> None:
     """Check legal actions, chance and returns at every position, and that the game ends."""
     for position in random_positions(game, seed):
         state = position.state
+        assert state.turn <= (game.turn_bound or LONGEST), f"seed {seed}: more than `turn_bound`"
         _check_returns(game, state, seed)
         if state.to_act == (CHANCE,):
             _check_chance(state, seed)
@@ -66,6 +70,46 @@ def check_random_play(game: Game, seed: int) -> None:
         for player in set(range(game.num_players)) - set(state.to_act):
             assert not state.legal_actions(player), f"seed {seed}: {player} acts out of turn"
     assert state.to_act or state.reason(), "a finished game needs a reason"
+
+
+def check_length(game: Game) -> None:
+    """Check that games end by their stated bound or limit, also if the players have no aim.
+
+    They move at random, or repeat themselves, or take the first or the last action, or the fallback
+    of a player without an answer.
+    """
+    bound, limit = game.turn_bound, game.default_max_turns
+    assert bound or limit, (
+        f"{game.name} states no bound on its length: set `turn_bound`, or `default_max_turns` if "
+        "the rules give no bound"
+    )
+    for name, choose in AIMLESS.items():
+        state, rng, before, plies = game.initial_state(), stream(0, name), dict[int, Action](), 0
+        while state.to_act and state.turn <= (limit or LONGEST):
+            player = state.to_act[0]
+            if player == CHANCE:
+                action = state.sample_chance(rng)
+            else:
+                observation = state.observe(player)
+                action = before[player] = choose(observation, before.get(player), rng)
+            state.apply(player, action)
+            plies += 1
+            assert plies < LONGEST, f"the game of the players '{name}' does not end"
+        assert state.turn <= (bound or LONGEST), (
+            f"the game of the players '{name}' has {state.turn} turns: more than its `turn_bound`"
+        )
+
+
+AIMLESS: dict[str, Callable[[Observation, Action | None, random.Random], Action]] = {
+    "random": lambda seen, _, rng: rng.choice(seen.legal_actions),
+    "first": lambda seen, *_: seen.legal_actions[0],
+    "last": lambda seen, *_: seen.legal_actions[-1],
+    "same": lambda seen, before, rng: (
+        before if before and before in seen.legal_actions else rng.choice(seen.legal_actions)
+    ),
+    "fallback": lambda seen, *_: seen.game.fallback_actions(seen)[0],
+}
+"""Players without aim: each chooses by its observation, its last action, and a generator."""
 
 
 def _check_returns(game: Game, state: State, seed: int) -> None:

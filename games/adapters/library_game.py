@@ -59,6 +59,7 @@ class LibraryGame(Game):
     View = "games.adapters.library_game:LibraryView"
     Position: ClassVar[str]
     """`"module:Class"` of the positions whose library is in this process."""
+    default_max_turns: int | None = 2000  # Few libraries state a bound.
     options: GameOptions
     array_size: int = 0
     """Number of values that the library shows as an array; 0 for none."""

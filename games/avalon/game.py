@@ -69,6 +69,7 @@ class Avalon(HiddenRolesGame):
     """
 
     name = "avalon"
+    turn_bound = 5 * MAX_PROPOSALS  # A turn is a proposal; there are five missions at most.
     team_names = sides = ("good", "evil")
     summary = "missions of loyal servants and hidden traitors; find Merlin"
     Options = AvalonOptions

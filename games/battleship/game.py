@@ -70,6 +70,11 @@ class Battleship(Game):
         options = self.options
         return board_of(options.width, options.height, options.touching)
 
+    @property
+    def turn_bound(self) -> int:
+        """A turn for each ship that the players place, and for each square of both boards."""
+        return len(self.options.ships) + 2 * self.board.size
+
     def fleet(self, names: Iterable[str]) -> Fleet:
         """Return the ships of these names. Raises KeyError for an unknown one."""
         return tuple(map(self.board.ship, names))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from arena import WIN_RATE, Action, Observation
 from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
@@ -37,7 +36,7 @@ class Cluedo(CluedoSetting):
     level_bots = ("novice", "detective", "oracle")
 
     summary = "deduce the three cards in the envelope from what others cannot or will not show"
-    default_max_turns: ClassVar[int | None] = 300
+    default_max_turns = 300
     return_scale = WIN_RATE
 
     def initial_state(self) -> CluedoState:

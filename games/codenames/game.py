@@ -108,6 +108,11 @@ class Codenames(Game):
         return self.options.rows * self.options.columns
 
     @property
+    def turn_bound(self) -> int:
+        """Each turn reveals a word."""
+        return self.num_words
+
+    @property
     def owner_counts(self) -> Mapping[str, int]:
         """Number of words of each owner if blue begins."""
         return self.counts_of(0)

@@ -128,6 +128,11 @@ class Goofspiel(Game):
         """The cards of each hand, and the prizes, from 1."""
         return tuple(range(1, self.options.cards + 1))
 
+    @property
+    def turn_bound(self) -> int:
+        """One turn for each prize."""
+        return self.options.cards
+
     def _all_actions(self) -> Iterable[Bid]:
         return map(Bid, self.deck)
 

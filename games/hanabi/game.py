@@ -76,6 +76,13 @@ class Hanabi(Game):
         """Cards in a full hand."""
         return self.options.cards_per_hand
 
+    @property
+    def turn_bound(self) -> int:
+        """A turn for each card that is drawn, for each hint, and for each player at the end."""
+        # Each token for a hint is there at the start or recovered by a card that leaves a hand.
+        drawn = self.deck.size - self.num_players * self.hand_size
+        return 2 * drawn + self.options.hint_tokens + 2 * self.num_players
+
     def score(self, fireworks: tuple[int, ...], lives: int) -> int:
         """Return the cards in the fireworks; 0 after the last life.
 

@@ -138,6 +138,7 @@ class KuhnPoker(Game):
     name = "kuhn_poker"
     summary = "poker with three cards"
     num_players = 2
+    turn_bound = 3
     default_bots = ("equilibrium", "random")
     level_bots = ("random", "honest", "equilibrium")
     return_scale = ReturnScale("return", "chips", -2.0, 2.0)

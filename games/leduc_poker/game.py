@@ -84,6 +84,11 @@ class LeducPoker(Game):
     def level_bots(self) -> tuple[str, str, str]:
         return ("random", "odds", self.default_bots[0])
 
+    @property
+    def turn_bound(self) -> int:
+        """In each of two rounds all players move, and all others again after each raise."""
+        return 2 * (self.num_players + self.options.raises * (self.num_players - 1))
+
     @cached_property
     def is_solved(self) -> bool:
         """Whether an equilibrium is bundled: for the default options."""

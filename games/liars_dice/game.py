@@ -2,8 +2,10 @@
 
 The rules are those of OpenSpiel's `liars_dice` (two players, one challenge, the highest face is
 wild), extended to 2-6 players, to games until one player has dice left, and to other wild faces.
-`spot_on` (calza) and `palifico` are those of the rules of Perudo (http://www.perudo.com); here only
-the player in turn calls, and in a palifico round no player changes the face.
+`spot_on` (calza) and `palifico` are those of the rules of Perudo (http://www.perudo.com): a right
+call never gives more dice than at the start, and a player has one palifico round in a game. Here
+only the player in turn calls, in a palifico round no player changes the face, and both rules hold
+for two players, too.
 C. P. Ferguson and T. S. Ferguson, "Models for the game of liar's dice", Stochastic Games and
 Related Topics (1991), 15-28, treat the game with one die of the bidder.
 """
@@ -89,6 +91,22 @@ class LiarsDice(Game):
         if self.options.bidding_rule == "reset-face":
             return bid.quantity, bid.face
         return bid.face, bid.quantity
+
+    @property
+    def _loses_dice(self) -> bool:
+        """Whether each round costs a player a die, so that a game ends by its rules."""
+        return not (self.options.spot_on and self.options.rounds == "last_standing")
+
+    @property
+    def turn_bound(self) -> int | None:
+        """All bids and a call in each round; without a bound if a round may cost no die."""
+        rounds = 1 if self.options.rounds == "single" else self.total_dice - 1
+        return rounds * (len(self.bids) + 1) if self._loses_dice else None
+
+    @property
+    def default_max_turns(self) -> int | None:
+        """About four times the usual length where the rules give no bound."""
+        return None if self._loses_dice else 20 * self.total_dice
 
     def _all_actions(self) -> Iterable[Action]:
         return (*self.bids, *self.calls)
@@ -176,6 +194,8 @@ class LiarsDiceState(State):
         self.round = 0
         self.first = 0
         self.palifico = False
+        self.had_palifico: frozenset[int] = frozenset()
+        """Seats that have had their palifico round."""
         self.dice_left = (game.options.dice,) * game.num_players
         self.hands: tuple[Hand, ...] = ((),) * game.num_players
         self.last: BidMade | None = None
@@ -282,7 +302,11 @@ class LiarsDiceState(State):
 
     def _end_round(self, seat: int, dice: int) -> None:
         """Give a seat its new number of dice; start the next round unless one player has all."""
-        self.palifico = self.game.options.palifico and dice == 1 < self.dice_left[seat]
+        # A player has one palifico round in a game, also if it wins dice back and loses them again.
+        is_first = dice == 1 < self.dice_left[seat] and seat not in self.had_palifico
+        self.palifico = self.game.options.palifico and is_first
+        if self.palifico:
+            self.had_palifico |= {seat}
         self.dice_left = (*self.dice_left[:seat], dice, *self.dice_left[seat + 1 :])
         self.last, self.hands = None, ((),) * self.game.num_players
         # That seat bids first in the next round, or the one after it if it has no dice.

@@ -49,8 +49,8 @@ class LiarsDiceOptions(SeatOptions):
     )
     palifico: bool = Field(
         False,
-        description="After a player has lost its last die but one, the round has no wild face and "
-        "all bids name the face of the first one; for 'last_standing'.",
+        description="After a player has lost its last die but one for the first time, the round "
+        "has no wild face and all bids name the face of the first one; for 'last_standing'.",
     )
 
     @model_validator(mode="after")

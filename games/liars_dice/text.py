@@ -80,13 +80,13 @@ def _options_rule(game: LiarsDice) -> str:
             text += "If you are right, you win and the bidder loses; otherwise you lose."
         else:
             text += (
-                "If you are right, you get a lost die back; otherwise you lose one. In both cases "
-                "you bid first in the next round."
+                "If you are right, you get a lost die back, if you have lost any; otherwise you "
+                "lose one. In both cases you bid first in the next round."
             )
     if game.options.palifico:
         text += (
-            " After a player has lost its last die but one, the next round is a palifico round: no "
-            "face is wild, and every bid must name the face of the first one."
+            " After a player has lost its last die but one for the first time, the next round is a "
+            "palifico round: no face is wild, and every bid must name the face of the first one."
         )
     return text
 

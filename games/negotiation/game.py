@@ -124,6 +124,10 @@ class Negotiation(Game):
     return_scale = ReturnScale("return", "points", 0.0, float(TOTAL_VALUE), has_rivals=False)
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 
+    @property
+    def turn_bound(self) -> int:
+        return self.options.turns
+
     def _all_actions(self) -> Iterable[Action]:
         leave = [WALK_AWAY] if self.options.walk_away else []
         moves = (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)

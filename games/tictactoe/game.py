@@ -89,6 +89,7 @@ class TicTacToe(Game):
     name = "tictactoe"
     summary = "three in a row"
     num_players = 2
+    turn_bound = 9
     default_bots = ("perfect", "random")
     level_bots = ("random", "blocking", "perfect")
     return_scale = ReturnScale("score", "", -1.0, 1.0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
 
 from arena import Action, ActionSet
 from games.hidden_roles.game import PASS, SPEAK, HiddenRolesGame, HiddenRolesState
@@ -74,7 +73,7 @@ class Werewolf(HiddenRolesGame):
     Options = WerewolfOptions
     options: WerewolfOptions
     # Ties and saved victims can go on for long.
-    default_max_turns: ClassVar[int | None] = 50
+    default_max_turns = 50
     Text = "games.werewolf.text:WerewolfText"
     Analysis = "games.werewolf.assessor:WerewolfAnalysis"
     Arrays = "games.werewolf.knowledge:WerewolfArrays"

@@ -19,7 +19,14 @@ from arena.cli import run
 from arena.core.errors import UsageError
 from arena.plugins.loader import game_family
 from arena.testing import check_game
-from arena.testing.rules import check_clone, check_codec, check_hashing, check_pickle, check_replay
+from arena.testing.rules import (
+    check_clone,
+    check_codec,
+    check_hashing,
+    check_length,
+    check_pickle,
+    check_replay,
+)
 
 pytestmark = [
     pytest.mark.adapters,
@@ -77,6 +84,7 @@ def test_games_that_draw_by_themselves_are_copied_and_replayed(name: str) -> Non
     game = make_game(name)
     check_hashing(game)
     check_codec(game)
+    check_length(game)
     for seed in range(2):
         check_clone(game, seed)
         check_pickle(game, seed)

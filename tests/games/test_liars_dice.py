@@ -170,6 +170,32 @@ def test_spot_on_gives_a_die_back() -> None:
     assert state.dice_left == (2, 1, 2) and state.first == 0 and not state.palifico
 
 
+def test_rounds_that_cost_no_die_end_at_the_turn_limit() -> None:
+    """Two honest bidders with one die each can call spot on, and be right, for ever."""
+    game = LiarsDice(dice=1, rounds="last_standing", spot_on=True)
+    assert (game.turn_bound, game.default_max_turns) == (None, 40)
+    episode = asyncio.run(play(Match(game, ("bot:reader",) * 2, 1)))
+    assert episode.outcome.status == "truncated" and episode.turns == 40
+    assert LiarsDice(rounds="last_standing").turn_bound == 3 * 25
+
+
+def test_a_player_has_one_palifico_round() -> None:
+    game, seen = LiarsDice(**PERUDO), list[tuple[int, bool]]()
+    state = game.initial_state()
+    for hands, moves in (
+        ([(2, 6), (3, 3)], ["bid 3 threes", "spot on"]),  # Player 1 loses its last die but one,
+        ([(1, 5), (5,)], ["bid 1 five", "bid 2 fives", "spot on"]),  # wins it back,
+        ([(2, 2), (3, 3)], ["bid 4 threes", "challenge"]),  # and loses it again.
+    ):
+        for hand in hands:
+            state.apply(CHANCE, RollHand(hand))
+        for move in moves:
+            state.apply(state.to_act[0], game.actions.parse(move))
+        assert isinstance(state, LiarsDiceState)
+        seen.append((state.dice_left[1], state.palifico))
+    assert seen == [(1, True), (2, False), (1, False)]
+
+
 def test_chance_is_multinomial() -> None:
     throws = Tally(tuple(sorted(throw)) for throw in product((1, 2, 3), repeat=4))
     assert dict(hand_distribution(4, 3)) == {h: n / 3**4 for h, n in throws.items()}

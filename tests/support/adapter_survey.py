@@ -70,6 +70,8 @@ def _played(game: Game, seed: int, folder: Path) -> dict[str, Any]:
         failure = next(ply.decision.failure for ply in episode.plies if ply.decision.failure)
         return {"problem": f"a fallback was played: {failure}"}
     difference = verify(read_replay(writer.path))
+    if not difference and episode.turns > (game.turn_bound or episode.turns):
+        difference = f"{episode.turns} turns are more than its bound, {game.turn_bound}"
     return {
         "finished": episode.outcome.status == "terminated",
         "verified": difference is None,

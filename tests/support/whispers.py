@@ -71,6 +71,7 @@ class Whispers(Game):
     name = "whispers"
     summary = "whisper, then call a coin"
     num_players = PLAYERS
+    turn_bound = 2 * PLAYERS
     return_scale = ReturnScale("return", "share", 0.0, 1.0)
     Text = "whispers:WhispersText"
     Analysis = "whispers:WhispersAnalysis"

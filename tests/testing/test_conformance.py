@@ -7,16 +7,18 @@ import pickle
 import random
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
+from pydantic.fields import FieldInfo
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
 from arena.core.analysis import GameAnalysis, Measure, WeightedSum
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Event
 from arena.core.seeds import stream
 from arena.core.state import ChanceOutcome
@@ -28,7 +30,7 @@ from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game
 from arena.testing.facets import _played, check_measures
 from arena.testing.non_interference import check_non_interference, check_schedule
-from arena.testing.rules import check_clone, check_random_play, check_replay
+from arena.testing.rules import check_clone, check_length, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
@@ -65,6 +67,38 @@ def test_every_registered_game_is_listed_here() -> None:
 @pytest.mark.parametrize(("name", "options"), GAMES, ids=str)
 def test_conformance(name: str, options: dict[str, Any]) -> None:
     check_game(make_game(name, **options), seeds=range(2))
+
+
+def choices(field: FieldInfo) -> list[Any]:
+    """Return the values of an option: all of a kind, or the default, the least and the most."""
+    if get_origin(field.annotation) is Literal:
+        return list(get_args(field.annotation))
+    if field.annotation is bool:
+        return [False, True]
+    ends = (getattr(rule, "ge", None) or getattr(rule, "le", None) for rule in field.metadata)
+    return [field.default, *filter(None, ends)]
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in GAMES))
+def test_games_end_with_any_options(name: str) -> None:
+    kind, rng, checked = type(make_game(name)), stream(1, "options"), 0
+    while checked < 12:
+        fields = kind.Options.model_fields
+        options = {option: rng.choice(choices(field)) for option, field in fields.items()}
+        with suppress(UsageError):  # Some options exclude each other.
+            check_length(kind(**options))
+            checked += 1
+
+
+@pytest.mark.parametrize(
+    ("bound", "message"), [(None, "states no bound on its length"), (1, "has 2 turns: more than")]
+)
+def test_the_kit_finds_games_of_any_length(bound: int | None, message: str) -> None:
+    class Game(KuhnPoker):
+        turn_bound = bound  # type: ignore[assignment]
+
+    with pytest.raises(AssertionError, match=message):
+        check_length(Game())
 
 
 # The kit must notice each of these.

@@ -73,7 +73,12 @@ class OpenSpielGame(LibraryGame):
     kind: ClassVar[Any]
     """The `pyspiel.GameType` under which the game is registered."""
 
-    facts = (*LibraryGame.facts, "is_sampled", "return_scale")
+    facts = (*LibraryGame.facts, "is_sampled", "return_scale", "turn_bound")
+    default_max_turns = None
+
+    @cached_property
+    def turn_bound(self) -> int:
+        return int(self.spiel.max_game_length())
 
     def _load(self) -> None:
         self.spiel = library.load(self.short_name, self.options.model_dump())

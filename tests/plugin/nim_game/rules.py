@@ -59,6 +59,7 @@ class Nim(Game):
     Options = NimOptions
     options: NimOptions
     num_players = 2
+    turn_bound = 15
     Text = "nim_game.rules:NimText"
     Arrays = "nim_game.rules:NimArrays"
 

@@ -8,14 +8,18 @@ lists cannot be distinguished by following references.
 from __future__ import annotations
 
 import functools
+import inspect
 import random
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import fields
 from itertools import islice
+from multiprocessing.connection import Connection
 from operator import attrgetter
+from subprocess import Popen
 from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -24,6 +28,7 @@ import numpy as np
 from arena.agents.agent import RandomBot, Seat
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import PlacedKnowledge
+from arena.core.event import EventLog
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
@@ -90,11 +95,18 @@ def check_reachable(game: Game, seed: int, samples: int = 3) -> None:
     rng = stream(seed, "reachable")
     for position in sampled_positions(game, seed, samples):
         player = rng.randrange(game.num_players)
+        # Listed before the other world is played: both may share objects that change.
+        mine = list[Token]()
+        for token, path in reachable(_play_world(game, position.history, player)):
+            kind = token[0] if isinstance(token, tuple) else token
+            assert not (isinstance(kind, type) and issubclass(kind, ALL_SEEING)), (
+                f"seed {seed}, after {len(position.history)} plies: player {player} can reach what "
+                f"is hidden from it, a {kind.__name__}, at {path}"
+            )
+            mine.append(token)
         other = game.analysis.resample(position.history, player, rng)
         if other is None:
             continue
-        # Listed before the other world is played: both may share objects that change.
-        mine = [found.token for found in reachable(_play_world(game, position.history, player))]
         difference = first_difference(mine, _play_world(game, other, player))
         assert difference is None, (
             f"seed {seed}, after {len(position.history)} plies: player {player} can reach what is "
@@ -188,6 +200,9 @@ def _check_sealed(state: State, seed: int) -> None:
 
 
 Token = Hashable
+
+ALL_SEEING = (State, EventLog, Popen, Connection)
+"""Kinds of objects that know, or whose process knows, what is hidden from a player."""
 
 ATOMS = frozenset({str, int, bool, bytes, complex, type(None), type(Ellipsis)})
 CONTAINERS = (dict, list, set, bytearray, deque)
@@ -327,6 +342,16 @@ def _children(value: object) -> Iterator[Child]:
         yield from _bound_objects(value)
     if not isinstance(value, FunctionType | MethodType | BuiltinMethodType):
         yield from _attributes(value)
+    if isinstance(value, Game):
+        yield from _properties(value)
+
+
+def _properties(game: Game) -> Iterator[Child]:
+    """Yield the values of the properties of a game."""
+    for name in dir(type(game)):
+        if isinstance(inspect.getattr_static(type(game), name), property):
+            with suppress(AssertionError, AttributeError, NotImplementedError):
+                yield f".{name}", None, getattr(game, name)
 
 
 def _sort_key(value: object) -> str:

@@ -77,40 +77,20 @@ class LibraryGame(Game):
 
     def __init__(self, /, **options: JsonValue) -> None:
         super().__init__(**options)
-        self._apart = not is_library_process() and (
+        self.is_apart = not is_library_process() and (
             self.always_apart or self.options != type(self).Options()
         )
-        if self.process:
-            self.__dict__.update(self.process.facts())
+        if process := process_of(self):
+            self.__dict__.update(process.facts())
         else:
             self._load()
-
-    @property
-    def process(self) -> LibraryProcess | None:
-        """The process in which the library is; None if it is this one."""
-        # Not an attribute, since observations refer to their game: a seat could see in its
-        # counters what others have done.
-        if not self._apart:
-            return None
-        return process_for(self.name, self.options.model_dump(exclude_defaults=True))
 
     @abstractmethod
     def _load(self) -> None:
         """Load the game of the library. Raises UsageError for options that it refuses."""
 
-    def compute(self, function: Callable[..., R], *arguments: object, rng: random.Random) -> R:
-        """Return `function(game, *arguments, rng)`, called where the library is."""
-        process = self.process
-        if process is None:
-            return function(self, *arguments, rng)
-        result: R
-        result, after = process.call("compute", function, arguments, rng)
-        rng.setstate(after)
-        return result
-
     def initial_state(self) -> State:
-        process = self.process
-        if process:
+        if process := process_of(self):
             return ApartState(self, process)
         state: State = pkgutil.resolve_name(self.Position)(self)
         return state
@@ -134,6 +114,30 @@ class LibraryGame(Game):
             if isinstance(event, LibraryObserved) and event.player == player:
                 return event
         return self.openings[player]
+
+
+# Neither a process nor what it computes is an attribute of a game, since observations refer to
+# their game: a seat could ask the process for the private events of others.
+
+
+def process_of(game: LibraryGame) -> LibraryProcess | None:
+    """Return the process in which the library of a game is; None if it is this one."""
+    if not game.is_apart:
+        return None
+    return process_for(game.name, game.options.model_dump(exclude_defaults=True))
+
+
+def compute(
+    game: LibraryGame, function: Callable[..., R], *arguments: object, rng: random.Random
+) -> R:
+    """Return `function(game, *arguments, rng)`, called where the library is."""
+    process = process_of(game)
+    if process is None:
+        return function(game, *arguments, rng)
+    result: R
+    result, after = process.call("compute", function, arguments, rng)
+    rng.setstate(after)
+    return result
 
 
 class LibraryText(GameText):

@@ -13,6 +13,7 @@ import os
 import pickle
 import random
 import resource
+import secrets
 import signal
 import subprocess
 import sys
@@ -182,10 +183,14 @@ class LibraryProcess:
 
 
 _lives = itertools.count(1)
-_positions = itertools.count(1)
 _known: weakref.WeakValueDictionary[tuple[str, str], LibraryProcess] = weakref.WeakValueDictionary()
 _running: list[LibraryProcess] = []
 """The one that was started last is the last."""
+
+
+def new_number() -> int:
+    """Return the number of a new position: random, since whoever knows it may ask for all of it."""
+    return secrets.randbits(64)
 
 
 def is_library_process() -> bool:
@@ -234,7 +239,7 @@ class ApartState(State):
             self._take(self._start())
 
     def _start(self) -> PositionReport:
-        life, self._number = self.process.life, next(_positions)
+        life, self._number = self.process.life, new_number()
         position: PositionReport = self.process.call("start", self._number, self.steps)
         self._life = life
         return position
@@ -297,7 +302,7 @@ class ApartState(State):
         twin = super().clone()
         twin._life = 0
         with self.process.lock:
-            number = next(_positions)
+            number = new_number()
             self._ask("clone", number)
             twin._life, twin._number = self._life, number
         return twin

@@ -19,6 +19,7 @@ from arena.cli import run
 from arena.core.errors import UsageError
 from arena.plugins.loader import game_family
 from arena.testing import check_game
+from arena.testing.non_interference import check_reachable
 from arena.testing.rules import (
     check_clone,
     check_codec,
@@ -80,7 +81,7 @@ def test_conformance(name: str) -> None:
     ],
 )
 def test_games_that_draw_by_themselves_are_copied_and_replayed(name: str) -> None:
-    """These have no `resample`, so that the search for leaks does not apply."""
+    """These have no `resample`, so that no other world is compared."""
     game = make_game(name)
     check_hashing(game)
     check_codec(game)
@@ -88,6 +89,7 @@ def test_games_that_draw_by_themselves_are_copied_and_replayed(name: str) -> Non
     for seed in range(2):
         check_clone(game, seed)
         check_pickle(game, seed)
+        check_reachable(game, seed)
         check_replay(game, seed)
 
 

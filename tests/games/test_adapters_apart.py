@@ -20,7 +20,7 @@ from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import Match, act_out, play
 from arena.testing.rules import check_clone, check_pickle
-from games.adapters.library_game import LibraryGame
+from games.adapters.library_game import LibraryGame, process_of
 from games.adapters.process import MOST_RUNNING, ApartState, LibraryProcess
 
 pyspiel = pytest.importorskip("pyspiel")
@@ -94,9 +94,10 @@ def test_a_form_does_not_end_the_web_viewer() -> None:
         NewGames().setup(wanted)
 
 
-def process_of(game: object) -> LibraryProcess:
-    assert isinstance(game, LibraryGame) and game.process
-    return game.process
+def running_process(game: object) -> LibraryProcess:
+    process = process_of(game) if isinstance(game, LibraryGame) else None
+    assert process is not None
+    return process
 
 
 def after_chance(name: str) -> State:
@@ -110,7 +111,7 @@ def after_chance(name: str) -> State:
 def test_a_death_in_play_is_one_line_and_the_moves_are_played_again() -> None:
     state = after_chance("open_spiel/kuhn_poker:players=3")
     twin = state.clone()
-    pid, player = process_of(state.game)._process.pid, state.to_act[0]
+    pid, player = running_process(state.game)._process.pid, state.to_act[0]
     os.kill(pid, signal.SIGSTOP)
     threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(ArenaError, match="ended by SIGKILL; at '") as caught:
@@ -118,15 +119,15 @@ def test_a_death_in_play_is_one_line_and_the_moves_are_played_again() -> None:
     assert "\n" not in str(caught.value)
     # The next request starts another process, also after a death between two requests.
     state.apply(player, state.legal_actions(player)[0])
-    os.kill(process_of(state.game)._process.pid, signal.SIGKILL)
-    process_of(state.game)._process.wait()
+    os.kill(running_process(state.game)._process.pid, signal.SIGKILL)
+    running_process(state.game)._process.wait()
     twin.apply(player, twin.legal_actions(player)[0])
     assert state.log.events == twin.log.events
 
 
 def test_a_library_that_fails_at_a_move_does_not_lose_the_process() -> None:
     state = after_chance("open_spiel/kuhn_poker:players=3")
-    process, life = process_of(state.game), process_of(state.game).life
+    process, life = running_process(state.game), running_process(state.game).life
     with pytest.raises(ArenaError, match="KeyError"):
         process.call("ask", 10**9, "reason")
     assert process.life == life and state.reason()
@@ -152,7 +153,7 @@ def test_copies_pickles_and_forks() -> None:
     check_pickle(game, 1)
     state = game.initial_state()
     act_out(state, random.Random(1), plies=2)
-    assert process_of(game) is process_of(pickle.loads(pickle.dumps(game)))
+    assert running_process(game) is running_process(pickle.loads(pickle.dumps(game)))
     with multiprocessing.get_context("fork").Pool(1) as pool:
         other = pool.apply(played_on, (state,))
     assert other == played_on(state)

@@ -143,6 +143,14 @@ def in_random_state(game: Any, state: Any) -> None:
     game.hidden = random.Random(str(state.cards))
 
 
+def in_log(game: Any, state: Any) -> None:
+    game.hidden = state.log
+
+
+def in_property(game: Any, state: Any) -> None:
+    type(game).dealer = property(lambda _: [state])
+
+
 def in_order(game: Any, state: Any) -> None:
     game.hidden = dict.fromkeys(sorted("JQK", key="".join(card[0] for card in state.cards).find))
 
@@ -167,6 +175,8 @@ def in_event(game: Any, state: Any) -> None:
         in_weak_reference,
         in_generator,
         in_random_state,
+        in_log,
+        in_property,
         in_order,
         in_set,
         in_event,

@@ -13,6 +13,7 @@ from games.adapters.library_game import (
     LibraryGame,
     LibraryMove,
     LibraryMoved,
+    compute,
 )
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.game import NATIVE, OpenSpielGame, is_searchable
@@ -36,7 +37,7 @@ class OpenSpielAnalysis(GameAnalysis):
         """Draw another history with the same information state, by OpenSpiel or by search."""
         if not self.game.hides or self.game.is_sampled:
             return None
-        return self.game.compute(other_world, history, player, rng=rng)
+        return compute(self.game, other_world, history, player, rng=rng)
 
 
 def other_world(
@@ -155,7 +156,7 @@ class TreeSearch:
     def __init__(self, seat: Seat) -> None:
         game = seat.game
         assert isinstance(game, LibraryGame)
-        if not game.compute(is_searchable, rng=seat.rng):
+        if not compute(game, is_searchable, rng=seat.rng):
             raise UsageError(
                 f"{game.name}: bot:mcts plays no game with hidden information, with simultaneous "
                 "moves, with rewards before the end, with chance of its own or in Python; "
@@ -165,7 +166,7 @@ class TreeSearch:
 
     async def act(self, observation: Observation) -> Decision:
         legal, events = observation.legal_actions, tuple(observation.events)
-        number = self._game.compute(searched, observation.player, events, rng=self._rng)
+        number = compute(self._game, searched, observation.player, events, rng=self._rng)
         chosen = (a for a in legal if isinstance(a, LibraryMove) and a.number == number)
         return Decision(next(chosen, None) or self._rng.choice(legal))
 

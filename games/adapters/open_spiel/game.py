@@ -25,6 +25,7 @@ from games.adapters.library_game import (
     LibraryObserved,
     LibraryText,
     clean_lines,
+    compute,
     game_class,
     one_line_label,
     options_class,
@@ -67,7 +68,7 @@ class OpenSpielGame(LibraryGame):
 
     @property
     def level_bots(self) -> tuple[str, str, str]:
-        best = "mcts" if self.compute(is_searchable, rng=random.Random(0)) else "random"
+        best = "mcts" if compute(self, is_searchable, rng=random.Random(0)) else "random"
         return ("random", best, best)
 
     kind: ClassVar[Any]

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
-from arena.core.errors import IllegalAction, InvalidAction
+from arena.core.errors import ArenaError, IllegalAction, InvalidAction
 from arena.core.event import EventLog
 from arena.core.observation import Observation, ObservedGame, Witnessed
 
@@ -96,11 +96,22 @@ class State(ABC):
         return not self.to_act
 
     def legal_actions(self, player: int) -> ActionSet:
-        """Return the legal actions of `player` now: none if it is not to act."""
+        """Return the legal actions of `player` now: none if it is not to act.
+
+        Raises ArenaError if the game lets a player act who has no legal action.
+        """
         # Chance has no legal actions; its results are `chance_outcomes`.
         if player == CHANCE or player not in self.to_act:
             return self.game.no_actions
-        return self._legal_actions(player)
+        legal = self._legal_actions(player)
+        if not legal:
+            raise self._fault(f"player {player} must act and has no legal action; offer a pass")
+        return legal
+
+    def _fault(self, what: str) -> ArenaError:
+        """Return the error of a game that cannot go on from this position."""
+        place = f"in turn {self.turn}, after {len(self.log.events)} events"
+        return ArenaError(f"{self.game.name}: {place}, {what}")
 
     def apply(self, player: int, action: Action) -> None:
         """Apply `action`. Raises IllegalAction, and changes nothing, if it is not legal."""
@@ -133,6 +144,8 @@ class State(ABC):
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw one result of chance, by probability."""
         outcomes = self.chance_outcomes()
+        if not outcomes:
+            raise self._fault("chance must act and has no outcome")
         weights = [outcome.probability for outcome in outcomes]
         # One draw from `rng` per chance move: a replay repeats the draws in the same order.
         return rng.choices(outcomes, weights)[0].action

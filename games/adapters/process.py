@@ -346,7 +346,7 @@ class LibraryServer:
         state, rng = game.initial_state(), random.Random(0)
         while state.to_act == (CHANCE,):
             state.apply(CHANCE, state.sample_chance(rng))
-        if not state.to_act or not all(map(state.legal_actions, state.to_act)):
+        if not state.to_act or not all(map(state._legal_actions, state.to_act)):
             raise UsageError(f"{game.name}: no move is legal at the start with {self._options}")
         if len(game.actions) > MOST_ACTIONS:
             raise UsageError(f"{game.name}: {len(game.actions):,} moves; the most are 1,000,000")

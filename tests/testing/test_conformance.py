@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import pickle
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
@@ -20,10 +21,11 @@ from arena.core.action_set import ActionSet
 from arena.core.analysis import GameAnalysis, Measure, WeightedSum
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Event
+from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.state import ChanceOutcome
 from arena.envs.multi_agent import MultiAgentEnv
-from arena.episodes.match import act_out
+from arena.episodes.match import Match, act_out, play
 from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures, measure_seats
 from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.loader import catalog, make_game
@@ -267,6 +269,43 @@ def test_the_kit_finds_games_that_are_not_reproducible() -> None:
 
     with pytest.raises(AssertionError, match="does not verify|two runs differ"):
         check_replay(Game(), 0)
+
+
+class StuckState(KuhnPokerState):
+    """The second player cannot move, or chance cannot deal."""
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        return self.game.no_actions if self.moves else super()._legal_actions(player)
+
+    def chance_outcomes(self) -> Sequence[ChanceOutcome]:
+        return () if self.game.stuck_chance else super().chance_outcomes()  # type: ignore[attr-defined]
+
+
+class Stuck(KuhnPoker):
+    stuck_chance = False
+
+    def initial_state(self) -> KuhnPokerState:
+        return StuckState(self)
+
+
+class StuckChance(Stuck):
+    stuck_chance = True
+
+
+@pytest.mark.parametrize(
+    "play_on",
+    [
+        lambda game: asyncio.run(play(Match(game, ("bot:random",) * 2, 1))),
+        lambda game: act_out(game.initial_state(), random.Random(1)),
+        lambda game: check_random_play(game, 1),
+    ],
+)
+def test_a_game_that_cannot_go_on_is_named(play_on: Callable[[Game], object]) -> None:
+    place = r"^kuhn_poker: in turn 2, after \d events, player 1 must act and has no legal action"
+    with pytest.raises(ArenaError, match=place):
+        play_on(Stuck())
+    with pytest.raises(ArenaError, match=r"^kuhn_poker: in turn 0, after 0 events, chance must"):
+        play_on(StuckChance())
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_game_whatever_else_is_played(tmp_path: Pat
 
 def test_the_notebook_model_deduces_from_raw_events(tmp_path: Path) -> None:
     result = arena(
-        "eval cluedo --players 4 --player embedded:clue-notebook --text-level events --games 4 "
+        "eval cluedo --players 4 --player embedded:clue-notebook --text-level events --games 2 "
         "--seed 500000000 --max-tokens 400 --temperature 0 --set beliefs=true --json",
         tmp_path,
     )

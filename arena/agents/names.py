@@ -6,19 +6,21 @@ their place; a person without a name is numbered from 1.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
-from arena.core.text import one_line
+from arena.core.text import appearance, one_line, plain_letters
 
 HUMAN = "human"
 LONGEST_NAME = 24
 # Letters of any script, digits and blanks. No "+" or ":", which are part of a SPEC.
 _NAME = re.compile(r"\w[\w '.\-]*")
-_NUMBERED = re.compile(r"(?:player|seat)s? ?\d+", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:player|seat)s? ?[\dlo]+")
+"""The number of a player, as `appearance` returns it."""
 
 
 def person_spec(name: str) -> str:
@@ -26,10 +28,11 @@ def person_spec(name: str) -> str:
 
     Raises UsageError if the name is too long, or holds other characters than letters and digits.
     """
-    name = one_line(name)
+    name = _plain(name)
     if not name:
         return HUMAN
-    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or _NUMBERED.fullmatch(name):
+    is_number = _NUMBERED.fullmatch(appearance(name))
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or is_number:
         raise UsageError(
             f"name: at most {LONGEST_NAME} letters, digits, blanks, hyphens, dots and "
             "apostrophes, and not the number of a player"
@@ -38,15 +41,21 @@ def person_spec(name: str) -> str:
 
 
 def display_names(specs: Sequence[str]) -> list[str]:
-    """Return the names of the players of these SPECs; equal ones are numbered from 1."""
-    names = [_name(spec, seat) for seat, spec in enumerate(specs)]
-    repeated = {name for name, count in Counter(names).items() if count > 1}
-    seen = Counter[str]()
+    """Return the names of the players of these SPECs; those that look alike are numbered."""
+    names = [_plain(_name(spec, seat)) for seat, spec in enumerate(specs)]
+    counts = Counter(map(appearance, names))
+    used = {name for name, count in counts.items() if count == 1}
     for seat, name in enumerate(names):
-        if name in repeated:
-            seen[name] += 1
-            names[seat] = f"{name} {seen[name]}"
+        if counts[appearance(name)] > 1:
+            numbered = (f"{name} {number}" for number in itertools.count(1))
+            names[seat] = next(each for each in numbered if appearance(each) not in used)
+            used.add(appearance(names[seat]))
     return names
+
+
+def _plain(name: str) -> str:
+    """Return a name in its one form: NFKC, and no control characters or changes of direction."""
+    return one_line(plain_letters(name))
 
 
 def _name(spec: str, seat: int) -> str:

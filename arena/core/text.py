@@ -7,7 +7,7 @@ import math
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, JsonValue, ValidationError
@@ -44,6 +44,10 @@ _QUOTE = re.compile(f"[{_SINGLE}{_DOUBLE}]{{2,}}|[{_DOUBLE}]")
 _ENCLOSED = re.compile(f"[{_DOUBLE}](.+)[{_DOUBLE}]|'([^']+)'")
 _ACCENTED = re.compile("[A-Za-z\xc0-\u1fff][\u0300-\u036f]+")
 """Letters that compose in the same way in all versions of Unicode."""
+_LOOK_ALIKE = str.maketrans(  # Capital letters count too: В and в, Η and η.
+    "01iı|авеіјкӏмнорстухһѕԁԛԝαβεικμνορτυχηζ", "ollllabeljklmhopctyxhsdqwabelkmvoptuxhz"
+)
+"""Digits, Cyrillic and Greek letters, and the Latin ones that they look like."""
 _OPENING, _CLOSING, _BAR = "<＜﹤", ">＞﹥", "|｜"
 """Characters of control tokens; some tokenizers normalize the full-width ones."""
 _TURN = (
@@ -98,6 +102,15 @@ def plain_letters(text: str) -> str:
     Letter by letter: to normalise many combining marks together takes quadratic time.
     """
     return text if text.isascii() else "".join(normalize("NFKC", letter) for letter in text)
+
+
+def appearance(name: str) -> str:
+    """Return a form of a name that is equal for names that look alike: Anna, АNNА, Ànna.
+
+    A short version of the skeletons of Unicode's technical standard 39.
+    """
+    letters = (c for c in normalize("NFKD", name.casefold()) if not combining(c))
+    return " ".join("".join(letters).translate(_LOOK_ALIKE).replace("rn", "m").split())
 
 
 def quote(text: str) -> str:

@@ -20,6 +20,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
+from arena.core.text import appearance
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, act_out, play
 from arena.episodes.replay import read_replay, verify
@@ -38,6 +39,9 @@ def check_hashing(game: Game) -> None:
     twin = type(game)(**game.options.model_dump())
     assert twin == game and hash(twin) == hash(game), "a game made again is not equal to itself"
     assert pickle.loads(pickle.dumps(game)) == game, "a game does not survive pickling"
+    names = game.seat_names
+    assert all(map(str.isprintable, names)), f"invisible characters in the names of seats: {names}"
+    assert len(set(map(appearance, names))) == game.num_players, f"seats look alike: {names}"
 
 
 def check_codec(game: Game) -> None:

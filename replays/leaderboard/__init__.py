@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.seeds import stream
+from arena.core.text import appearance
 from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import UNPROVEN, Submission, ahead_of_baseline
@@ -80,14 +81,16 @@ def _sort_key(submission: Submission) -> tuple[str, ...]:
 
 def _labels(submissions: Sequence[Submission]) -> Iterator[str]:
     """Yield a unique name of each submission; the text level tells runs of one model apart."""
-    names = Counter(each.card.name for each in submissions)
-    used: Counter[str] = Counter()
+    names = Counter(appearance(each.card.name) for each in submissions)
+    used = set[str]()
     for each in submissions:
         label = each.card.name
-        if names[label] > 1 and each.card.uses_models:
+        if names[appearance(label)] > 1 and each.card.uses_models:
             label = f"{label}, {each.card.text_level}"
-        used[label] += 1
-        yield label if used[label] == 1 else f"{label} ({used[label]})"
+        labels = (label, *(f"{label} ({number})" for number in range(2, len(submissions) + 2)))
+        label = next(each for each in labels if appearance(each) not in used)
+        used.add(appearance(label))
+        yield label
 
 
 def _baseline_label(by_label: Mapping[str, Submission]) -> str | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from browsing import axe_findings, browsing, tab
+from pydantic import ValidationError
 from small_benchmark import bench, submit, task, write_suite
 
 from arena.core.errors import ArenaError
+from arena.core.text import appearance
 from arena.evaluation.benchmark import BASELINE
 from arena.evaluation.benchmark.submission import Submission, ahead_of_baseline, read_submission
 from replays.leaderboard import make_standings
@@ -58,6 +61,13 @@ def test_equal_names_are_told_apart_and_suites_are_not_mixed(home: Path, tmp_pat
     one = read_submission(home / "detective")
     labels = [entry.label for entry in make_standings([one, one]).entries]
     assert sorted(labels) == [PLAYER, f"{PLAYER} (2)"]
+    # Neither a name with such a number nor one of other letters is taken for another entry.
+    named = [f"{PLAYER} (2)", PLAYER.replace("e", "\u0435")]
+    cards = [one.card.model_copy(update={"name": name}) for name in named]
+    entries = make_standings([one, one, *(replace(one, card=card) for card in cards)]).entries
+    assert len({appearance(entry.label) for entry in entries}) == 4
+    with pytest.raises(ValidationError, match="name"):
+        type(one.card).model_validate({**one.card.model_dump(), "name": "\u202e" + PLAYER})
     suite = write_suite(tmp_path / "other.json", task("two", 2, 2), name="other")
     other = read_submission(submit(suite, PLAYER, tmp_path / "run"))
     with pytest.raises(ArenaError, match="one version of one suite"):

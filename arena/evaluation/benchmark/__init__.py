@@ -36,7 +36,8 @@ BASELINE = "suite:baseline"
 RETURN = "return"
 """Name of the score that is the return of the game."""
 Identifier = Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9-]{0,39}$")]
-Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,400}$")]
+Line = Annotated[str, StringConstraints(pattern=r"^[^\p{Cc}\p{Cf}]{1,400}$")]
+"""A text without control characters, and without those that change the direction of writing."""
 
 
 class FrozenModel(BaseModel):

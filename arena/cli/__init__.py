@@ -1,13 +1,18 @@
 """Command line of arena: one file for each command.
 
-Every error is one line on stderr. Exit codes: 2 wrong usage, 130 Ctrl-C, 1 any other error.
+Every error is one line on stderr; `arena --debug COMMAND` adds its trace. Exit codes: 2 wrong
+usage, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 1 any other error.
 """
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import os
+import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +28,8 @@ from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
 from arena.llm.environment import variables
 
+DEBUG = "ARENA_DEBUG"
+"""Variable of the flag --debug."""
 MAX_ERROR_LENGTH = 3000
 """Characters of an error message; the longest useful ones list names."""
 
@@ -62,6 +69,17 @@ GROUPS = {
 
 OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """Errors of writing to standard output."""
+
+STOP_SIGNALS = ("SIGTERM", "SIGHUP")
+"""Signals that end a command as Ctrl-C does: of `kill`, `timeout`, a batch system, a closed
+terminal."""
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a command that a signal has ended: 128 and its number, as shells count."""
+
+SIMILAR = str.maketrans(
+    dict(zip("−–—·×→✓✗“”‘’", "---*x>yn\"\"''", strict=True)) | {"≤": "<=", "≥": ">=", "…": "..."}
+)
+"""Replacements of characters that the encoding of an output lacks."""
 
 COLUMN = max(map(len, COMMANDS)) + 4
 """Where the summaries begin, in every group."""
@@ -108,7 +126,10 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _root(
     version: bool = typer.Option(False, "--version", show_envvar=False, help="Print the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show the trace of an error."),
 ) -> None:
+    if debug:  # `run` reads it, which also reports errors of other parameters.
+        os.environ[DEBUG] = "1"
     if version:
         from arena.core.version import __version__
 
@@ -119,7 +140,13 @@ def _root(
 def main() -> None:
     """Run the command line and exit."""
     warnings.showwarning = partial(_show_warning, warnings.showwarning)
-    sys.exit(run(sys.argv[1:]))
+    codecs.register_error("similar", _replace_characters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="similar")
+    stopped_by = stop_as_ctrl_c()
+    code = run(sys.argv[1:])
+    sys.exit(128 + stopped_by[0] if stopped_by and code == INTERRUPTED else code)
 
 
 def run(arguments: list[str]) -> int:
@@ -129,18 +156,70 @@ def run(arguments: list[str]) -> int:
         code = app(arguments, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except typer.TyperException as error:
-        message = error.format_message().rstrip(".")
-        return _fail("; ".join(filter(None, [message, _origin(error)])), error.exit_code)
-    except ArenaError as error:
-        return _fail(str(error), 2 if isinstance(error, UsageError) else 1)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", 130)
-    except MemoryError:
-        return _fail("out of memory; what was written is kept", 1)
-    except OSError as error:
-        return _fail(_os_error_text(error), 1)
+    # Other exceptions than arena's are faults of arena or of a plugin: one line for them, too.
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get(DEBUG) == "1":
+            traceback.print_exc()
+        return _fail(*_described(error))
     return code if isinstance(code, int) else 0
+
+
+def stop_as_ctrl_c() -> list[int]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does; return the list that each adds its number to.
+
+    A signal that is ignored, as by `nohup`, stays ignored.
+    """
+    received: list[int] = []
+    owner = os.getpid()
+
+    def stop(number: int, _: object) -> None:
+        if os.getpid() != owner:  # A worker that was forked ends at once.
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        received.append(number)
+        # A terminal that was closed refuses the last lines: they must not end the clean-up.
+        for stream in (sys.stdout, sys.stderr) if terminals else ():
+            if stream.fileno() in terminals and not stream.isatty():
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # A shell starts jobs in the background with SIGINT ignored.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+    terminals = [s.fileno() for s in (sys.stdout, sys.stderr) if s is not None and s.isatty()]
+    for name in STOP_SIGNALS:
+        number = getattr(signal, name, None)  # Windows has no SIGHUP.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop)
+    return received
+
+
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
+    """Return similar characters, or question marks, for those that the output cannot show."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(SIMILAR)
+    return "".join(each if each.isascii() else "?" for each in text), error.end
+
+
+def _described(error: BaseException) -> tuple[str, int]:
+    """Return the message for an exception, "" for none, and the exit code."""
+    while isinstance(error, BaseExceptionGroup):  # Of a group of tasks.
+        error = error.exceptions[0]
+    match error:
+        case typer.TyperException():
+            message = error.format_message().rstrip(".")
+            return "; ".join(filter(None, [message, _origin(error)])), error.exit_code
+        case ArenaError():
+            return str(error), 2 if isinstance(error, UsageError) else 1
+        case KeyboardInterrupt() | typer.Abort():
+            return "interrupted", INTERRUPTED
+        case MemoryError():
+            return "out of memory; what was written is kept", 1
+        case OSError():
+            return _os_error_text(error), 1
+    fault = f"unexpected {type(error).__name__}: {error}"
+    return f"{fault}; 'arena --debug COMMAND' shows where it comes from", 1
 
 
 def _read_dotenv() -> None:

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -181,7 +178,7 @@ def serve_command(
             await llm.close()
             notify(str(environment.counts))
 
-    run_until_signal(play())
+    asyncio.run(play())
     return 0
 
 
@@ -226,15 +223,3 @@ def make_player(
     openai_flags.add_to(llm, games)
     player = GroupPlayer(config, the_game, llm, keep_equal=not env_flags.different_scores)
     return player, llm
-
-
-def run_until_signal(work: Coroutine[object, object, None]) -> None:
-    """Run the coroutine. SIGTERM cancels it, so that it can say goodbye, and is no error."""
-
-    async def run() -> None:
-        task = asyncio.ensure_future(work)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        with suppress(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())

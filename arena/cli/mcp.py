@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import os
 import signal
+import socket
 import sys
-from contextlib import aclosing, nullcontext
+from collections.abc import Callable
+from contextlib import aclosing, nullcontext, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 from arena.agents.display import ending
@@ -87,22 +93,50 @@ def mcp_command(
     seats = [number for number, spec in enumerate(specs) if spec == CLIENT]
     seeds = (draw_seed() for _ in count()) if seed is None else iter(count(seed))
     tables = ClientTables(hosted, seats, seeds, out, _print_end)
-    asyncio.run(_serve(tables, clients, llm))
+    was_stopped = asyncio.run(_serve(tables, clients, llm))
     settle_accounts(llm, out, "run")
-    return 0
+    return 128 + signal.SIGINT if was_stopped else 0
 
 
-async def _serve(tables: ClientTables, clients: ClientFlags, llm: LLMService | None) -> None:
-    """Serve until a signal, or until the client closes the standard streams."""
+async def _serve(tables: ClientTables, clients: ClientFlags, llm: LLMService | None) -> bool:
+    """Serve until a signal, or until the client closes the standard streams.
+
+    Returns whether a signal has cut the client off.
+    """
     from arena.envs.mcp.server import make_server, serve_http
 
     async with llm or nullcontext(), aclosing(tables):
-        if not clients.http:
-            # The SDK reads standard input in a thread, which only the end of the process can stop.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            await make_server(tables).run_stdio_async()
-        else:
+        if clients.http:
             await serve_http(tables, clients.host, clients.port)
+            return False
+        end_input, stopped = _relay_input(), list[int]()
+
+        def stop(number: int, _: object) -> None:
+            stopped.append(number)
+            end_input()
+
+        signal.signal(signal.SIGINT, stop)
+        await make_server(tables).run_stdio_async()
+        return bool(stopped)
+
+
+def _relay_input() -> Callable[[], None]:
+    """Put a socket before standard input, and return the function that ends it.
+
+    The SDK reads standard input in a thread, which nothing but the end of the input can stop.
+    """
+    ours, theirs = socket.socketpair()
+    source, sys.stdin = sys.stdin.fileno(), io.TextIOWrapper(theirs.makefile("rb"))
+    end = partial(ours.shutdown, socket.SHUT_WR)
+
+    def relay() -> None:
+        with suppress(OSError):  # A signal has ended the input.
+            while data := os.read(source, 65_536):
+                ours.sendall(data)
+            end()
+
+    Thread(target=relay, daemon=True).start()
+    return end
 
 
 def _print_end(match: Match, episode: Episode, replay: Path) -> None:

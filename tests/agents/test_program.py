@@ -6,15 +6,20 @@ import asyncio
 import json
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+from command_line import ENVIRONMENT
 from command_line import arena as arena_run
 from other_worlds import world_pairs
+from preloaded import arena_command
 
 import arena
 from arena.agents.agent import Seat
@@ -26,6 +31,24 @@ EXAMPLES = Path("docs/examples").absolute()
 PYTHON = f"agent:{sys.executable} {EXAMPLES / 'agent.py'}"
 READY = "import json, sys, time, os\ninput(); print('{}', flush=True)\n"
 """A program that has answered the first message."""
+
+JOIN = "".join(
+    json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+    for message in (
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "join", "arguments": {}}},
+    )
+).encode()
+"""What an MCP client sends to take a seat."""
 
 Write = Callable[[str], str]
 
@@ -283,6 +306,51 @@ def test_commands_play_programs(program: Write, tmp_path: Path) -> None:
     both = ("--player", PYTHON, "--player", "bot:random", *few)
     table = arena_run("tournament kuhn_poker", *both, cwd=tmp_path)
     assert table.returncode == 0, table.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "number", "ignored"),
+    [
+        ("play kuhn_poker --no-watch --seed 3 --out out --seat 0={}", signal.SIGTERM, False),
+        ("play kuhn_poker --no-watch --seed 3 --out out --seat 0={}", signal.SIGHUP, True),
+        ("eval kuhn_poker --games 4 --workers 2 --out out --player {}", signal.SIGHUP, False),
+        ("mcp kuhn_poker --out out --seat 1=mcp --seat 0={}", signal.SIGTERM, False),
+    ],
+)
+def test_a_signal_ends_programs_with_their_children(
+    command: str, number: signal.Signals, ignored: bool, program: Write, tmp_path: Path
+) -> None:
+    """`timeout`, a batch system and a closed terminal; `ignored`: a job in the background."""
+    pytest.importorskip("mcp") if command.startswith("mcp") else None
+    spec = program(
+        READY + f"input(); os.fork(); open({str(tmp_path / 'r')!r}, 'w'); time.sleep(99)"
+    )
+    asked = tmp_path / "r"
+    words = [word.format(spec) for word in command.split()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-m", "arena", *words] if ignored else [*arena_command(), *words],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_IGN) if ignored else None,  # noqa: PLW1509
+    ) as running:
+        assert running.stdin is not None
+        if command.startswith("mcp"):
+            running.stdin.write(JOIN)
+            running.stdin.flush()
+        while not asked.exists():
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.send_signal(number)
+        said = running.stderr.read().decode() if running.stderr else ""
+        assert running.wait(20) == 128 + number, said
+    assert "Traceback" not in said
+    if command.startswith("play"):
+        assert "the unfinished game is kept" in said
+    # `_no_process_is_left` looks for the program and its child.
 
 
 def test_replay_starts_no_program(tmp_path: Path) -> None:

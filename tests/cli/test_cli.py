@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 from command_line import ENVIRONMENT, arena, last_json
 
-from arena.cli import run
+from arena.cli import main, run
 from arena.plugins.loader import catalog
 
 
@@ -123,6 +124,61 @@ def test_ctrl_c_in_any_command_is_one_line(
     monkeypatch.setattr("backends.embedded.bundled_checkpoints", interrupt)
     assert run(["list", "models"]) == 130
     assert capsys.readouterr().err == "arena: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("list models", "backends.embedded.bundled_checkpoints"),
+        ("play kuhn_poker", "arena.cli.play.seat_specs"),
+        ("eval kuhn_poker --player bot:random", "arena.evaluation.schedule.evaluation_schedule"),
+    ],
+)
+def test_any_other_error_is_one_line_too(
+    command: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def fail(*_: object, **__: object) -> None:
+        raise ExceptionGroup("of a task group", [ZeroDivisionError("one\ntwo")])
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(place, fail)
+    line = "arena: unexpected ZeroDivisionError: one two; 'arena --debug COMMAND' shows where"
+    assert run(command.split()) == 1
+    assert capsys.readouterr().err == f"{line} it comes from\n"
+    monkeypatch.setenv("ARENA_DEBUG", "0")  # Restored afterwards: the flag sets it.
+    assert run(["--debug", *command.split()]) == 1
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown and "in fail" in shown and line in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "encoding", "words"),
+    [
+        ("doctor", "latin-1", "arena "),
+        ("eval kuhn_poker --player bot:equilibrium --games 4 --seed 1 --out x", "cp1252", " -"),
+        ("play kuhn_poker --seed 1 --watch", "cp932", "Replay: "),
+        ("play \ud800−", "ascii", "there is no game '?-'"),
+        ("play \ud800−", "utf-8", "there is no game '?−'"),
+    ],
+)
+def test_an_output_of_any_encoding_gets_the_nearest_characters(
+    command: str, encoding: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe or a terminal may have no minus sign, and no encoding has half of an emoji."""
+    output = BytesIO()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("arena.cli.stop_as_ctrl_c", list)
+    monkeypatch.setattr("sys.argv", ["arena", *command.split()])
+    for name, errors in (("stdout", "strict"), ("stderr", "backslashreplace")):
+        stream = TextIOWrapper(output, encoding, errors=errors, write_through=True)
+        monkeypatch.setattr(f"sys.{name}", stream)
+    with pytest.raises(SystemExit) as end:
+        main()
+    text = output.getvalue().decode(encoding)
+    assert "Traceback" not in text and "can't encode" not in text
+    assert words in text
+    assert end.value.code == (2 if words.startswith("there") else 0)
 
 
 def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:

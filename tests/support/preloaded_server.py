@@ -143,7 +143,7 @@ def run(order: dict[str, Any], streams: list[int]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
     try:
-        code = importlib.import_module("arena.cli").run(sys.argv[1:])
+        importlib.import_module("arena.cli").main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:

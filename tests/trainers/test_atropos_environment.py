@@ -25,7 +25,7 @@ from trajectory_queue import TrajectoryQueue
 from trajectory_servers import SERVERS, registration, serving, stock_api
 from transformers import Qwen3ForCausalLM
 
-from arena.cli.atropos import run_until_signal
+from arena.cli import stop_as_ctrl_c
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.llm.backend import Completion, Request, Token
 from arena.llm.service import LLMService
@@ -377,8 +377,7 @@ def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
 
 
 def test_a_signal_disconnects(api: Api) -> None:
-    # If this test fails, the signal must not end the other tests.
-    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    before = signal.getsignal(signal.SIGTERM)
 
     async def play() -> None:
         async with api.client() as client:
@@ -397,10 +396,13 @@ def test_a_signal_disconnects(api: Api) -> None:
             finally:
                 await killing
 
+    received = stop_as_ctrl_c()
     try:
-        run_until_signal(play())
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(play())
     finally:
         signal.signal(signal.SIGTERM, before)
+    assert received == [signal.SIGTERM]
     assert api.own.connected == [False]
 
 

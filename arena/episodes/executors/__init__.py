@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from arena.core.errors import ArenaError
+from arena.core.spec import Spec
 from arena.episodes.job import Executor, Work
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ async def _call(function: Callable[[], T], _llm: ModelService | None) -> T:
     return function()
 
 
+def has_programs(specs: Sequence[str]) -> bool:
+    """Return whether a program plays, `agent:COMMAND`. Its game is played in the driver.
+
+    A thread or a worker that ends early would leave the program running.
+    """
+    return any(Spec.parse(spec).prefix == "agent" for spec in specs)
+
+
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -43,7 +52,7 @@ def available_cores() -> int:
 
 
 class LocalExecutor(Executor):
-    """Executor of this process: games that wait for models or remote agents in the event loop.
+    """Executor of this process: games that wait for models or programs in the event loop.
 
     Other work runs in one thread.
     """
@@ -62,7 +71,7 @@ class LocalExecutor(Executor):
 
     async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
         try:
-            if self._llm is not None and self._llm.models(specs):
+            if has_programs(specs) or (self._llm is not None and self._llm.models(specs)):
                 return await work(self._llm)
             return await asyncio.get_running_loop().run_in_executor(self._thread, _run, work)
         except MemoryError as error:

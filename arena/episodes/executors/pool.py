@@ -17,6 +17,7 @@ from itertools import count
 from typing import Protocol, TypeVar
 
 from arena.core.errors import ArenaError, StopPlaying
+from arena.episodes.executors import has_programs
 from arena.episodes.executors.worker import Channel, Peer, ServiceNote
 from arena.episodes.job import Executor, Work
 from arena.llm.backend import Completion, Request
@@ -83,6 +84,8 @@ class WorkerPool(Executor):
 
     async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
         llm = self._llm
+        if has_programs(specs):
+            return await work(llm)
         models = llm.models(specs) if llm else []
         traits = {spec: llm.traits(spec) for spec in models} if llm else {}
         # The game starts as soon as the budget covers it.

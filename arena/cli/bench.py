@@ -21,7 +21,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize
 from arena.episodes.files import write_whole
-from arena.evaluation.records import RESULTS
+from arena.evaluation.records import RUN
 
 if TYPE_CHECKING:
     from arena.evaluation.benchmark import Suite, SuiteTask
@@ -116,9 +116,7 @@ class SuiteRun:
         from arena.evaluation.schedule import SELF
 
         folder = self.folder / task.id
-        results = folder / RESULTS
-        # A run that was killed while it created the file has left none, or an empty one.
-        begun = self.flags.resume and results.exists() and results.stat().st_size > 0
+        begun = self.flags.resume and (folder / RUN).exists()
         own = {"out": folder, "resume": begun, "scored": ALL_GAMES}
         experiment_flags = ExperimentFlags.model_validate({**self.flags.model_dump(), **own})
         player, baseline = task.player_of(self.player), task.baseline_of(self.player)

@@ -90,7 +90,7 @@ def eval_command(
     ] = [],  # noqa: B006
     from_: Annotated[
         list[Path],
-        Flag("--from", help="Measure finished games instead: replays, folders, results files."),
+        Flag("--from", help="Measure finished games instead: replays, folders, runs."),
     ] = [],  # noqa: B006
     against: AgainstFlag = [],  # noqa: B006
     baseline: BaselineFlag = None,

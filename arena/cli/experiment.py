@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from arena.evaluation.report import PlayerReport, Report
     from arena.evaluation.scaffolds import ScaffoldAggregator
     from arena.evaluation.schedule import ExperimentSetup
-    from arena.evaluation.store import Results
-    from arena.evaluation.store.schema import Experiment, Kind
+    from arena.evaluation.store import Experiment, Kind, Results
     from arena.llm.service import LLMService
 
     Scheduler = Callable[[int, Sequence[Slot]], list[Slot]]
@@ -85,7 +84,7 @@ class ExperimentFlags(MeasureFlags):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFiles:
-    """The results files of one kind of experiment with one set-up."""
+    """The folders of one kind of experiment with one set-up."""
 
     kind: Kind
     game: Game
@@ -95,7 +94,7 @@ class ExperimentFiles:
     """Folder that the user names; None for one in `runs/`."""
 
     def create(self, seed: int) -> Results:
-        """Create a results file in `out`, or in a new folder."""
+        """Start a run in `out`, or in a new folder."""
         from arena.evaluation.store import Results
 
         options = self.game.options.model_dump(mode="json")
@@ -105,44 +104,44 @@ class ExperimentFiles:
         stem = "-".join(filter(None, (game_stem(self.game, seed), players)))
         folder = self.out or unused_path(self._home, stem)
         settings = {"seed": seed, **self.settings}
-        return Results.create(folder / RESULTS, self.kind, self.game.name, options, settings)
+        return Results.create(folder, self.kind, self.game.name, options, settings)
 
     def resume(self, seed: int | None, dry_run: bool = False) -> Results:
-        """Open the file of `out`, or the last one with these settings, to add games to it.
+        """Open the run in `out`, or the last one with these settings, to add games to it.
 
         A dry run opens it for reading. Raises UsageError if there is none, or if its settings
         differ.
         """
         from arena.evaluation.store import Results
 
-        path = self._last_file(seed) if self.out is None else self.out / RESULTS
-        results = Results.read(path) if dry_run else Results.open(path)
+        folder = self._last_run(seed) if self.out is None else self.out
+        results = Results.read(folder) if dry_run else Results.open(folder)
         for name, value in self._differences(results.experiment, seed).items():
             results.close()
             raise UsageError(
-                f"--resume: {path} was made with {name} = {value}; use the same flags, or another "
-                "--out without --resume"
+                f"--resume: {folder} was made with {name} = {value}; use the same flags, or "
+                "another --out without --resume"
             )
         stored = results.experiment.settings
         # A tournament of bots may be joined by a model; from then on its options are fixed.
         if self.settings["models"] and not stored["models"] and not dry_run:
-            results.set_settings({**stored, "models": self.settings["models"]})
+            results.change(settings={**stored, "models": self.settings["models"]})
         return results
 
     @property
     def _home(self) -> Path:
         return Path("runs") / self.kind
 
-    def _last_file(self, seed: int | None) -> Path:
-        """Return the file with these settings that was written to last."""
+    def _last_run(self, seed: int | None) -> Path:
+        """Return the folder with these settings that was written to last."""
         from arena.evaluation.store import Results
 
-        paths = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.stat().st_mtime)
+        paths = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.lstat().st_mtime)
         for path in paths:
-            # A file that cannot be read is not the one that is looked for.
-            with suppress(ArenaError), Results.read(path) as results:
+            # A run that cannot be read is not the one that is looked for.
+            with suppress(ArenaError), Results.read(path.parent) as results:
                 if not self._differences(results.experiment, seed):
-                    return path
+                    return path.parent
         raise UsageError(
             f"--resume: no run in {self._home} had these flags; name its folder with --out"
         )
@@ -275,7 +274,7 @@ class ExperimentRun:
         else:
             opened = self._files.create(first_seed(self.seed))
         with opened as results:
-            slots = schedule(results.experiment.seed, results.schedule())
+            slots = schedule(results.experiment.seed, results.slots)
             players, stop = self._conduct(results, slots, aggregator, report_flags)
         if is_whole and not stop:
             if self.llm:
@@ -302,7 +301,7 @@ class ExperimentRun:
         seed, done, finished = first_seed(self.seed), list[Slot](), set[int]()
         if self.flags.resume:
             with self._files.resume(self.seed, dry_run=True) as results:
-                seed, done = results.experiment.seed, results.schedule()
+                seed, done = results.experiment.seed, results.slots
                 finished = results.finished()
         missing = [slot for slot in schedule(seed, done) if slot.number not in finished]
         print_estimate(
@@ -323,7 +322,7 @@ class ExperimentRun:
     ) -> tuple[Sequence[PlayerReport], bool]:
         """Play and report; return the players and whether Ctrl-C has ended the run."""
         results.extend(slots)
-        folder = results.path.parent
+        folder = results.folder
         stop = run_until_stopped(self._play(results, slots, aggregator))
         if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
             stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
@@ -331,7 +330,7 @@ class ExperimentRun:
         if aggregator.games:
             report = self._report(results, aggregator, len(slots))
             players = report.players
-            report_flags.output(report, f"Results: {results.path}")
+            report_flags.output(report, f"Results: {folder}")
         if stop:
             echo(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
@@ -353,7 +352,7 @@ class ExperimentRun:
         if self.game.analysis.measures and report.scored < min(self.flags.scored, aggregator.games):
             scored = pluralize(report.scored, "game")
             notes = [*notes, f"Scored: only {scored}, because an earlier run has kept no replays."]
-        run = {"seed": results.experiment.seed, "results": str(results.path)}
+        run = {"seed": results.experiment.seed, "results": str(results.folder)}
         return report.model_copy(update={"notes": notes, "settings": self._settings, **run})
 
     async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
@@ -363,7 +362,7 @@ class ExperimentRun:
 
         setup = ExperimentSetup(
             match=self._match,
-            replays=results.path.parent / "replays" if self.flags.replays else None,
+            replays=results.folder / "replays" if self.flags.replays else None,
             scored=first_games(slots, self.flags.scored),
         )
         earlier = results.finished()
@@ -372,7 +371,7 @@ class ExperimentRun:
             missing = len(slots) - len(earlier)
             if llm and self.flags.batch:
                 reserve_descriptors(self._concurrent(missing))
-                llm.keep_batches(results.path.parent)
+                llm.keep_batches(results.folder)
             if llm and self._model_flags.probe and missing:
                 await probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
@@ -403,7 +402,7 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
     from arena.evaluation.analysis import score
 
     async def score_one(result: GameResult) -> GameResult | None:
-        work = in_worker(partial(score, result, results.path.parent))
+        work = in_worker(partial(score, result, results.folder))
         return await executor.run(work, name=f"the scoring of game {result.slot.number}")
 
     numbers = setup.scored
@@ -411,4 +410,4 @@ async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Exe
         unscored = (g for g in results.games() if g.slot.number in numbers and not g.scored)
         async for scored in run_jobs(unscored, score_one, 4 * executor.workers):
             if scored:
-                results.rescore(scored)
+                results.add_all([scored], rescored=True)

@@ -299,7 +299,7 @@ PER_GAME = 2
 PER_PROGRAM = 4
 """The three streams of `agent:COMMAND`, and one more while it starts."""
 RESERVE = 192
-"""Libraries, the terminal, the database of results, and the connections to providers."""
+"""Libraries, the terminal, the files of results, and the connections to providers."""
 
 
 def reserve_descriptors(games: int, specs: Sequence[str] = ()) -> None:

@@ -43,7 +43,7 @@ class ReportFlags:
             check_file("--csv", self.csv)
 
     def output(self, report: Report, location: str) -> None:
-        """Write and print the report; `location` names the results file for people."""
+        """Write and print the report; `location` names the run for people."""
         try:
             # First, because printing fails if the reader of the output has ended.
             self.write_files(report)

@@ -75,7 +75,7 @@ def tournament_command(
 
 
 def _with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
-    """Replace the SPECs of slots, which have no secrets in a results file, by the given ones."""
+    """Replace the SPECs of slots, which have no secrets in a stored run, by the given ones."""
     given = {redacted(spec): spec for spec in specs}
     return [
         replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs)) for slot in slots

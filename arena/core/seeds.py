@@ -8,7 +8,7 @@ import secrets
 from arena.core.errors import UsageError
 
 SMALLEST_SEED, LARGEST_SEED = -(2**63), 2**63 - 1
-"""A seed fits a signed 64-bit integer, as replays and results databases store it."""
+"""A seed fits a signed 64-bit integer, as replays and results store it."""
 
 
 def draw_seed() -> int:

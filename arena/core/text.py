@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
@@ -173,6 +174,20 @@ def json_object(answer: str) -> dict[str, JsonValue]:
     """Return the JSON object from the first brace of a text to its last one; {} without one."""
     found = read_value(answer[answer.find("{") : answer.rfind("}") + 1])
     return found if isinstance(found, dict) else {}
+
+
+def unique_json(text: bytes) -> JsonValue:
+    """Read JSON. Raises ValueError for an object with a key twice: readers would differ on it."""
+    value: JsonValue = json.loads(text, object_pairs_hook=_unique)
+    return value
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {shorten(repr(twice), 40)} occurs twice")
+    return fields
 
 
 def first_fault(error: ValidationError, whole: str = "") -> str:

@@ -5,12 +5,15 @@ Other processes may read them while they are written, and they survive a crash.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedWriter, FileIO
 from itertools import count
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from pydantic import JsonValue
@@ -63,7 +66,7 @@ def _draft_of(path: Path) -> Iterator[BinaryIO]:
     # In the same folder: a rename is atomic only within one file system.
     draft = path.with_name(f".{path.name}.part")
     try:
-        with draft.open("wb") as file:
+        with BufferedWriter(open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)) as file:
             yield file
             file.flush()
             # The data must be on disk before the name is, or a crash could leave an empty file.
@@ -72,6 +75,21 @@ def _draft_of(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> FileIO:
+    """Open a file that may come from an unknown source. Raises OSError, as for a pipe or a link.
+
+    A link could lead out of its folder, and opening a pipe would wait for ever.
+    """
+    if path.is_symlink():
+        raise OSError(errno.EINVAL, "it is a link", str(path))
+    safe = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    descriptor = os.open(path, flags | safe, 0o666)
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return FileIO(descriptor, "wb" if flags & os.O_WRONLY else "rb")
 
 
 def mark_as_written(file: IO[Any]) -> None:

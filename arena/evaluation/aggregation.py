@@ -251,7 +251,7 @@ def stored_report(results: Results) -> Report:
     that happen to be finished are not a fair sample of the schedule. Raises ArenaError if the file
     cannot be read, or its game is not installed.
     """
-    experiment, progress = results.experiment, results.progress()
+    experiment = results.experiment
     game, settings = results.make_game(), experiment.settings
     aggregator: EvaluationAggregator | TournamentAggregator | ScaffoldAggregator
     player, baseline = str(settings.get("player")), settings.get("baseline")
@@ -266,12 +266,12 @@ def stored_report(results: Results) -> Report:
             game, player, str(baseline) if baseline else None, against=names
         )
     else:
-        aggregator = TournamentAggregator(game, progress.players)
+        aggregator = TournamentAggregator(game, experiment.players)
     for result in leading_games(results, game):
         aggregator.add(result)
     if not aggregator.games:
-        raise ArenaError(f"{results.path}: no game is finished yet")
-    report = report_of_run(aggregator, progress.planned, progress.looks)
+        raise ArenaError(f"{results.folder}: no game is finished yet")
+    report = report_of_run(aggregator, len(experiment.schedule), len(experiment.looks))
     seed = settings.get("seed")
     return report.model_copy(
         update={"seed": seed if isinstance(seed, int) else None, "settings": dict(settings)}

@@ -1,4 +1,4 @@
-"""Measurement of games that were played earlier: replays, folders of them, results files.
+"""Measurement of games that were played earlier: replays, folders of them, runs.
 
 A worker reads each replay, plays it again by the rules and scores it. Only a row of numbers is kept
 of a game, so memory does not grow with the size of replays.
@@ -24,10 +24,10 @@ from arena.episodes.job import Executor, cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import add_seats
-from arena.evaluation.records import RESULTS, GameResult, Role, SeatRole, Slot
+from arena.evaluation.records import RESULTS, RUN, GameResult, Role, SeatRole, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.scoring import check_returns, measure_game
-from arena.evaluation.store import Results
+from arena.evaluation.store import Results, is_run
 from arena.evaluation.summary import Sample, make_report
 from arena.plugins.loader import make_game
 
@@ -67,9 +67,9 @@ class AnalyzedGame:
     result: GameResult
     """Its `sha256` is that of the replay, if there is one."""
     run: Path
-    """The results file, or the folder of the replay."""
+    """The folder of the run, or else that of the replay."""
     incomplete: bool = False
-    """Whether its results file lacks a measurement that is asked for."""
+    """Whether its run lacks a measurement that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SkippedFile:
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the named replays and results files, and all replays in the named folders.
+    """Return the named replays and runs (`games.jsonl`), and all replays in other named folders.
 
     Other files of arena in the folders, such as the metrics of a training run, are left out.
     Raises UsageError for a path that does not exist, or if there is no file at all.
@@ -90,9 +90,11 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file or folder")
-        # Reading a pipe could wait for ever. A broken link is reported when it is read.
-        replays = (p for p in path.rglob("*.jsonl") if p.is_file() or not p.exists())
-        found = sorted(p for p in replays if not _is_other_log(p)) if path.is_dir() else [path]
+        found = [path / RESULTS if is_run(path) else path]
+        if path.is_dir() and found == [path]:
+            # Reading a pipe could wait for ever. A broken link is reported when it is read.
+            replays = (p for p in path.rglob("*.jsonl") if p.is_file() or not p.exists())
+            found = sorted(p for p in replays if not is_results(p) and not _is_other_log(p))
         files |= dict.fromkeys(found)
     if not files:
         raise UsageError(f"no replays (*.jsonl) in {', '.join(map(str, paths))}")
@@ -160,9 +162,9 @@ def score(result: GameResult, folder: Path, scored: bool = True) -> GameResult |
     return replace(result, seats=measured.result.seats, scored=measured.result.scored)
 
 
-def stored_games(path: Path, scored: bool) -> Iterator[AnalyzedGame]:
-    """Yield the games of a results file with the measurements that it holds."""
-    with Results.read(path) as results:
+def stored_games(folder: Path, scored: bool) -> Iterator[AnalyzedGame]:
+    """Yield the games of a run with the measurements that it holds."""
+    with Results.read(folder) as results:
         experiment = results.experiment
         game = results.make_game()
         level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
@@ -171,14 +173,14 @@ def stored_games(path: Path, scored: bool) -> Iterator[AnalyzedGame]:
         scored = scored and game.analysis.assessor((), ()) is not None
         for result in results.games():
             returns = (seat.returns for seat in result.seats)
-            check_returns(game, returns, f"{path}, game {result.slot.number}")
-            yield AnalyzedGame(group, result, path, incomplete=scored and not result.scored)
+            check_returns(game, returns, f"{folder}, game {result.slot.number}")
+            yield AnalyzedGame(group, result, folder, incomplete=scored and not result.scored)
 
 
 async def analyze(
     paths: Sequence[Path], executor: Executor, scored: bool
 ) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
-    """Measure all files on an executor; yield results files first, then replays in order."""
+    """Measure all files on an executor; yield those of runs first, then replays in order."""
     files = [path for path in paths if is_results(path)]
     replays = [path for path in paths if path not in files]
     ahead = REPLAYS_AHEAD * executor.workers
@@ -186,15 +188,15 @@ async def analyze(
     def read() -> Iterator[AnalyzedGame | SkippedFile]:
         for path in files:
             try:
-                yield from stored_games(path, scored)
+                yield from stored_games(path.parent, scored)
             except ArenaError as error:
                 yield SkippedFile(path, str(error))
 
     async def complete(stored: AnalyzedGame | SkippedFile) -> AnalyzedGame | SkippedFile:
         if isinstance(stored, SkippedFile) or not stored.incomplete:
             return stored
-        result, folder = stored.result, stored.run.parent
-        work = in_worker(partial(score, result, folder, scored or result.scored))
+        result = stored.result
+        work = in_worker(partial(score, result, stored.run, scored or result.scored))
         found = await executor.run(work, name=f"{stored.run}, game {result.slot.number}")
         return replace(stored, result=found, incomplete=False) if found else stored
 
@@ -208,8 +210,8 @@ async def analyze(
     roles_of = cache(_stored_roles)
     async for measured in run_jobs(replays, measure_one, ahead):
         if isinstance(measured, AnalyzedGame):
-            # A run has its results file beside the folder of replays.
-            yield _with_role(measured, roles_of(measured.run.parent / RESULTS))
+            # A run has its games beside the folder of replays.
+            yield _with_role(measured, roles_of(measured.run.parent))
         else:
             yield measured
 
@@ -225,22 +227,19 @@ StoredRoles = Mapping[str, tuple[Role, int | None]]
 """Role and tested seat of the games of a run, by the hash of their replays."""
 
 
-def _stored_roles(path: Path) -> StoredRoles:
+def _stored_roles(folder: Path) -> StoredRoles:
     try:
-        with Results.read(path) as results:
-            return results.roles()
+        with Results.read(folder) as results:
+            games = ((game.sha256, game.slot) for game in results.games())
+            return {digest: (slot.role, slot.seat) for digest, slot in games if digest}
     except ArenaError:
         # There is none, or it is damaged: the replays themselves are still measured.
         return {}
 
 
 def is_results(path: Path) -> bool:
-    """Check whether a file is a results file, by its first bytes."""
-    try:
-        with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
-    except OSError:
-        return False
+    """Return whether a path is a file of a run."""
+    return path.name in (RUN, RESULTS) and is_run(path.parent)
 
 
 class AnalysisAggregator:
@@ -272,11 +271,11 @@ class AnalysisAggregator:
         unknown_roles = (
             f"Whether a seat was tested or an opponent is unknown in {self._unknown} of "
             f"{pluralize(self.games, 'game')}: the replays are not from an evaluation or a "
-            "tournament, or its results file is not beside their folder."
+            "tournament, or its games.jsonl is not beside their folder."
         )
         incomplete = (
             f"{self._incomplete} of {pluralize(self.games, 'game')} have only the measurements of "
-            "their results file: their replays were not kept, or have changed."
+            "their run: their replays were not kept, or have changed."
         )
         notes = [unknown_roles] if self._unknown else []
         notes += [incomplete] if self._incomplete else []
@@ -289,7 +288,7 @@ class GroupedAnalyses:
     def __init__(self) -> None:
         self.skipped: list[SkippedFile] = []
         self.copies = 0
-        """Games that occurred before: the same replay elsewhere, or in a results file."""
+        """Games that occurred before: the same replay elsewhere, or in a run."""
         self._hashes: set[str] = set()
         self._by_group: dict[AnalysisGroup, AnalysisAggregator] = {}
         self._shared_deals: dict[AnalysisGroup, SharedDeals] = defaultdict(SharedDeals)

@@ -160,10 +160,10 @@ def games_needed(difference: float, sd: float) -> int | None:
 
 
 def leading_games(results: Results, game: Game) -> Iterator[GameResult]:
-    """Yield the finished games of a results file up to the first one that is missing."""
+    """Yield the finished games of a run up to the first one that is missing."""
     for number, result in enumerate(results.games()):
         if result.slot.number != number:
             return
         returns = (seat.returns for seat in result.seats)
-        check_returns(game, returns, f"{results.path}, game {number}")
+        check_returns(game, returns, f"{results.folder}, game {number}")
         yield result

@@ -7,14 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+)
 
 from arena.core.analysis import WeightedSum
 from arena.core.outcome import ReturnScale
+from arena.episodes.record import Printable
 
 Role = Literal["player", "baseline", "table", "unknown"]
 """Purpose of a game: the player of an evaluation, its baseline, or a table of a tournament; unknown
-for a replay without its results file."""
+for a replay without its run."""
 
 SeatRole = Literal["tested", "opponent", "unknown"]
 """Purpose of one seat: a game of a tournament tests all seats, one of an evaluation one seat."""
@@ -22,8 +30,8 @@ SeatRole = Literal["tested", "opponent", "unknown"]
 Ending = Literal["won", "drawn", "lost", "truncated"]
 """How one game ended for one seat."""
 
-RESULTS = "results.sqlite"
-"""Name of the results file in the folder of a run, beside the folder of its replays."""
+RUN, RESULTS = "run.json", "games.jsonl"
+"""Names of the files of a run in its folder, beside the folder of its replays."""
 LEGAL_RATE = "legal_rate"
 AS_ROLE = "as "
 """Beginning of the measures of a player's returns in one role or team: `as Merlin`, `as good`."""
@@ -35,18 +43,31 @@ TEAM = "team:number"
 """Name of the measure that keeps the number of a seat's team; it is in no table either."""
 
 
+LARGEST = 1e15
+"""No rate, rating or sum is larger. A larger value is damaged and cannot be drawn."""
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def _check_sum(share: WeightedSum) -> WeightedSum:
+    # Sums of millions must be finite.
+    if not all(abs(number) <= LARGEST for number in (share.total, share.weight)):
+        raise ValueError(f"the sum {share.total} of weight {share.weight} is no measurement")
+    return share
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One game of a schedule."""
 
-    number: int
+    number: Count
     """Its place in the schedule, from 0."""
-    seed: int
+    seed: Integer
     """Seed of the deal and of the bots. Games with one seed are one cluster of a bootstrap."""
-    specs: tuple[str, ...]
+    specs: tuple[Printable, ...]
     """SPEC of the player in each seat."""
     role: Role = "table"
-    seat: int | None = None
+    seat: Count | None = None
     """The seat under test; None if all are."""
 
     def seat_role(self, seat: int) -> SeatRole:
@@ -60,14 +81,16 @@ class Slot:
 class SeatResult:
     """Result of one seat in one game."""
 
-    player: str
+    player: Printable
     """Its SPEC without secrets."""
-    returns: float
+    returns: FiniteFloat
     won: bool
     """Whether it, or its team, alone has the highest return."""
-    fallbacks: int = 0
+    fallbacks: Count = 0
     """Moves that were played for it because its agent gave no legal action."""
-    measurements: Mapping[str, WeightedSum] = field(default_factory=dict)
+    measurements: Mapping[Printable, Annotated[WeightedSum, AfterValidator(_check_sum)]] = field(
+        default_factory=dict
+    )
     """Contribution of this game to each measure of this player."""
 
 
@@ -77,17 +100,17 @@ class GameResult:
 
     slot: Slot
     status: Literal["terminated", "truncated"]
-    reason: str
-    turns: int
-    decisions: int
-    seconds: float
+    reason: Printable
+    turns: Count
+    decisions: Count
+    seconds: FiniteFloat
     """Time to play it."""
     seats: tuple[SeatResult, ...]
     scored: bool = False
     """Whether the exact posterior has scored it."""
-    replay: str | None = None
-    """Path of the replay, relative to the folder of the results file."""
-    sha256: str | None = None
+    replay: Printable | None = None
+    """Path of the replay, relative to the folder of the run."""
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     """Hash of the replay's bytes."""
 
     def ending(self, seat: int, scale: ReturnScale) -> Ending:
@@ -153,10 +176,6 @@ class Estimate:
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
-
-
-LARGEST = 1e15
-"""No rate, rating or sum is larger. A larger value is damaged and cannot be drawn."""
 
 
 def _finite(value: object) -> object:

@@ -253,7 +253,7 @@ class Report(ReportPart):
     seed: int | None = None
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     results: str | None = None
-    """Path of the results file."""
+    """Path of the run's folder."""
 
     @property
     def ranked(self) -> list[PlayerReport]:

@@ -169,7 +169,7 @@ class ExperimentSetup:
     match: Match
     """The game, text level, chat options and limits; a slot adds players and seed."""
     replays: Path | None = None
-    """Folder for the replays, beside the results file; None writes none."""
+    """Folder for the replays, in the folder of the run; None writes none."""
     scored: frozenset[int] | None = None
     """Numbers of the slots whose games are scored by the exact posterior; None means all."""
 

@@ -96,26 +96,32 @@ def key_of(spec: str, request: Request) -> str:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, timeout=PATIENCE)
-    try:
-        for left in reversed(range(OPENING_TRIES)):
-            try:
-                _prepare(database)
-                break
-            except sqlite3.OperationalError as error:
-                # SQLite does not wait for its turn when several processes turn WAL on at once.
-                if "locked" not in str(error) or not left:
-                    raise
-                time.sleep(0.02)
-    except BaseException:
-        database.close()
-        raise
-    return database
+    maps = True
+    for left in reversed(range(OPENING_TRIES)):
+        database = sqlite3.connect(path, timeout=PATIENCE)
+        try:
+            _prepare(database, maps)
+            return database
+        except BaseException as error:
+            database.close()
+            if maps and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+                maps = False
+            # SQLite does not wait for its turn when several processes turn WAL on at once.
+            elif "locked" not in str(error) or not left:
+                raise
+            time.sleep(0.02)
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _prepare(database: sqlite3.Connection) -> None:
-    # Readers and one writer do not block each other, so several processes can share the file.
-    database.execute("PRAGMA journal_mode = WAL")
+def _prepare(database: sqlite3.Connection, maps: bool) -> None:
+    """Set up the file; without `maps`, for a file system that cannot map files into memory."""
+    if maps:
+        # Readers and one writer do not block each other, so several processes can share the file.
+        database.execute("PRAGMA journal_mode = WAL")
+    else:
+        # Out of the mode WAL, which needs maps unless one process has the file for itself.
+        for mode in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "locking_mode = NORMAL"):
+            database.execute(f"PRAGMA {mode}")
     # A power failure may lose the last entries but not damage the file; that is enough for a cache.
     database.execute("PRAGMA synchronous = NORMAL")
     with database:

@@ -1,7 +1,7 @@
 """Files that are served: those of one folder and its subfolders, or one replay.
 
-Replays are found by their suffix. Other files of interest (results databases, settings of training
-runs) are found by the same walk.
+Replays are found by their suffix. Other files of interest (results of evaluations, settings of
+training runs) are found by the same walk.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from stat import S_ISREG
 from arena.core.errors import UsageError
 from arena.episodes.files import is_written
 from arena.evaluation.records import RESULTS
+from arena.evaluation.store import is_run
 from replays.web.http_errors import HttpError, not_found
 
 RUNNING_SUFFIX = ".part"
@@ -126,7 +127,7 @@ class ReplayDirectory:
         return self.find(path or "") if key is None else self.find_key(key)
 
     def find_other(self, name: str) -> ServedFile:
-        """Return a results database or the settings of a run.
+        """Return the games of an evaluation or the settings of a training run.
 
         Raises:
             HttpError: There is no such file, or it may not be served.
@@ -167,7 +168,8 @@ class ReplayDirectory:
                 return FoundFiles([], [])
         found = FoundFiles([], [])
         for file in self._files_below(self.folder, ""):
-            (found.replays if file.name.endswith(SUFFIXES) else found.others).append(file)
+            is_replay = file.name.endswith(SUFFIXES) and not _is_run(file)
+            (found.replays if is_replay else found.others).append(file)
         found.replays.sort(key=lambda file: (-file.version.changed_ns, file.name))
         return found
 
@@ -203,6 +205,11 @@ class ReplayDirectory:
                 file = self._open(name) if entry.is_symlink() else _scanned_file(entry, name)
                 if file:
                     yield file
+
+
+def _is_run(file: ServedFile) -> bool:
+    """Return True for the games of an evaluation, which are no replay."""
+    return f"/{file.name}".endswith(f"/{RESULTS}") and is_run(file.path.parent)
 
 
 def _is_shown(name: str) -> bool:

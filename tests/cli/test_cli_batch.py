@@ -60,7 +60,7 @@ def release(server: BatchServer) -> None:
 
 def outcomes(folder: Path) -> list[tuple[object, ...]]:
     """What was played, without times."""
-    with Results.read(folder / "results.sqlite") as results:
+    with Results.read(folder) as results:
         return [
             (game.slot, game.status, game.decisions, [seat.returns for seat in game.seats])
             for game in results.games()

@@ -31,7 +31,7 @@ def test_a_killed_run_continues_to_the_same_card(
     suite = write_suite(tmp_path / "s.json", task("one", 2, 3), task("other", 3, 8))
     words = f"bench run {suite} --player bot:detective --executor local --out"
     process = started(f"{words} killed", tmp_path)
-    wait_for_games(process, tmp_path / "killed" / "other" / "results.sqlite", 2)
+    wait_for_games(process, tmp_path / "killed" / "other", 2)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     folder = tmp_path / "killed"

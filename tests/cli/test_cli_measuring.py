@@ -7,10 +7,8 @@ import json
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 from command_line import arena, last_json, started
 
 from arena.cli import run
+from arena.evaluation.store import Results
 
 TIMES = {"results"}
 
@@ -31,27 +30,17 @@ def evaluate(cwd: Path, more: str = "", games: int = 8) -> dict[str, Any]:
     return last_json(done.stdout)
 
 
-def count_games(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        found: int = database.execute("SELECT count(*) FROM games").fetchone()[0]
-        return found
+def count_games(folder: Path) -> int:
+    return (folder / "games.jsonl").read_bytes().count(b"\n")
 
 
-def wait_for_games(process: subprocess.Popen[str], path: Path, games: int) -> None:
+def wait_for_games(process: subprocess.Popen[str], folder: Path, games: int) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        if path.exists() and path.stat().st_size and count_quietly(path) >= games:
+        if (folder / "games.jsonl").exists() and count_games(folder) >= games:
             return
         time.sleep(0.05)
     raise AssertionError(f"{games} games did not come: {process.communicate()}")
-
-
-def count_quietly(path: Path) -> int:
-    try:
-        return count_games(path)
-    except sqlite3.Error:  # The file is just being made.
-        return 0
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +76,7 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     whole = evaluate(tmp_path, "--out whole --set scored=10 --workers 1", games=40)
     command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --set scored=10"
     command += " --out parts"
-    results = tmp_path / "parts" / "results.sqlite"
+    results = tmp_path / "parts"
     first = started(f"{command} --workers 2", tmp_path)
     wait_for_games(first, results, 3)
     first.send_signal(signal.SIGINT)
@@ -228,22 +217,18 @@ def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -
     both = tournament(tmp_path, "random novice detective oracle", "--games 12 --resume")
     assert len(list(tmp_path.glob("runs/tournament/*"))) == 1
     assert both["games"] == 24
-    path = next(tmp_path.glob("runs/tournament/*/results.sqlite"))
-    with closing(sqlite3.connect(path)) as database:
-        late = database.execute(
-            "SELECT count(DISTINCT places.number) FROM places JOIN players ON player = id "
-            "WHERE places.number >= 12 AND spec = 'bot:oracle'"
-        ).fetchone()
-    assert late == (12,)
+    folder = next(tmp_path.glob("runs/tournament/*"))
+    with Results.read(folder) as results:
+        assert sum("bot:oracle" in slot.specs for slot in results.slots[12:]) == 12
     scored = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 5)
     assert all("efficiency_early" in row["measures"] for row in scored["players"])
-    shutil.rmtree(path.parent / "replays")
+    shutil.rmtree(folder / "replays")
     more = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 30)
     assert more["scored"] == scored["scored"]
     assert any("an earlier run has kept no replays" in note for note in more["notes"])
     missing = arena(
         "tournament cluedo --players 3 --player bot:novice --player bot:oracle --resume --out",
-        str(path.parent),
+        str(folder),
         cwd=tmp_path,
     )
     assert missing.returncode == 2 and "name it with --player too" in missing.stderr
@@ -263,23 +248,26 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     assert {role for player, role in rows if player == "bot:novice"} >= {"tested"}
     assert rows["bot:novice", "tested"]["games"] == 8, "its games as an opponent are not among them"
     assert again["measures"] == whole["players"][0]["measures"]
-    stored = next(evaluated.glob("runs/eval/*/results.sqlite"))
+    stored = next(evaluated.glob("runs/eval/*"))
     from_file = last_json(arena("eval --json --from", str(stored), cwd=evaluated).stdout)
     of_file = from_file["reports"][0]  # type: ignore[index]
     # The evaluation scored 8 games; the others are scored by their replays.
     assert of_file["games"] == of_file["scored"] == 16
     kept = last_json(arena("eval --set scored=0 --json --from", str(stored), cwd=evaluated).stdout)
     assert kept["reports"][0]["scored"] == 8  # type: ignore[index]
-    alone = Path(shutil.copy(stored, evaluated / "alone.sqlite"))
-    done = last_json(arena("eval --json --from", str(alone), cwd=evaluated).stdout)
-    alone.unlink()
+    alone = evaluated / "alone"
+    alone.mkdir()
+    for name in ("run.json", "games.jsonl"):
+        shutil.copy(stored / name, alone)
+    done = last_json(arena("eval --json --from", str(alone / "games.jsonl"), cwd=evaluated).stdout)
+    shutil.rmtree(alone)
     report = done["reports"][0]  # type: ignore[index]
     assert report["scored"] == 8
     assert any(note.startswith("8 of 16 games have only") for note in report["notes"])
 
 
 def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> None:
-    good = sorted(evaluated.rglob("*.jsonl"))[:3]
+    good = sorted(evaluated.rglob("game0*.jsonl"))[:3]
     for path in good:
         shutil.copy(path, tmp_path)
         shutil.copy(path, tmp_path / f"copy-of-{path.name}")
@@ -313,7 +301,7 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
 def test_a_hostile_file_is_skipped_and_the_others_are_measured(
     evaluated: Path, tmp_path: Path
 ) -> None:
-    good = min(evaluated.rglob("*.jsonl"))
+    good = min(evaluated.rglob("game0*.jsonl"))
     shutil.copy(good, tmp_path)
     lines = good.read_text().splitlines()
     seed = str(json.loads(lines[0])["seed"])
@@ -327,17 +315,17 @@ def test_a_hostile_file_is_skipped_and_the_others_are_measured(
         )
         text = "\n".join([*lines[:decision], forged, *lines[decision + 1 :]]) + "\n"
         (tmp_path / f"{name}.jsonl").write_text(text)
-    stored = tmp_path / "results.sqlite"
-    shutil.copy(next(evaluated.glob("runs/eval/*/results.sqlite")), stored)
-    with closing(sqlite3.connect(stored)) as database:
-        database.execute("INSERT INTO shares VALUES (0, 0, 'failure:x', 9e999, 1)")
-        database.commit()
-    done = arena("eval --json --from . --from results.sqlite", cwd=tmp_path)
+    stored = tmp_path / "stored"
+    stored.mkdir()
+    for path in next(evaluated.glob("runs/eval/*")).glob("*.json*"):
+        text = path.read_text().replace('"fallbacks":0', '"fallbacks":9e999', 1)
+        (stored / path.name).write_text(text)
+    done = arena("eval --json --from . --from stored/games.jsonl", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     found: Any = last_json(done.stdout)
     skipped = {Path(each["path"]).name for each in found["skipped"]}
-    assert {"seed.jsonl", "results.sqlite"} <= skipped
+    assert {"seed.jsonl", "games.jsonl"} <= skipped
     assert found["reports"][0]["games"] >= 1
 
 
@@ -362,5 +350,5 @@ def test_a_run_that_grows_is_judged_by_its_confidence_sequence(
     more = in_process(capsys, f"{command} 9 --resume")
     assert more["sequential"]["estimate"]["n"] == 9 and more["sequential"]["target"] is None
     assert more["notes"][0].startswith("This is look 2 at a run whose number of games was raised")
-    with closing(sqlite3.connect(tmp_path / "run" / "results.sqlite")) as database:
-        assert database.execute("SELECT games FROM looks").fetchall() == [(12,), (18,)]
+    with Results.read(tmp_path / "run") as results:
+        assert results.experiment.looks == (12, 18)

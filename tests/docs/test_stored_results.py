@@ -35,7 +35,7 @@ def test_a_result_is_stored_with_its_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "commit", lambda root: "1234567")
-    program = 'print(\'progress\'); print(\'{"games": 2, "results": "/home/x/results.sqlite"}\')'
+    program = 'print(\'progress\'); print(\'{"games": 2, "results": "/home/x/run"}\')'
     path = results.store("ladder-3", [sys.executable, "-c", program], tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["report"] == {"games": 2}  # Without the path on the machine that measured.

@@ -68,7 +68,7 @@ def workers_of(driver: psutil.Process, executor: str) -> list[psutil.Process]:
 
 def games_in(folder: Path) -> dict[int, object]:
     """Return the stored games of a run by number, each with its replay. No number is twice."""
-    with Results.read(folder / "results.sqlite") as results:
+    with Results.read(folder) as results:
         games = list(results.games())
     assert len({game.slot.number for game in games}) == len(games)
     replays = sorted((folder / "replays").iterdir())
@@ -160,7 +160,7 @@ def reported(command: str, folder: Path) -> dict[str, object]:
     )
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
-    assert report.pop("results") == "run/results.sqlite"
+    assert report.pop("results") == "run"
     return dict(report)
 
 
@@ -209,5 +209,4 @@ def test_no_game_is_lost_with_the_driver(
 
 def with_resume(folder: Path) -> str:
     """Return the flag that continues a run, if it was killed after it had made its file."""
-    results = folder / "run" / "results.sqlite"
-    return " --resume" if results.exists() and results.stat().st_size else ""
+    return " --resume" if (folder / "run" / "run.json").exists() else ""

@@ -7,9 +7,7 @@ import json
 import math
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -48,7 +46,6 @@ PUBLISHED = {
     "mini 1": "0ddcbc1946c8",
     "mini-plus 1": "1e9d46872526",
 }
-TABLES = ("shares", "seats", "games")
 
 
 @pytest.fixture(scope="module")
@@ -176,11 +173,30 @@ def edit_card(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text(json.dumps(card))
 
 
-def edit_results(folder: Path, *statements: str, name: str = "two") -> None:
-    with closing(sqlite3.connect(folder / name / "results.sqlite")) as database:
-        for statement in statements:
-            database.execute(statement)
-        database.commit()
+def edit_games(folder: Path, change: Callable[[dict[str, Any]], object], *numbers: int) -> None:
+    """Change the stored results of some games of task two; None of all leaves the game out."""
+    path = folder / "two" / "games.jsonl"
+    games = [json.loads(line) for line in path.read_text().splitlines()]
+    for game in games:
+        if game["slot"]["number"] in numbers:
+            change(game)
+    lines = (json.dumps(game, separators=(",", ":")) + "\n" for game in games if game)
+    path.write_text("".join(lines))
+
+
+def first_return(game: dict[str, Any], value: float) -> None:
+    game["seats"][0]["returns"] = value
+
+
+def other_winner(game: dict[str, Any]) -> None:
+    for seat in game["seats"]:
+        seat.update(returns=1 - seat["returns"], won=not seat["won"])
+
+
+def more_measured(game: dict[str, Any]) -> None:
+    for seat in game["seats"]:
+        for name, share in seat["measurements"].items():
+            share["total"] += name != "decisions:own"
 
 
 def first_replay(folder: Path) -> Path:
@@ -196,9 +212,11 @@ def changed_move(folder: Path) -> None:
     path.write_text("".join(lines))
 
 
-def cut_off(folder: Path) -> None:
-    path = folder / "two" / "results.sqlite"
-    path.write_bytes(path.read_bytes()[:-5000])
+def edited(folder: Path, name: str, old: str, new: str) -> None:
+    path = folder / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
 
 
 def edited_suite(folder: Path, old: str, new: str) -> None:
@@ -212,34 +230,30 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "damaged replay": (lambda f: first_replay(f).write_text("{}"), "game 0: "),
     "changed move": (changed_move, "game 0: "),
     "result": (
-        lambda f: edit_results(f, "UPDATE seats SET returns = 1 - returns, won = 1 - won"),
+        lambda f: edit_games(f, lambda game: game["seats"].reverse(), *range(6)),
+        "its players differ from the schedule",
+    ),
+    "winner": (
+        lambda f: edit_games(f, other_winner, *range(6)),
         "card.json: tasks differs",
     ),
-    "measure": (
-        lambda f: edit_results(
-            f,
-            "UPDATE shares SET total = total + 1 WHERE number = 2 AND measure <> 'decisions:own'",
-        ),
-        "stored measure",
-    ),
-    "turns": (
-        lambda f: edit_results(f, "UPDATE games SET turns = 3 WHERE number = 1"),
-        "stored turns 3",
-    ),
+    "measure": (lambda f: edit_games(f, more_measured, 2), "stored measure"),
+    "turns": (lambda f: edit_games(f, lambda game: game.update(turns=3), 1), "stored turns 3"),
     "impossible return": (
-        lambda f: edit_results(f, "UPDATE seats SET returns = 1e9 WHERE number = 0"),
+        lambda f: edit_games(f, lambda game: first_return(game, 1e9), 0),
         "not on the declared scale",
     ),
-    "fewer games": (
-        lambda f: edit_results(f, *(f"DELETE FROM {t} WHERE number = 5" for t in TABLES)),
-        "5 of 6 games were played",
-    ),
+    "fewer games": (lambda f: edit_games(f, dict.clear, 5), "5 of 6 games were played"),
     "other deals": (
-        lambda f: edit_results(f, "UPDATE schedule SET seed = seed + 1"),
+        lambda f: edited(f, "two/run.json", '"schedule":[[', '"schedule":[[9'),
         "its games are not those of task two",
     ),
+    "two results of a game": (
+        lambda f: edited(f, "two/games.jsonl", '"turns":', '"turns":1,"turns":'),
+        "the key 'turns' occurs twice",
+    ),
     "no results": (lambda f: shutil.rmtree(f / "three"), "cannot read"),
-    "cut off": (cut_off, "is damaged"),
+    "cut off": (lambda f: edited(f, "two/run.json", "]", ""), "two: run.json: "),
     "name of a bundled suite": (
         lambda f: edited_suite(f, '"name":"small"', '"name":"mini"'),
         "is not the mini 1 of this version",

@@ -1,20 +1,22 @@
-"""Results files: whole games or none, one writer, readers meanwhile, and files that are none."""
+"""Folders of runs: whole games or none, one writer, readers meanwhile, hostile folders."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import random
+import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,8 +29,7 @@ from arena.core.errors import ArenaError
 from arena.core.spec import redacted
 from arena.core.version import __version__
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
-from arena.evaluation.store import BATCH_SIZE, Results
-from arena.evaluation.store.schema import SCHEMA_VERSION
+from arena.evaluation.store import Results, is_written_to
 
 ROOT = Path(__file__).parents[2]
 SPECS = ("bot:detective", "bot:novice", "http://host:1/v1#modèle 😀")
@@ -59,30 +60,26 @@ def game(of: Slot, **changes: float) -> GameResult:
     )
 
 
-def begin(path: Path, number: int = 0) -> Results:
-    """A new file with so many games in its schedule, none of them played."""
-    results = Results.create(path, "eval", "cluedo", {"players": 3}, {"games": number})
+def begin(folder: Path, number: int = 0) -> Results:
+    """A new run with so many games in its schedule, none of them played."""
+    results = Results.create(folder, "eval", "cluedo", {"players": 3}, {"games": number})
     results.extend(map(slot, range(number)))
     return results
 
 
-def filled(path: Path, number: int) -> Path:
-    with begin(path, number) as results:
+def filled(folder: Path, number: int) -> Path:
+    with begin(folder, number) as results:
         for each in range(number):
             results.add_all([game(slot(each))])
-    return path
+    return folder
 
 
-def check_whole(path: Path) -> list[int]:
-    """That the file is sound and every game is as it was added; the numbers of the games."""
-    with Results.read(path) as results:
+def check_whole(folder: Path) -> list[int]:
+    """That every game is as it was added; the numbers of the games."""
+    with Results.read(folder) as results:
         games = list(results.games())
         assert games == [game(slot(each.slot.number)) for each in games]
         assert results.finished() == {each.slot.number for each in games}
-    # By a reader, which leaves the log of a killed writer to the next one.
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
     return [each.slot.number for each in games]
 
 
@@ -90,14 +87,16 @@ def check_whole(path: Path) -> list[int]:
 
 
 def test_an_experiment_is_kept_with_its_settings(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "folder ?#%é" / "results.sqlite"
+    path = tmp_path / "new" / "folder ?#%é"
     options: Any = {"players": 3, "text": "ümläut\n", "deep": [1, {"a": None}]}
     with Results.create(path, "tournament", "cluedo", options, {"games": 10}) as results:
         made = results.experiment
-        results.set_settings({**made.settings, "games": 20})
-        assert results.experiment == replace(made, settings={"games": 20})
+        results.change(settings={**made.settings, "games": 20})
+        assert results.add_look(4) == results.add_look(4) == 1
+        assert results.add_look(6) == 2
+        expected = made.model_copy(update={"settings": {"games": 20}, "looks": (4, 6)})
     with Results.read(path) as results:
-        assert results.experiment == replace(made, settings={"games": 20})
+        assert results.experiment == expected
     assert (made.kind, made.game, made.options) == ("tournament", "cluedo", options)
     assert made.arena == __version__
     assert made.created.utcoffset() is not None
@@ -106,24 +105,26 @@ def test_an_experiment_is_kept_with_its_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "column"),
     [
-        (lambda r: r.set_settings({"a": float("nan")}), "not JSON compliant"),
-        (lambda r: r.set_settings({"a": "\ud800"}), "experiment.settings"),
-        (lambda r: r.extend([replace(slot(9), number=-1)]), "schedule.number"),
-        (lambda r: r.extend([replace(slot(9), seed=2**63)]), "schedule.seed"),
-        (lambda r: r.extend([replace(slot(9), role=cast(Role, "other"))]), "schedule.role"),
-        (lambda r: r.extend([replace(slot(9), seat=3)]), "no seat 3"),
-        (lambda r: r.extend([replace(slot(9), specs=())]), "has no players"),
-        (lambda r: r.extend([replace(slot(9), specs=("a\x1b[2J", "b"))]), "places.spec"),
-        (lambda r: r.extend([replace(slot(9), specs=("a\ud800", "b"))]), "places.spec"),
-        (lambda r: r.add_all([game(slot(0), returns=float("nan"))]), "seats.returns"),
-        (lambda r: r.add_all([game(slot(0), total=float("nan"))]), "shares.total"),
-        (lambda r: r.add_all([game(slot(0), weight=float("nan"))]), "shares.weight"),
-        (lambda r: r.add_all([game(slot(0), seconds=float("nan"))]), "games.seconds"),
-        (lambda r: r.add_all([replace(game(slot(0)), reason="\x07")]), "games.reason"),
-        (lambda r: r.add_all([replace(game(slot(0)), sha256="0")]), "games.sha256"),
+        (lambda r: r.change(settings={"a": float("nan")}), "settings"),
+        (lambda r: r.change(settings={"a": "\ud800"}), "surrogates"),
+        (lambda r: r.extend([replace(slot(9), number=-1)]), "game -1 of"),
+        (lambda r: r.extend([replace(slot(2), seed=2**63)]), "schedule.2.0"),
+        (lambda r: r.extend([replace(slot(2), role=cast(Role, "other"))]), "schedule.2.1"),
+        (lambda r: r.extend([replace(slot(2), seat=3)]), "no such seat"),
+        (lambda r: r.extend([replace(slot(2), specs=())]), "at least 1 item"),
+        (lambda r: r.extend([replace(slot(2), specs=("a\x1b[2J", "b"))]), "players.3"),
+        (lambda r: r.extend([replace(slot(2), specs=("a\ud800", "b"))]), "players.3"),
+        (lambda r: r.add_all([game(slot(0), returns=float("nan"))]), "seats.0.returns"),
+        (lambda r: r.add_all([game(slot(0), total=float("nan"))]), "efficiency.total"),
+        (lambda r: r.add_all([game(slot(0), weight=1e16)]), "leaked/2"),
+        (lambda r: r.add_all([game(slot(0), seconds=float("nan"))]), "seconds"),
+        (lambda r: r.add_all([replace(game(slot(0)), reason="\x07")]), "reason"),
+        (lambda r: r.add_all([replace(game(slot(0)), reason="\ud800")]), "surrogates"),
+        (lambda r: r.add_all([replace(game(slot(0)), sha256="0")]), "sha256"),
         (lambda r: r.add_all([replace(game(slot(0)), seats=())]), "its players differ"),
         (lambda r: r.add_all([game(replace(slot(0), seed=5))]), "not in the schedule"),
-        (lambda r: r.add_all([game(slot(7))]), "not in the schedule"),
+        (lambda r: r.add_all([game(slot(1)), game(slot(7))]), "not in the schedule"),
+        (lambda r: r.add_all([game(slot(1)), game(slot(1))]), "game 1 is already there"),
     ],
 )
 def test_what_does_not_fit_is_refused_whole(write, column, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
@@ -132,9 +133,9 @@ def test_what_does_not_fit_is_refused_whole(write, column, tmp_path: Path) -> No
         with pytest.raises(ArenaError, match=column) as refused:
             write(results)
         assert str(path) in str(refused.value)
-        assert results.schedule() == [slot(0), slot(1)]
+        assert results.slots == [slot(0), slot(1)]
         assert results.finished() == set()
-        results.add_all([game(slot(0))])  # The file goes on being written.
+        results.add_all([game(slot(0))])  # The run goes on.
     assert check_whole(path) == [0]
 
 
@@ -142,55 +143,41 @@ def test_a_schedule_grows_and_is_never_altered(tmp_path: Path) -> None:
     path = tmp_path / "r"
     with begin(path, 3) as results:
         results.extend(map(slot, range(5)))
-        assert results.schedule() == list(map(slot, range(5)))
+        assert results.slots == list(map(slot, range(5)))
         with pytest.raises(ArenaError, match=r"game 4 of .* differs from the schedule"):
             results.extend([slot(5), replace(slot(4), seed=1)])
-        assert len(results.schedule()) == 5
+        assert len(results.slots) == 5
         results.add_all([game(slot(2))])
-        with pytest.raises(ArenaError, match=r"game 2 is already in .*"):
+        with pytest.raises(ArenaError, match="game 2 is already there"):
             results.add_all([game(slot(2), returns=9.0)])
     assert check_whole(path) == [2]
 
 
-def test_games_are_added_together_or_not_at_all(tmp_path: Path) -> None:
+def test_games_come_in_order_and_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    with begin(path, 4) as results:
-        results.add_all([game(slot(2)), game(slot(0))])
-        for more, fault in (
-            ([game(slot(1)), game(slot(2))], "game 2 is already in"),
-            ([game(slot(1)), game(slot(1))], "game 1 is already in"),
-            ([game(slot(1)), game(slot(9))], "game 9 is not in the schedule"),
-        ):
-            with pytest.raises(ArenaError, match=fault):
-                results.add_all(more)
-        results.add_all([])
-    assert check_whole(path) == [0, 2]
-
-
-def test_games_come_in_order_and_in_batches(tmp_path: Path) -> None:
-    path, count = tmp_path / "r", 2 * BATCH_SIZE + 1
-    order = random.Random(1).sample(range(count), count)
-    with begin(path, count) as results:
-        for number in order[:-1]:
+    with begin(path, 9) as results:
+        for number in (3, 0, 8, 5):
             results.add_all([game(slot(number))])
         going = results.games()
-        first = next(going)
-        results.add_all([game(slot(order[-1]))])  # Reading in batches leaves the writer free.
-        numbers = [first.slot.number, *(each.slot.number for each in going)]
-    assert all(one < two for one, two in pairwise(numbers))
-    assert set(order[:-1]) <= set(numbers)
-    assert check_whole(path) == list(range(count))
-    with Results.read(path) as results:
-        steps: list[str] = []
-        results._database.set_trace_callback(steps.append)
-        next(results.games())
-        assert not any("LIMIT" not in step for step in steps if step.startswith("SELECT"))
+        assert next(going).slot.number == 0
+        results.add_all([game(slot(4)), game(slot(1))])  # Reading leaves the writer free.
+        assert [each.slot.number for each in going] == [3, 5, 8]
+    assert check_whole(path) == [0, 1, 3, 4, 5, 8]
+
+
+def test_a_game_is_scored_later_once(tmp_path: Path) -> None:
+    with begin(tmp_path / "r", 2) as results:
+        results.add_all([replace(game(slot(0), total=1.0), scored=False), game(slot(1))])
+        results.add_all([game(slot(0))], rescored=True)
+        with pytest.raises(ArenaError, match="game 0 is already there"):
+            results.add_all([game(slot(0))], rescored=True)
+    assert check_whole(tmp_path / "r") == [0, 1]
 
 
 TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=12)
 SLOTS = st.builds(
     Slot,
-    number=st.integers(0, 2**63 - 1),
+    number=st.just(0),
     seed=st.integers(-(2**63), 2**63 - 1),
     specs=st.lists(TEXT.map(redacted), min_size=1, max_size=4).map(tuple),
     role=st.sampled_from(("player", "baseline", "table")),
@@ -223,18 +210,18 @@ def results_of(draw: st.DrawFn) -> GameResult:
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(results_of(), max_size=4, unique_by=lambda result: result.slot.number))
-def test_whatever_goes_in_comes_out(played: list[GameResult]) -> None:
+@given(st.lists(results_of(), max_size=4))
+def test_whatever_goes_in_comes_out(drawn: list[GameResult]) -> None:
+    played = [replace(r, slot=replace(r.slot, number=n)) for n, r in enumerate(drawn)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r"
         with Results.create(path, "eval", "g", {}, {}) as results:
             results.extend(result.slot for result in played)
             for result in played:
                 results.add_all([result])
-        played.sort(key=lambda result: result.slot.number)
         with Results.read(path) as results:
             assert list(results.games()) == played
-            assert results.schedule() == [result.slot for result in played]
+            assert results.slots == [result.slot for result in played]
 
 
 def test_no_password_is_written(tmp_path: Path) -> None:
@@ -243,15 +230,15 @@ def test_no_password_is_written(tmp_path: Path) -> None:
         results.extend([replace(slot(0), specs=secret)])
         results.extend([replace(slot(0), specs=secret)])
         results.add_all([game(replace(slot(0), specs=secret))])
-        assert results.schedule()[0].specs[2] == "http://host/v1#m"
-    assert all(b"hunter2" not in each.read_bytes() for each in tmp_path.iterdir())
+        assert results.slots[0].specs[2] == "http://host/v1#m"
+    assert all(b"hunter2" not in each.read_bytes() for each in (tmp_path / "r").iterdir())
 
 
 # One writer, and readers
 
 
 WRITER = """
-import sys
+import sys, time
 from pathlib import Path
 sys.path.insert(0, "tests/evaluation")
 from test_results import Results, begin, game, slot
@@ -264,6 +251,7 @@ for number in range(5000):
     if number not in played:
         results.add_all([game(slot(number))])
         print(number, flush=True)
+        time.sleep(0.001)
 """
 CREATOR = """
 import sys
@@ -311,14 +299,17 @@ def test_a_killed_writer_leaves_whole_games_and_the_next_goes_on(tmp_path: Path)
         assert len(numbers) <= before + len(said) + 1  # The last may not have been told.
         before = len(numbers)
     assert before > 0
+    with (path / "games.jsonl").open("ab") as file:  # As a kill within a line leaves it.
+        file.write((path / "games.jsonl").read_bytes()[:200])
+    assert check_whole(path) == list(range(before))
     with Results.open(path) as results:
-        assert results.schedule() == list(map(slot, range(5000)))
+        assert results.slots == list(map(slot, range(5000)))
         results.add_all([game(slot(before))])
-    assert {each.name for each in tmp_path.iterdir()} == {"r", "r.lock"}
+    assert {each.name for each in path.iterdir()} == {"run.json", "games.jsonl", "run.lock"}
     assert check_whole(path) == list(range(before + 1))
 
 
-def test_a_creation_that_is_killed_leaves_nothing_or_a_file(tmp_path: Path) -> None:
+def test_a_creation_that_is_killed_leaves_nothing_or_a_run(tmp_path: Path) -> None:
     for attempt in range(3):
         folder = tmp_path / str(attempt)
         folder.mkdir()  # On a busy machine the child may be killed before it does anything.
@@ -343,14 +334,59 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> N
             with pytest.raises(ArenaError) as refused:
                 Results.open(name)
             assert str(refused.value) == (
-                f"another run writes to {name}; wait for it or choose another --out"
+                f"another run writes to {name}; wait for it or choose another --out (if there is "
+                "none, delete run.lock in it)"
             )
             with pytest.raises(ArenaError, match="another run writes"):
                 begin(name)
+        assert is_written_to(link)
         killed_after(0, child)
+    assert not is_written_to(link)
     with Results.open(link), pytest.raises(ArenaError, match="another run writes"):
         Results.open(path)
     check_whole(path)
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    path, marker = filled(tmp_path / "r", 1), tmp_path / "r" / "run.lock.held"
+    assert not marker.exists() and not is_written_to(path)
+    with Results.open(path):
+        assert is_written_to(path)
+        with pytest.raises(ArenaError, match="another run writes.*delete run.lock.held"):
+            Results.open(path)
+        left = marker.read_text()
+    # A process that was killed: its number belongs to another one now, or to none.
+    for gone in (
+        left.replace(str(os.getpid()), str(2**22 + 1)),
+        left.replace(left.split()[2], "1"),
+    ):
+        marker.write_text(gone)
+        Results.open(path).close()
+    assert check_whole(path) == [0]
+
+
+def test_looking_at_a_lock_refuses_no_run(tmp_path: Path) -> None:
+    path = filled(tmp_path / "r", 1)
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            is_written_to(path)
+
+    looking = [threading.Thread(target=look) for _ in range(3)]
+    for thread in looking:
+        thread.start()
+    try:
+        for _ in range(50):
+            Results.open(path).close()
+    finally:
+        stop.set()
+        for thread in looking:
+            thread.join()
 
 
 def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
@@ -367,7 +403,7 @@ def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
     assert seen == sorted(seen)
 
 
-def test_a_writer_that_closes_while_somebody_reads_loses_nothing(tmp_path: Path) -> None:
+def test_a_reader_sees_what_is_added(tmp_path: Path) -> None:
     with begin(tmp_path / "r", 2) as results, Results.read(tmp_path / "r") as reader:
         results.add_all([game(slot(0))])
         results.close()
@@ -375,9 +411,6 @@ def test_a_writer_that_closes_while_somebody_reads_loses_nothing(tmp_path: Path)
         with Results.open(tmp_path / "r") as again:
             again.add_all([game(slot(1))])
         assert reader.finished() == {0, 1}
-        with pytest.raises(ArenaError, match="cannot write .*readonly"):
-            reader.extend([slot(2)])
-    assert check_whole(tmp_path / "r") == [0, 1]
 
 
 # Disks and folders
@@ -386,18 +419,20 @@ def test_a_writer_that_closes_while_somebody_reads_loses_nothing(tmp_path: Path)
 def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
     path = tmp_path / "r"
     with begin(path, 400) as results:
-        pages = results._database.execute("PRAGMA page_count").fetchone()[0]
-        results._database.execute(f"PRAGMA max_page_count = {pages + 5}")
-        with pytest.raises(ArenaError) as full:
-            for number in range(400):
-                results.add_all([game(slot(number))])
-        assert str(full.value) == (
-            f"cannot write {path}: database or disk is full; finished games are kept"
-        )
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limit[1]))
+        try:
+            with pytest.raises(ArenaError) as full:
+                for number in range(400):
+                    results.add_all([game(slot(number))])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert str(full.value) == f"cannot write {path}: File too large; finished games are kept"
         kept = len(results.finished())
         assert 0 < kept < 400
-        results._database.execute("PRAGMA max_page_count = 100000")  # Somebody has made room.
-        results.add_all([game(slot(kept))])
+        results.add_all([game(slot(kept))])  # Somebody has made room.
     assert check_whole(path) == list(range(kept + 1))
 
 
@@ -427,9 +462,8 @@ def read_only(folder: Path) -> Iterator[None]:
 
 def test_a_read_only_folder_is_read_and_not_written(folder: Path) -> None:
     path = filled(folder / "r", 2)
-    (folder / "r.lock").unlink()
-    with closing(sqlite3.connect(path)) as database:  # As a copy without its log would be.
-        database.execute("PRAGMA journal_mode = WAL")
+    (path / "run.lock").unlink()
+    path.chmod(0o555)
     with read_only(folder):
         with Results.read(path) as results:
             assert len(list(results.games())) == 2
@@ -440,26 +474,14 @@ def test_a_read_only_folder_is_read_and_not_written(folder: Path) -> None:
     assert check_whole(path) == [0, 1]
 
 
-def test_a_log_that_cannot_be_read_is_not_left_out(folder: Path) -> None:
-    with running(WRITER, folder / "r") as child:
-        assert child.stdout is not None
-        child.stdout.readline()  # The first game is written.
-        killed_after(0, child)
-    (folder / "r-shm").unlink()
-    with read_only(folder), pytest.raises(ArenaError, match="copy it, with its -wal file"):
-        Results.read(folder / "r")
-    assert check_whole(folder / "r")
-
-
-# Files that are no results files, or not sound ones
+# Folders that are no runs, or not sound ones
 
 
 def refusals(path: Path) -> list[str]:
-    """What is said by whoever opens the file, to write and to read."""
+    """What is said by whoever opens the run, to write and to read."""
     said = []
     for way in (Results.open, Results.read):
         with pytest.raises(ArenaError) as refused, way(path) as results:
-            results.schedule()
             list(results.games())
         assert str(path) in str(refused.value)
         assert str(refused.value).isprintable()
@@ -467,110 +489,94 @@ def refusals(path: Path) -> list[str]:
     return said
 
 
-def altered(path: Path, *statements: str) -> Path:
-    """A file of two games that a stranger has altered."""
-    with closing(sqlite3.connect(filled(path, 2))) as database:
-        database.execute("PRAGMA ignore_check_constraints = ON")
-        database.execute("PRAGMA writable_schema = ON")
-        database.executescript(";".join(statements))
+def altered(path: Path, name: str, old: str, new: str) -> Path:
+    """A run of two games that a stranger has altered."""
+    file = filled(path, 2) / name
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
     return path
 
 
-def test_no_such_file_and_files_of_others(tmp_path: Path) -> None:
+def test_no_such_folder_and_those_of_others(tmp_path: Path) -> None:
     path = tmp_path / "r"
     assert all("No such file" in said for said in refusals(path))
-    assert all("is not a file" in said for said in refusals(tmp_path))
+    assert all("No such file" in said for said in refusals(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    path.write_text("number,seed\n" * 1000)
-    assert all("file is not a database" in said for said in refusals(path))
-    path.write_bytes(b"")
-    assert all("is empty" in said for said in refusals(path))
-    path.unlink()
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE games (number)")
-    theirs = path.read_bytes()
-    assert all("of another application" in said for said in refusals(path))
-    with pytest.raises(ArenaError, match="exists"):
-        begin(path)
-    assert path.read_bytes() == theirs
+    path.mkdir()
+    for theirs, told in (("x\n" * 999, "run.json: "), ("", "run.json: "), ("[]", "format None"),
+                         ('{"step": 3}', "format None"), ('{"format":9}', "format 9")):  # fmt: skip
+        (path / "run.json").write_text(theirs)
+        assert all(told in said for said in refusals(path))
+        with pytest.raises(ArenaError, match="exists"):
+            begin(path)
+        assert [each.name for each in path.iterdir() if each.name != "run.lock"] == ["run.json"]
 
 
-def test_a_newer_schema(tmp_path: Path) -> None:
-    newer = SCHEMA_VERSION + 1
-    for said in refusals(altered(tmp_path / "r", f"PRAGMA user_version = {newer}")):
-        assert said.endswith(
-            f"written with results schema {newer}; this arena ({__version__}) reads "
-            f"{SCHEMA_VERSION}; use the version of arena that wrote it"
-        )
+@pytest.mark.parametrize("name", ["run.json", "games.jsonl"])
+def test_pipes_and_links_are_not_opened(name: str, tmp_path: Path) -> None:
+    path = filled(tmp_path / "r", 2)
+    secret = (path / name).rename(tmp_path / "secret")
+    (path / name).symlink_to(secret)
+    assert all("it is a link" in said for said in refusals(path))
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    assert all("regular file" in said or "No such device" in said for said in refusals(path))
 
 
-def test_a_truncated_file(tmp_path: Path) -> None:
-    whole = filled(tmp_path / "whole", 100).read_bytes()
-    path = tmp_path / "r"
-    for size in (50, 1000, 4096, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        for said in refusals(path):
-            assert "is damaged" in said or "file is not a database" in said
-
-
-def test_flipped_bytes_raise_nothing_else(tmp_path: Path) -> None:
-    whole = filled(tmp_path / "whole", 20).read_bytes()
-    path, rng, refused = tmp_path / "r", random.Random(3), 0
-    for _ in range(40):
-        spoilt = bytearray(whole)
-        for _ in range(20):
-            spoilt[rng.randrange(len(whole))] = rng.randrange(256)
-        path.write_bytes(spoilt)
-        for way in (Results.open, Results.read):
-            try:
-                with way(path) as results:
-                    list(results.games())
-            except ArenaError as error:
-                refused += str(path) in str(error) and str(error).isprintable()
-            Path(f"{path}-wal").unlink(missing_ok=True)
-            Path(f"{path}-shm").unlink(missing_ok=True)
-    assert refused > 20
+def test_bytes_that_are_lost_or_changed_raise_nothing_else(tmp_path: Path) -> None:
+    whole, rng, refused = filled(tmp_path / "r", 20), random.Random(3), 0
+    for name in ("run.json", "games.jsonl"):
+        sound = (whole / name).read_bytes()
+        for attempt in range(40):
+            spoilt = bytearray(sound if attempt % 2 else sound[: rng.randrange(len(sound))])
+            for _ in range(attempt % 2 * 20):
+                spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
+            for way in (Results.read, Results.open):
+                (whole / name).write_bytes(spoilt)
+                try:
+                    with way(whole) as results:
+                        list(results.games())
+                except ArenaError as error:
+                    refused += str(whole) in str(error) and str(error).isprintable()
+        (whole / name).write_bytes(sound)
+    assert refused > 80
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("name", "old", "new", "told"),
     [
-        ("UPDATE players SET spec = 'bot' || char(27) || '[2J' WHERE id = 1", "places.spec"),
-        ("UPDATE players SET spec = CAST(x'ff' AS TEXT) WHERE id = 1", "damaged"),
-        ("UPDATE schedule SET role = 'king'", "schedule"),
-        ("UPDATE schedule SET seat = 3", "no seat 3"),
-        ("UPDATE schedule SET seed = 'x'", "schedule.seed"),
-        ("DELETE FROM schedule WHERE number = 1", "are missing"),
-        ("DELETE FROM places WHERE seat = 1", "lacks seat 1"),
-        ("DELETE FROM places WHERE number = 0", "has no players"),
-        ("DELETE FROM seats WHERE seat = 2", "are missing"),
-        ("UPDATE seats SET returns = 9e999", "seats.returns"),
-        ("UPDATE games SET turns = -1", "games.turns"),
-        ("UPDATE games SET reason = x'00'", "games.reason"),
-        ("DROP TABLE shares", "no such table"),
-        ("ALTER TABLE games RENAME COLUMN turns TO t", "no such column"),
-        ("DROP TABLE seats; CREATE VIEW seats AS SELECT 1", "more than tables"),
-        (
-            "CREATE TRIGGER t AFTER INSERT ON games BEGIN DELETE FROM schedule; END",
-            "more than tables",
-        ),
+        ("run.json", '"bot:novice"', r'"bot\u001b[2J"', "players.1"),
+        ("run.json", '"player",1,', '"king",1,', "schedule.0.1"),
+        ("run.json", '"player",1,', '"player",3,', "no such seat"),
+        ("run.json", "[0,1,2]", "[0,1,3]", "no such seat or player"),
+        ("run.json", "[1000,", "[1001,", "games.jsonl, game 0: game 0 is not in the schedule"),
+        ("run.json", '"options":{"players":3}', '"options":[1]', "options"),
+        ("run.json", '"settings":{"games":2}', '"settings":' + "[" * 9999, "run.json: "),
+        ("run.json", '"created":"', '"created":"now', "created"),
+        ("run.json", '"kind":"eval"', '"kind":"eval","kind":"eval"', "'kind' occurs twice"),
+        ("run.json", "{", "{" + " " * (33 << 20), "larger than 32 MiB"),
+        ("games.jsonl", '"seed":1000', '"seed":1001', "not in the schedule"),
+        ("games.jsonl", '"player":"bot:novice"', '"player":"bot:oracle"', "its players differ"),
+        ("games.jsonl", '"turns":12', '"turns":-1', "game 0: turns"),
+        ("games.jsonl", '"turns":12', '"turns":13,"turns":12', "'turns' occurs twice"),
+        ("games.jsonl", '"returns":1.0', '"returns":9e999', "returns"),
+        ("games.jsonl", '"total":', '"total":1e16,"_":', "no measurement"),
+        ("games.jsonl", '"solved"', r'"\u0000"', "reason"),
+        ("games.jsonl", '"solved"', "[" * 99999 + "1", "games.jsonl, game 0"),
+        ("games.jsonl", '"number":1,', '"number":2,', "game 2 is not of this run"),
+        ("games.jsonl", "{", "\n{", "damaged at byte 0: this is no game"),
+        ("games.jsonl", '"solved"', '"' + "x" * 2**20, "the line is too long"),
     ],
 )
-def test_what_a_stranger_wrote_is_checked(statement: str, told: str, tmp_path: Path) -> None:
-    for said in refusals(altered(tmp_path / "r", statement)):
+def test_what_a_stranger_wrote_is_checked(
+    name: str, old: str, new: str, told: str, tmp_path: Path
+) -> None:
+    for said in refusals(altered(tmp_path / "r", name, old, new)):
         assert told in said
 
 
-@pytest.mark.parametrize(
-    ("statement", "told"),
-    [
-        ("UPDATE experiment SET options = '[1]'", "experiment.options"),
-        ("UPDATE experiment SET settings = '" + "[" * 9999 + "'", "experiment.settings"),
-        ("UPDATE experiment SET created = 'now'", "experiment.created"),
-        ("DELETE FROM experiment", "0 rows"),
-    ],
-)
-def test_a_strangers_experiment_is_checked(statement: str, told: str, tmp_path: Path) -> None:
-    path = altered(tmp_path / "r", statement)
-    with Results.read(path) as results, pytest.raises(ArenaError, match=told):
-        _ = results.experiment
+def test_a_line_that_comes_again_and_again_is_refused(tmp_path: Path) -> None:
+    file = filled(tmp_path / "r", 2) / "games.jsonl"
+    file.write_bytes(file.read_bytes() * 3)
+    assert all("game 0 is not of this run" in said for said in refusals(tmp_path / "r"))

@@ -81,7 +81,7 @@ def test_whole_teams_are_compared_with_self_as_partner() -> None:
 def test_a_game_of_one_team_is_not_won(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = "eval hanabi --player bot:piers --baseline bot:random --against self --games 4"
     options = "-o colours=2 -o ranks=2 -o hand_size=2 --seed 1 --out"
-    assert run([*words.split(), *options.split(), str(tmp_path / "results.sqlite")]) == 0
+    assert run([*words.split(), *options.split(), str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
     assert "mean score" in shown and "won" not in shown
 

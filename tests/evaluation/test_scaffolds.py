@@ -12,7 +12,7 @@ import pytest
 from arena.cli import run
 from arena.core.errors import UsageError
 from arena.evaluation.aggregation import stored_report
-from arena.evaluation.records import RESULTS, GameResult, SeatResult, Slot
+from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.scaffolds import ScaffoldAggregator, scaffolded
 from arena.evaluation.schedule import evaluation_schedule
@@ -114,7 +114,7 @@ def test_the_command_compares_verifies_and_resumes(
     assert run_cli(*words, "--games", "3", "--resume") == 0
     report = Report.model_validate_json(capsys.readouterr().out)
     assert [player.games for player in report.players] == [3, 3]
-    with Results.read(out / RESULTS) as results:
+    with Results.read(out) as results:
         stored = stored_report(results)
     assert stored.comparisons == report.comparisons and stored.players == report.players
 

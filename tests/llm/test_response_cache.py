@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -154,6 +155,41 @@ def test_several_processes_share_a_cache(tmp_path: Path) -> None:
     for number in range(200):
         found = cache.get("s", Request((Message("user", str(number)),)))
         assert found is not None and found.text == str(number)
+    cache.close()
+
+
+NO_MAPS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/mman.h>
+static int refused(int flags, int fd) { return (flags & MAP_SHARED) && fd >= 0; }
+#define WITHOUT_MAPS(name) \
+  void *name(void *a, size_t n, int p, int f, int fd, off_t o) { \
+    if (refused(f, fd)) { errno = ENODEV; return MAP_FAILED; } \
+    void *(*real)(void *, size_t, int, int, int, off_t) = dlsym(RTLD_NEXT, #name); \
+    return real(a, n, p, f, fd, o); }
+WITHOUT_MAPS(mmap)
+WITHOUT_MAPS(mmap64)
+"""
+"""Source of a library that refuses to map files into shared memory, as network file systems do."""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+@pytest.mark.parametrize("before", ["nothing", "a cache of another machine"])
+def test_a_file_system_without_maps_of_shared_memory(before: str, tmp_path: Path) -> None:
+    (tmp_path / "shim.c").write_text(NO_MAPS)
+    library = tmp_path / "shim.so"
+    build = ["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "shim.c"), "-ldl"]
+    subprocess.run(build, check=True)
+    if before != "nothing":
+        ResponseCache(tmp_path / "c", print).close()
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "c")]
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root, "LD_PRELOAD": str(library)}
+    subprocess.run(command, env=environment, check=True, timeout=300)
+    cache = ResponseCache(tmp_path / "c", print)
+    assert cache.get("s", Request((Message("user", "199"),))) is not None
     cache.close()
 
 

@@ -55,21 +55,21 @@ def test_everything_in_the_folder_is_listed(folder: Path, server: WebViewer) -> 
     assert listed == entries(folder)
     kinds = {path: entry["kind"] for path, entry in listed.items() if HOSTILE not in path}
     assert kinds == {
-        "eval/strong/results.sqlite": "eval",
-        "eval/weak/results.sqlite": "eval",
-        "eval/part/results.sqlite": "eval",
-        "tournament/bots/results.sqlite": "tournament",
+        "eval/strong": "eval",
+        "eval/weak": "eval",
+        "eval/part": "eval",
+        "tournament/bots": "tournament",
         "train/first": "train",
         "train/second": "train",
     }
-    part, run = listed["eval/part/results.sqlite"], listed["train/first"]
+    part, run = listed["eval/part"], listed["train/first"]
     assert part["status"] == "interrupted" and "4 of 30 games" in part["facts"]
     assert run["status"] == "finished" and "step 20 of 60" in run["facts"]
 
 
 def test_hostile_files_are_marked(folder: Path) -> None:
     listed = entries(folder)
-    broken = listed[f"{HOSTILE}/broken/results.sqlite"]
+    broken = listed[f"{HOSTILE}/broken"]
     assert broken["status"] == "unreadable" and not broken["opens"] and broken["error"]
     nan = listed[f"{HOSTILE}/nan"]
     assert nan["status"] == "unreadable" and "config.json" in nan["error"]
@@ -97,8 +97,8 @@ def test_files_are_shown_while_they_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("route", ["experiment", "run"])
 @pytest.mark.parametrize(
     "path",
-    ["", "..", "/etc", "../runs/eval/strong/results.sqlite", "eval/strong", "games/game0.jsonl",
-     "nothing", "eval/strong/results.sqlite/", ".hidden/results.sqlite", "\0", "train/first/.."],
+    ["", "..", "/etc", "../runs/eval/strong", "eval", "eval/strong/games.jsonl",
+     "games/game0.jsonl", "nothing", "eval/strong/", ".hidden", "\0", "train/first/.."],
 )  # fmt: skip
 def test_no_other_file_is_opened(server: WebViewer, route: str, path: str) -> None:
     answer = server.ask(route, path=path)
@@ -119,29 +119,29 @@ def test_links_and_pipes_are_refused(tmp_path: Path, folder: Path) -> None:
         with pytest.raises(HttpError, match="is a link or not a file"):
             find_run(directory, name)
     with pytest.raises(HttpError, match="no such file"):
-        find_results(directory, "out/strong/results.sqlite")
+        find_results(directory, "out/strong")
     assert {entry["opens"] for entry in entries(served).values()} == {False}
 
 
 def test_views_of_evaluations(server: WebViewer, folder: Path) -> None:
-    view = server.ask("experiment", path="eval/strong/results.sqlite").json
-    with Results.read(folder / "eval" / "strong" / "results.sqlite") as results:
+    view = server.ask("experiment", path="eval/strong").json
+    with Results.read(folder / "eval" / "strong") as results:
         report = stored_report(results)
     assert "bot:strong" in view["verdict"][0] and report.games == 30
     assert view["sections"][0]["tables"][0]["rows"][0][:2] == ["bot:strong", "30"]
     assert view["sections"][0]["charts"][0]["svg"].startswith("<svg ")
     assert (view["games"], view["running"]) == ("eval/strong", False)
-    table = server.ask("experiment", path="tournament/bots/results.sqlite").json
+    table = server.ask("experiment", path="tournament/bots").json
     assert {row[0] for row in table["sections"][0]["tables"][0]["rows"]} == {
         "bot:a", "bot:b", "bot:c",
     }  # fmt: skip
-    broken = server.ask("experiment", path=f"{HOSTILE}/broken/results.sqlite")
+    broken = server.ask("experiment", path=f"{HOSTILE}/broken")
     assert broken.status == 422 and str(folder) not in broken.json["error"]
 
 
 def test_reports_run_no_script(server: WebViewer) -> None:
     for kind, path in (
-        ("experiment", "eval/strong/results.sqlite"),
+        ("experiment", "eval/strong/report"),
         ("run", f"{HOSTILE}/{ATTACK}/report"),
     ):
         answer = server.get(f"/report/{kind}/{quote(path)}")
@@ -151,7 +151,7 @@ def test_reports_run_no_script(server: WebViewer) -> None:
         assert not any(part.startswith("script-src") for part in policy)
     others = [
         *("other/report.html", "file/train/first", "run/report", "run//etc/passwd/report"),
-        *("experiment/report.html", "experiment/games/game0.jsonl"),
+        *("experiment/report.html", "experiment/eval/strong"),
     ]
     for path in others:
         assert server.get(f"/report/{path}").status == 404, path

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 RUN = "#run=train%2Ffirst"
-EVALUATION = "#experiment=eval%2Fstrong%2Fresults.sqlite"
+EVALUATION = "#experiment=eval%2Fstrong"
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ def test_hostile_texts_stay_text(browser: Browser, home: Home) -> None:
         page.get_by_role("link", name=ATTACK).first.click()
         page.locator(".view-head h1", has_text=ATTACK).wait_for()
         page.goto("about:blank")
-        page.goto(home.at(f"#experiment={_hostile('eval/results.sqlite')}"))
+        page.goto(home.at(f"#experiment={_hostile('eval')}"))
         page.locator(".figure-card svg text", has_text="<img").first.wait_for()
         opened.wait_until_quiet()
         expect(page.locator("main img, main script, main iframe")).to_have_count(0)
-        page.goto(home.at(f"report/experiment/{_hostile('eval/results.sqlite')}"))
+        page.goto(home.at(f"report/experiment/{_hostile('eval/report')}"))
         page.get_by_text(ATTACK).first.wait_for()
         assert page.evaluate("window.hacked") is None and page.evaluate("self.origin") == "null"
         assert not opened.faults, opened.faults

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from training_rows import CONFIG, rows
 from web_viewer import record
 
-from arena.evaluation.records import RESULTS, GameResult, SeatResult, Slot
+from arena.evaluation.records import RESULTS, RUN, GameResult, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.store import Results
 from arena.evaluation.tournament_schedule import tournament_schedule
@@ -59,7 +59,7 @@ def write_evaluation(
     luck: float = 0.0,
     baseline: str | None = None,
     against: str = "bot:random",
-) -> Path:
+) -> None:
     game = make_game(GAME)
     settings: dict[str, JsonValue] = {
         "player": player,
@@ -68,22 +68,18 @@ def write_evaluation(
         "seed": 5,
     }
     options = game.options.model_dump(mode="json")
-    path = folder / RESULTS
-    with Results.create(path, "eval", GAME, options, settings) as results:
+    with Results.create(folder, "eval", GAME, options, settings) as results:
         slots = list(evaluation_schedule(2, player, [against], baseline, deals, 5))
         results.extend(slots)
         chosen = range(len(slots)) if finished is None else finished
         results.add_all([played(slots[number], luck) for number in chosen])
-    return path
 
 
-def write_tournament(folder: Path, players: Sequence[str]) -> Path:
-    path = folder / RESULTS
-    with Results.create(path, "tournament", GAME, {}, {"seed": 5}) as results:
+def write_tournament(folder: Path, players: Sequence[str]) -> None:
+    with Results.create(folder, "tournament", GAME, {}, {"seed": 5}) as results:
         slots = tournament_schedule(list(players), 2, 8, 5, None)
         results.extend(slots)
         results.add_all([played(slot) for slot in slots])
-    return path
 
 
 def fill_folder(folder: Path) -> None:
@@ -103,6 +99,7 @@ def fill_folder(folder: Path) -> None:
     (hostile / "nan" / "config.json").write_text('{"game": NaN}')
     (hostile / "nan" / "metrics.jsonl").write_text('{"step": NaN}\n')
     (hostile / "broken").mkdir()
-    (hostile / "broken" / RESULTS).write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    (hostile / "broken" / RUN).write_text("{}")
+    (hostile / "broken" / RESULTS).write_bytes(b"\xff" * 5000)
     (hostile / "other").mkdir()
     (hostile / "other" / "config.json").write_text('{"model": "of another program"}')

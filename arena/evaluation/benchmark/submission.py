@@ -34,14 +34,12 @@ from arena.evaluation.records import (
     ANSWERED,
     DECISIONS,
     LEGAL_RATE,
-    RESULTS,
     GameResult,
     Interval,
 )
 from arena.evaluation.report import Report
 from arena.evaluation.statistics.ratings import share_ahead
-from arena.evaluation.store import Results
-from arena.evaluation.store.schema import Experiment
+from arena.evaluation.store import Experiment, Results
 from arena.evaluation.summary import Sample
 
 SUITE_FILE = "suite.json"
@@ -262,11 +260,11 @@ def read_submission(folder: Path) -> Submission:
 
 def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
     """Read the results of a task. Raises ArenaError unless all of its games were played."""
-    path, game = folder / task.id / RESULTS, task.make_game()
+    path, game = folder / task.id, task.make_game()
     tested, baseline = task.player_of(player), task.baseline_of(player)
     aggregator = EvaluationAggregator(game, tested, baseline, task.target, task.against)
     with Results.read(path) as results:
-        experiment, found = results.experiment, results.schedule()
+        experiment, found = results.experiment, results.slots
         if found != task.schedule(player):
             raise ArenaError(
                 f"{path}: its games are not those of task {task.id} with player {player}"
@@ -283,7 +281,7 @@ def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
             f"{path}: {len(counted)} of {len(found)} games were played; arena bench run --resume "
             "plays the others"
         )
-    return PlayedTask(task, game, folder / task.id, experiment, counted, aggregator.report())
+    return PlayedTask(task, game, path, experiment, counted, aggregator.report())
 
 
 def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str, str, Interval]]:

@@ -12,9 +12,8 @@ from threading import Lock
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
 from arena.evaluation.formatting import amount, options_in_words
-from arena.evaluation.records import RESULTS
-from arena.evaluation.store import Results
-from arena.evaluation.store.database import is_locked, log_of
+from arena.evaluation.records import RESULTS, RUN
+from arena.evaluation.store import Results, is_written_to
 from replays.web.home.documents import EntryJson, EntryKind
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile
@@ -22,9 +21,12 @@ from trainers.runs.records import RunFiles
 from trainers.runs.run_files import is_locked as is_run_locked
 from trainers.runs.training_run import TrainingRun
 
-MAX_DATABASE_BYTES = 2 * 2**30
+MAX_RESULTS_BYTES = 2 * 2**30
+"""Bytes of all games of an evaluation or a tournament."""
 MAX_RUN_BYTES = 64 * 2**20
 """Of each text file of a run."""
+MAX_PLAYERS = 100
+"""Players that the title of a tournament names."""
 MAX_ENTRIES = 2000
 """The newest are listed."""
 
@@ -34,16 +36,16 @@ class FileSet:
     """The files of one entry, at one moment."""
 
     path: str
-    """Name of the entry: of a training run, its folder."""
+    """Name of the entry: its folder."""
     location: Path
     versions: tuple[FileVersion | None, ...]
     """They change whenever one of the files does."""
 
     def is_written(self) -> bool:
         """Return whether a process writes the results or the run now."""
-        if self.location.is_dir():
+        if (self.location / RUN_CONFIG).is_file():
             return is_run_locked(RunFiles(self.location))
-        return self.location.name == RESULTS and is_locked(self.location)
+        return is_written_to(self.location)
 
     @property
     def changed_ns(self) -> int:
@@ -57,19 +59,27 @@ class FileSet:
 
 
 def find_results(directory: ReplayDirectory, name: str) -> FileSet:
-    """Return the results database with this name. Raises HttpError: none, or it is too large."""
-    if name.rpartition("/")[2] != RESULTS:
-        raise HttpError(404, "there is no such results database here")
-    files = results_files(directory.find_other(name))
-    if files.bytes > MAX_DATABASE_BYTES:
-        raise HttpError(422, f"{files.path} is larger than {MAX_DATABASE_BYTES >> 30} GiB")
+    """Return the files of the evaluation or tournament in this folder.
+
+    Raises HttpError: There is none, or it is too large.
+    """
+    file = directory.find_other(f"{name}/{RESULTS}" if name else RESULTS)
+    files = results_files(directory, file)
+    if files.bytes > MAX_RESULTS_BYTES:
+        raise HttpError(422, f"{files.path} is larger than {MAX_RESULTS_BYTES >> 30} GiB")
     return files
 
 
-def results_files(file: ServedFile) -> FileSet:
-    """Return a results database with its write-ahead log, which holds the last games of a run."""
-    log = _version(log_of(file.path))
-    return FileSet(file.name, file.path, (file.version, log))
+def results_files(directory: ReplayDirectory, file: ServedFile) -> FileSet:
+    """Return the files of the evaluation or tournament whose games are `file`."""
+    # The folder of the name, not of a link's target: `Results` refuses links.
+    folder = _folder_of(directory, file)
+    versions = (file.version, _version(folder / RUN))
+    return FileSet(file.name.rpartition("/")[0], folder, versions)
+
+
+def _folder_of(directory: ReplayDirectory, file: ServedFile) -> Path:
+    return directory.folder.joinpath(*file.name.split("/")[:-1])
 
 
 def find_run(directory: ReplayDirectory, name: str) -> FileSet:
@@ -90,7 +100,7 @@ def run_files(directory: ReplayDirectory, file: ServedFile) -> FileSet:
             Status 422 if a file is too large, or is a link or a pipe.
     """
     # The folder of the name, not of a link's target: `TrainingRun` reads the files in it.
-    folder = directory.folder.joinpath(*file.name.split("/")[:-1])
+    folder = _folder_of(directory, file)
     files = RunFiles(folder)
     versions = []
     for path in (files.config, files.metrics, files.state):
@@ -169,27 +179,28 @@ class EntryList:
     def _source(self, file: ServedFile) -> tuple[FileSet, Callable[[FileSet], EntryJson]]:
         """Return the files of an entry and the function that reads them. Raises HttpError."""
         if file.name.rpartition("/")[2] == RESULTS:
-            return results_files(file), self._experiment
+            return results_files(self._directory, file), self._experiment
         return run_files(self._directory, file), self._run
 
     def _experiment(self, files: FileSet) -> EntryJson:
-        if files.bytes > MAX_DATABASE_BYTES:
-            return _broken("eval", files, f"it is larger than {MAX_DATABASE_BYTES >> 30} GiB")
+        if files.bytes > MAX_RESULTS_BYTES:
+            return _broken("eval", files, f"it is larger than {MAX_RESULTS_BYTES >> 30} GiB")
         try:
             with Results.read(files.location) as results:
-                experiment, progress = results.experiment, results.progress()
+                experiment, finished = results.experiment, len(results.finished())
         except ArenaError as error:
             return _broken("eval", files, public_message(str(error), self._directory, files))
-        done = progress.finished >= progress.planned
+        planned = len(experiment.schedule)
+        done = finished >= planned
         status = "finished" if done else "interrupted"
         if files.is_written():
             status = "running"
         settings = experiment.settings
-        title = ", ".join(progress.players)
+        title = ", ".join(experiment.players[:MAX_PLAYERS])
         if experiment.kind == "eval":
             baseline = settings.get("baseline")
             title = f"{settings.get('player')}" + (f" − {baseline}" if baseline else "")
-        count = str(progress.finished) if done else f"{progress.finished} of {progress.planned}"
+        count = str(finished) if done else f"{finished} of {planned}"
         facts = [
             experiment.game,
             *options_in_words(experiment.options)[:3],
@@ -213,12 +224,12 @@ class EntryList:
 
 
 def distinct(entries: Sequence[EntryJson]) -> list[EntryJson]:
-    """Return copies with different titles: equal ones get their folder or file."""
+    """Return copies with different titles: equal ones get their folder."""
     counts = Counter((entry["kind"], entry["title"]) for entry in entries)
     named = [entry.copy() for entry in entries]
     for entry in named:
         if counts[entry["kind"], entry["title"]] > 1:
-            entry["title"] += f" ({printable(entry['path'].removesuffix(f'/{RESULTS}'))})"
+            entry["title"] += f" ({printable(entry['path'])})"
     return named
 
 

@@ -80,12 +80,15 @@ class HomeApi:
     def report(self, request: Request) -> Response:
         """Return the full report of an experiment or a run as a page of its own."""
         kind, path = request.path_params["kind"], request.path_params["path"]
+        if not path.endswith(RUN_REPORT):
+            raise not_found()
+        folder = path.removesuffix(RUN_REPORT)
         if kind == "experiment":
-            results = find_results(self._directory, path)
+            results = find_results(self._directory, folder)
             render = experiment_report.render
             return _page(self._checked(results, lambda: render(read_report(results))))
-        if kind == "run" and path.endswith(RUN_REPORT):
-            run = find_run(self._directory, path.removesuffix(RUN_REPORT))
+        if kind == "run":
+            run = find_run(self._directory, folder)
             return _page(self._checked(run, lambda: training_report.render(read_run(run))))
         raise not_found()
 

@@ -29,15 +29,15 @@ MAX_STEPS = 60
 
 
 def experiment_view(files: FileSet, running: bool) -> ViewJson:
-    """Return the view of a results database.
+    """Return the view of a stored evaluation or tournament.
 
     Raises:
         ArenaError: It cannot be read, no game is finished, or its game is not installed.
     """
     with Results.read(files.location) as results:
-        progress, report = results.progress(), stored_report(results)
+        planned, report = len(results.slots), stored_report(results)
     first, *others = verdict.sentences(report)
-    count = f"{report.games} of {pluralize(progress.planned, 'game')}"
+    count = f"{report.games} of {pluralize(planned, 'game')}"
     if running:
         stopped = f"The run was stopped at {count}, perhaps because of its results."
         others = [note.replace(stopped, f"The run goes on: {count} so far.") for note in others]
@@ -53,12 +53,12 @@ def experiment_view(files: FileSet, running: bool) -> ViewJson:
         ],
         "running": running,
         "report": "experiment",
-        "games": files.path.rpartition("/")[0],
+        "games": files.path,
     }
 
 
 def read_report(files: FileSet) -> Report:
-    """Return the report of a results database. Raises ArenaError as `experiment_view`."""
+    """Return the report of an evaluation or tournament. Raises ArenaError as `experiment_view`."""
     with Results.read(files.location) as results:
         return stored_report(results)
 

@@ -1,5 +1,5 @@
 // Addresses of the home page and its views:
-// #list=games&within=FOLDER&from=SOURCE, #experiment=FILE, #run=FOLDER
+// #list=games&within=FOLDER&from=SOURCE, #experiment=FOLDER, #run=FOLDER
 
 const VIEWS = ["experiment", "run"];
 
@@ -28,11 +28,11 @@ export function gamesAddress(within = "", from = "") {
   return `#${new URLSearchParams({ list: "games", ...Object.fromEntries(part) })}`;
 }
 
-// A link to a report, which is a page of its own; all other links stay on this page. Its path is
-// that of the file, so that links of the report to replays beside it work.
+// A link to a report, which is a page of its own; all other links stay on this page. It is
+// in the folder, so that links of the report to replays beside it work.
 export function reportLink(kind, path, ...children) {
   const link = document.createElement("a");
-  const parts = (kind === "run" ? `${path}/report` : path).split("/").map(encodeURIComponent);
+  const parts = `${path}/report`.split("/").map(encodeURIComponent);
   link.setAttribute("href", `/report/${kind}/${parts.join("/")}`);
   link.append(...children);
   return link;

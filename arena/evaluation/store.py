@@ -1,0 +1,361 @@
+"""A run of an evaluation or a tournament as a folder: `run.json` and `games.jsonl`.
+
+`run.json` says what is played: game, settings and schedule. It is replaced whole. `games.jsonl` has
+a line for each finished game, which is appended and flushed as soon as the game ends. A line that a
+crash has cut off is dropped, so that game is played again; no other line is lost.
+
+One run writes at a time, others may read meanwhile. A folder may come from an unknown source, so
+all that is read is checked and bounded in size, and only regular files are opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import BufferedReader, FileIO
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
+
+from filelock import Timeout
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from arena.core.errors import ArenaError
+from arena.core.game import Game
+from arena.core.spec import redacted
+from arena.core.text import first_fault, shorten, unique_json
+from arena.core.version import __version__
+from arena.episodes.files import open_regular, write_whole
+from arena.episodes.locks import is_locked, locked
+from arena.episodes.record import Printable
+from arena.evaluation.records import RESULTS, RUN, Count, GameResult, Integer, Slot
+from arena.plugins.loader import make_game
+
+FORMAT: Literal[1] = 1
+"""Number in run.json. Raise it with each change of the format."""
+LOCK = "run.lock"
+"""Name of the lock in the folder; it may be deleted when no run writes."""
+MAX_RUN_BYTES, MAX_LINE_BYTES = 32 * 2**20, 2**20
+"""Bytes of run.json, and of a line of games.jsonl, at most."""
+BEGINNING = re.compile(rb'\{"slot":\{"number":(\d{1,9}),')
+"""Beginning of a line of games.jsonl, with the number of the game."""
+
+Kind = Literal["eval", "tournament"]
+_GAME = TypeAdapter(GameResult)
+
+
+class PlannedGame(NamedTuple):
+    """A game of the schedule; its number is its place."""
+
+    seed: Integer
+    role: Literal["player", "baseline", "table"]
+    seat: Count | None
+    """The seat under test; None if all are."""
+    players: Annotated[tuple[Count, ...], Field(min_length=1)]
+    """Place of each seat's player in the list of players."""
+
+
+class Experiment(BaseModel):
+    """Content of run.json: what is played, and the schedule. It contains no secrets."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format: Literal[1] = FORMAT
+    kind: Kind
+    game: Printable
+    options: dict[str, JsonValue]
+    settings: dict[str, JsonValue]
+    """Settings that must be equal for a run to be resumed."""
+    created: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    arena: Printable = __version__
+    """Version of arena that created the folder."""
+    looks: tuple[Count, ...] = ()
+    """Sizes of the schedule at which results were shown."""
+    players: tuple[Printable, ...] = ()
+    """SPECs, in the order in which they were added."""
+    schedule: tuple[PlannedGame, ...] = ()
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run. Raises ArenaError if the settings have none."""
+        seed = self.settings.get("seed")
+        if not isinstance(seed, int):
+            raise ArenaError(f"the settings of the run hold no seed, but {seed!r}")
+        return seed
+
+    def slots(self) -> list[Slot]:
+        """Return the schedule with SPECs. Raises ValueError for a seat or player without place."""
+        slots, known = [], len(self.players)
+        for number, (seed, role, seat, places) in enumerate(self.schedule):
+            if max(places) >= known or (seat is not None and seat >= len(places)):
+                raise ValueError(f"game {number} of the schedule has no such seat or player")
+            specs = tuple(self.players[place] for place in places)
+            slots.append(Slot(number, seed, specs, role, seat))
+        return slots
+
+    def with_slots(self, slots: Sequence[Slot]) -> dict[str, object]:
+        """Return the fields of a schedule with these slots."""
+        places = {player: place for place, player in enumerate(self.players)}
+        schedule = [
+            (each.seed, each.role, each.seat,
+             [places.setdefault(spec, len(places)) for spec in each.specs])
+            for each in slots
+        ]  # fmt: skip
+        return {"players": tuple(places), "schedule": schedule}
+
+
+class Results:
+    """The folder of a run: its experiment, its schedule, and the games that are finished.
+
+    Each method raises ArenaError, with the path and the remedy, if the folder cannot be read or
+    written; finished games are kept.
+    """
+
+    def __init__(self, folder: Path, resources: ExitStack, *, writes: bool = False) -> None:
+        """Use `create`, `open` or `read` instead."""
+        self.folder = folder
+        self.experiment = _read_experiment(folder)
+        self.slots = self.experiment.slots()
+        """All games in order, played or not; their SPECs are without secrets."""
+        path = folder / RESULTS
+        self._lines = resources.enter_context(BufferedReader(open_regular(path)))
+        self._writer: FileIO | None = None
+        if writes:
+            self._writer = resources.enter_context(open_regular(path, os.O_WRONLY))
+        self._places: dict[int, int] = {}
+        """Offset of the line of each finished game; of two lines, that of the later one."""
+        self._rescored: set[int] = set()
+        """Games that have two lines."""
+        self._end = 0
+        """Offset after the last whole line that was read or written."""
+        self._scan()
+        if self._writer:  # Without a line that was cut off: its game is played again.
+            self._writer.truncate(self._end)
+        self._resources = resources.pop_all()
+
+    @staticmethod
+    def create(
+        folder: Path | str,
+        kind: Kind,
+        game: str,
+        options: Mapping[str, JsonValue],
+        settings: Mapping[str, JsonValue],
+    ) -> Results:
+        """Start a run in a folder that has none, and open it for writing."""
+        folder = Path(folder)
+        with _translated(folder, "write"), ExitStack() as resources:
+            fields = {"kind": kind, "game": game, "options": options, "settings": settings}
+            experiment = Experiment.model_validate(fields)
+            folder.mkdir(parents=True, exist_ok=True)
+            resources.enter_context(locked(folder.resolve() / LOCK))
+            # The file of games first: a creation that is killed leaves no run without it.
+            if (folder / RUN).exists() or _touch(folder / RESULTS):
+                raise ArenaError(f"{folder / RUN} exists; resume it, or choose another --out")
+            write_whole(folder / RUN, experiment.model_dump_json() + "\n")
+            return Results(folder, resources, writes=True)
+
+    @staticmethod
+    def open(folder: Path | str) -> Results:
+        """Open an existing run for writing."""
+        folder = Path(folder)
+        with _translated(folder, "write"), ExitStack() as resources:
+            _read_experiment(folder)  # First: no lock is left in any other folder.
+            resources.enter_context(locked(folder.resolve() / LOCK))
+            return Results(folder, resources, writes=True)
+
+    @staticmethod
+    def read(folder: Path | str) -> Results:
+        """Open a run for reading; it may be written meanwhile, and its folder be read-only."""
+        folder = Path(folder)
+        with _translated(folder, "read"), ExitStack() as resources:
+            return Results(folder, resources)
+
+    def close(self) -> None:
+        """Close the files; everything was written before. A second call does nothing."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def make_game(self) -> Game:
+        """Make the game of the experiment. Raises UsageError if it is not installed."""
+        return make_game(self.experiment.game, **self.experiment.options)
+
+    def extend(self, slots: Iterable[Slot]) -> None:
+        """Add games to the schedule: all of them, or none.
+
+        Existing slots remain. Raises ArenaError if a number already has another game.
+        """
+        extended = list(self.slots)
+        for slot in map(_without_secrets, slots):
+            if slot.number == len(extended):
+                extended.append(slot)
+            elif not (0 <= slot.number < len(extended) and extended[slot.number] == slot):
+                raise ArenaError(
+                    f"game {slot.number} of {self.folder} differs from the schedule; resume with "
+                    "the settings of the first run, or choose another --out"
+                )
+        if len(extended) > len(self.slots):
+            self.change(**self.experiment.with_slots(extended))
+
+    def change(self, **fields: object) -> None:
+        """Replace fields of the experiment, such as its settings."""
+        with _translated(self.folder, "write"):
+            experiment = Experiment.model_validate({**dict(self.experiment), **fields})
+            slots, text = experiment.slots(), experiment.model_dump_json() + "\n"
+            if len(text) > MAX_RUN_BYTES:
+                raise ValueError(f"a schedule of {len(slots)} games is too long for one run")
+            write_whole(self.folder / RUN, text)
+            self.experiment, self.slots = experiment, slots
+
+    def add_look(self, games: int) -> int:
+        """Count a look at the results of a schedule of so many games; return the looks so far."""
+        # A second look at the same size, e.g. after an interruption, is not a further one.
+        if games not in self.experiment.looks:
+            self.change(looks=(*self.experiment.looks, games))
+        return len(self.experiment.looks)
+
+    def add_all(self, results: Sequence[GameResult], *, rescored: bool = False) -> None:
+        """Add finished games of the schedule: all of them, or none.
+
+        `rescored` games replace those that are there, once: they have exact scores now.
+        """
+        assert self._writer is not None, "the folder was opened for writing"
+        known = set[int]()
+        with _translated(self.folder, "write"):
+            for number in (result.slot.number for result in results):
+                if number in known or number in (self._rescored if rescored else self._places):
+                    raise ValueError(f"game {number} is already there; its stored result is kept")
+                known.add(number)
+            data = memoryview(b"".join(map(self._line, results)))
+            self._writer.seek(self._end)
+            try:
+                while data:
+                    data = data[self._writer.write(data) :]
+            except OSError:
+                # The rest of a full disk must not stay before the next line.
+                self._writer.truncate(self._end)
+                raise
+            self._scan()
+
+    def _line(self, result: GameResult) -> bytes:
+        """Return the line of a game. Raises ValueError unless it can be read back."""
+        line = _GAME.dump_json(replace(result, slot=_without_secrets(result.slot))) + b"\n"
+        self._checked(_GAME.validate_json(line))
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"game {result.slot.number} has too many measurements for one line")
+        return line
+
+    def _checked(self, result: GameResult) -> GameResult:
+        """Raise ValueError unless the game and its players are those of the schedule."""
+        slot = result.slot
+        if slot not in self.slots[slot.number : slot.number + 1]:
+            raise ValueError(f"game {slot.number} is not in the schedule")
+        if tuple(seat.player for seat in result.seats) != slot.specs:
+            raise ValueError(f"game {slot.number}: its players differ from the schedule")
+        return result
+
+    def finished(self) -> set[int]:
+        """Return the numbers of the finished games."""
+        with _translated(self.folder, "read"):
+            self._scan()
+        return set(self._places)
+
+    def games(self) -> Iterator[GameResult]:
+        """Yield the finished games by number, with one in memory at a time.
+
+        Games that are added during the iteration are not among them.
+        """
+        for number in sorted(self.finished()):
+            with _translated(self.folder, "read"):
+                self._lines.seek(self._places[number])
+                try:
+                    fields = unique_json(self._lines.readline(MAX_LINE_BYTES))
+                    result = self._checked(_GAME.validate_python(fields))
+                except (ValueError, RecursionError) as error:
+                    raise ValueError(f"{RESULTS}, game {number}: {_words(error)}") from None
+            yield result
+
+    def _scan(self) -> None:
+        """Find the lines that were added; an unfinished one at the end is left for later."""
+        self._lines.seek(self._end)
+        while (line := self._lines.readline(MAX_LINE_BYTES)).endswith(b"\n"):
+            found = BEGINNING.match(line)
+            number = int(found[1]) if found else -1
+            # Two lines at most: a game without exact scores may be scored later.
+            if not 0 <= number < len(self.slots) or number in self._rescored:
+                fault = f"game {number} is not of this run" if found else "this is no game"
+                raise ValueError(f"{RESULTS} is damaged at byte {self._end}: {fault}")
+            if number in self._places:
+                self._rescored.add(number)
+            self._places[number] = self._end
+            self._end += len(line)
+        if len(line) == MAX_LINE_BYTES:
+            raise ValueError(f"{RESULTS} is damaged at byte {self._end}: the line is too long")
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a path is the folder of a run."""
+    return (path / RUN).is_file() and (path / RESULTS).is_file()
+
+
+def is_written_to(folder: Path) -> bool:
+    """Return whether a run writes into the folder now."""
+    return is_locked(folder.resolve() / LOCK)
+
+
+def _read_experiment(folder: Path) -> Experiment:
+    """Read run.json. Raises OSError and ValueError."""
+    with open_regular(folder / RUN) as file:
+        text = file.read(MAX_RUN_BYTES + 1)
+    try:
+        if len(text) > MAX_RUN_BYTES:
+            raise ValueError(f"it is larger than {MAX_RUN_BYTES >> 20} MiB")
+        fields = unique_json(text)
+        found = fields.get("format") if isinstance(fields, dict) else None
+        if found != FORMAT:
+            raise ValueError(
+                f"format {found!r} of another program or version; this arena ({__version__}) reads "
+                f"format {FORMAT}"
+            )
+        return Experiment.model_validate(fields)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{RUN}: {_words(error)}") from None
+
+
+def _touch(path: Path) -> int:
+    """Create a file unless it exists; return its bytes."""
+    with open_regular(path, os.O_WRONLY | os.O_CREAT) as file:
+        return file.seek(0, os.SEEK_END)
+
+
+def _without_secrets(slot: Slot) -> Slot:
+    return replace(slot, specs=tuple(map(redacted, slot.specs)))
+
+
+@contextmanager
+def _translated(folder: Path, doing: Literal["read", "write"]) -> Iterator[None]:
+    """Turn each error of the files into an ArenaError that names the folder and the remedy."""
+    try:
+        yield
+    except Timeout as error:
+        raise ArenaError(
+            f"another run writes to {folder}; wait for it or choose another --out (if there is "
+            f"none, delete {Path(error.lock_file).name} in it)"
+        ) from error
+    except OSError as error:
+        kept = "; finished games are kept" if doing == "write" else ""
+        reason = error.strerror or error
+        raise ArenaError(f"cannot {doing} {error.filename or folder}: {reason}{kept}") from error
+    except ValueError as error:
+        raise ArenaError(f"{folder}: {_words(error)}") from error
+
+
+def _words(error: ValueError | RecursionError) -> str:
+    return shorten(first_fault(error) if isinstance(error, ValidationError) else str(error))

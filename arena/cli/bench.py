@@ -20,6 +20,7 @@ from arena.cli.terminal import consume, echo, print_grids, print_result, unused_
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize
+from arena.core.version import __version__
 from arena.episodes.files import write_whole
 from arena.evaluation.records import RUN
 
@@ -140,6 +141,7 @@ class SuiteRun:
                 "suite": self.suite.name,
                 "suite_version": self.suite.version,
                 "task": task.id,
+                "arena": __version__,
             },
         )
         run.resumed_by = f"--resume --out {self.folder}"

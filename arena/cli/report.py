@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from arena.cli.flags import Flag, JsonFlag, MarkdownFlag
 from arena.cli.terminal import check_file, print_grids
 from arena.core.errors import ArenaError
+from arena.core.text import spreadsheet_row
 from replays.html_report import require_report_packages, write_html
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             for report in reports:
-                writer.writerows(_csv_rows(report))
+                writer.writerows(map(spreadsheet_row, _csv_rows(report)))
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror}") from error
 
@@ -127,11 +128,5 @@ def _csv_rows(report: Report) -> list[list[object]]:
         ends = {name: Interval(value=share, n=player.seats) for name, share in shares.items()}
         for name, interval in (rates | ends | player.measures).items():
             texts = (player.player, player.role or "", name, units.get(name, ""))
-            cells = map(_without_formula, texts)
-            rows.append([*game, *cells, interval.value, interval.low, interval.high, interval.n])
+            rows.append([*game, *texts, interval.value, interval.low, interval.high, interval.n])
     return rows
-
-
-def _without_formula(text: str) -> str:
-    """Quote text that a spreadsheet would take for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
@@ -60,6 +61,8 @@ _TURN = (
 _TAG = rf"{_TURN}|(?<=[{_OPENING}])(?=/?[^\s/{_OPENING}{_CLOSING}]{{2,60}}[{_CLOSING}])"
 # The set of first characters lets the search skip all others.
 _TURN_TOKENS, _TAGS = (re.compile(rf"[{_OPENING}{_BAR}\[](?:{each})") for each in (_TURN, _TAG))
+
+_FORMULA = re.compile("[\t\r\n]| *[=+\\-@＝＋－＠]")
 
 
 def encodable(text: str) -> str:
@@ -174,6 +177,17 @@ def json_object(answer: str) -> dict[str, JsonValue]:
     """Return the JSON object from the first brace of a text to its last one; {} without one."""
     found = read_value(answer[answer.find("{") : answer.rfind("}") + 1])
     return found if isinstance(found, dict) else {}
+
+
+def spreadsheet_row(cells: Iterable[object]) -> list[object]:
+    """Return the cells of a line of CSV; text that a spreadsheet would compute is quoted.
+
+    Numbers stay numbers. The quote is an apostrophe, which spreadsheets take for "this is text".
+    """
+    # Blanks at the beginning are skipped by some, full-width characters are read as the others.
+    return [
+        f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells
+    ]
 
 
 def unique_json(text: bytes) -> JsonValue:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.seeds import stream
-from arena.core.text import appearance
+from arena.core.text import appearance, spreadsheet_row
 from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import UNPROVEN, Submission, ahead_of_baseline
@@ -197,30 +197,25 @@ def _headline(standings: Standings) -> list[Markup]:
 
 
 def csv_text(standings: Standings) -> str:
-    """Return a line for each entry as CSV.
-
-    A name that a spreadsheet would compute is quoted by an apostrophe.
-    """
+    """Return a line for each entry as CSV."""
     suite = standings.suite
     intervals = ["rating", "ahead of the baseline", *suite.skills]
     intervals += [task.id for task in suite.tasks]
     bounds = [f"{name}{end}" for name in intervals for end in ("", " low", " high")]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["player", "SPEC", "text level", *bounds, "tokens per game", "cost per game"])
+    head = ["player", "SPEC", "text level", *bounds, "tokens per game", "cost per game"]
+    writer.writerow(spreadsheet_row(head))
     for entry in standings.entries:
         card = entry.submission.card
         found = [entry.rating, entry.ahead, *entry.skills.values()]
         found += [task.result for task in card.tasks]
         numbers = [each for one in found for each in (one.value, one.low, one.high)]
-        names = [
-            f"'{each}" if each[:1] in ("=", "+", "-", "@") else each
-            for each in (entry.label, card.player)
-        ]
         games = max(1, card.usage.games)
         cost = None if card.usage.cost is None else card.usage.cost / games
         level = card.text_level if card.uses_models else ""
-        writer.writerow([*names, level, *numbers, card.usage.tokens / games, cost])
+        names, usage = (entry.label, card.player, level), (card.usage.tokens / games, cost)
+        writer.writerow(spreadsheet_row([*names, *numbers, *usage]))
     return out.getvalue()
 
 

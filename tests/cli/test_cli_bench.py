@@ -113,6 +113,30 @@ def test_a_full_disk_is_one_clear_line(
     assert not list((tmp_path / "run").glob("*"))
 
 
+def check_forgeries(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That another system message than the card's is refused, and replies that cannot be."""
+    replay = sorted((folder / "one" / "replays").iterdir())[0]
+    card = folder / "card.json"
+    for path, old, new, told in (
+        (card, '"system": "Win', '"system": "Lose', "tasks differs from the results"),
+        (replay, '"system":"Win', '"system":"Lose', "chat options"),
+        (replay, '"content":"Win', '"content":"The envelope holds the Rope. Win', "another system"),
+        (replay, '"kept":2', '"kept":0', "another system message"),
+        (replay, '"prompt_tokens":', '"prompt_tokens":-', " is not from 0 to 1,000,000,000"),
+        (replay, '"prompt_tokens":', '"prompt_tokens":1,"prompt_tokens":', "occurs twice"),
+        (replay, '"reply":', '"cost":1e9,"reply":', "cost: 1e+09 is not from 0 to 10,000"),
+        (replay, '"reply":', '"reply":3,"_":', "a reply that is none"),
+    ):
+        text = path.read_text()
+        assert old in text, old
+        path.write_text(text.replace(old, new, 1))
+        capsys.readouterr()
+        assert bench("verify", folder, "--executor", "local") == 1
+        message = capsys.readouterr().err
+        assert told in message and message.count("\n") == 1, message
+        path.write_text(text)
+
+
 def test_a_model_is_measured_with_its_faults(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,16 +144,19 @@ def test_a_model_is_measured_with_its_faults(
     script = tmp_path / "replies.json"
     # One of three replies is legal; the others are corrected, or a fallback is played.
     script.write_text(json.dumps(["nonsense", "end turn", "nothing"] * 50))
-    words = ("--set", "max_fallbacks=0", "--name", "A <b>model</b>", "--text-level", "events")
+    named = ("--name", "A <b>model</b>", "--text-level", "events", "--set", "system=Win, {seat}.")
+    words = ("--set", "max_fallbacks=0", *named)
     folder = submit(suite, f"scripted:{script}", tmp_path / "run", *words)
     card = SubmissionCard.model_validate_json((folder / "card.json").read_text())
     assert card.name == "A <b>model</b>" and card.text_level == "events" and card.uses_models
+    assert [each.system for each in card.tasks] == ["Win, {seat}."]
     assert card.usage.legal < card.usage.replies and card.usage.fallbacks > 0
     assert bench("verify", folder, "--executor", "local") == 0
+    check_forgeries(folder, capsys)
     script.write_text(json.dumps(["nonsense"] * 200))
-    words = ("--player", f"scripted:{script}", "--set", "max_fallbacks=0", "--executor", "local")
+    others = ("--player", f"scripted:{script}", "--set", "max_fallbacks=0", "--executor", "local")
     capsys.readouterr()
-    assert bench("run", suite, *words, "--out", tmp_path / "silent") == 1
+    assert bench("run", suite, *others, "--out", tmp_path / "silent") == 1
     assert "gave no legal reply" in capsys.readouterr().err
 
 

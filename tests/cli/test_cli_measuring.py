@@ -276,10 +276,11 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     (tmp_path / "odd.jsonl").write_text("no replay\n")
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "lies.jsonl").write_text("".join(lines).replace('"suggest ', '"propose '))
+    (tmp_path / "formula.jsonl").write_text("".join(lines).replace('"bot:', '"=bot:', 1))
     done = arena("eval --from . --json --csv out.csv --set scored=0", cwd=tmp_path)
     assert done.returncode == 0
     found: Any = last_json(done.stdout)
-    assert found["reports"][0]["games"] == 3, "copies count once"
+    assert found["reports"][0]["games"] == 4, "copies count once"
     assert "3 files are copies of others" in done.stderr
     assert {Path(each["path"]).name for each in found["skipped"]} == {
         "cut.jsonl",
@@ -290,6 +291,7 @@ def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> 
     assert done.stderr.count("skipped ") == 4 and "Traceback" not in done.stderr
     with (tmp_path / "out.csv").open() as file:
         rows = list(csv.DictReader(file))
+    assert "'=bot" in {row["player"][:5] for row in rows}
     shares = {"drawn", "lost", "truncated", "fallback"}
     assert {row["measure"] for row in rows} == {"win_rate", "par", "mean_return", *shares}
     assert {row["unit"] for row in rows} == {""}

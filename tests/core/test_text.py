@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.core.text import duration_in_words, encodable, pluralize, printable, shorten
+from arena.core.text import (
+    duration_in_words,
+    encodable,
+    pluralize,
+    printable,
+    shorten,
+    spreadsheet_row,
+)
 
 
 @given(st.text(st.characters(codec=None)), st.integers(5, 300))
@@ -15,6 +22,13 @@ def test_external_text_is_made_safe(text: str, most: int) -> None:
     assert printable(text).isprintable() and len(printable(text)) == len(text)
     short = shorten(text, most)
     assert short.isprintable() and len(short) == min(len(text), most)
+
+
+def test_a_spreadsheet_computes_no_text() -> None:
+    formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1+1"]
+    assert spreadsheet_row(formulas) == [f"'{text}" for text in formulas]
+    plain = ["bot:a", "1-2", "", "'=1", -1.5, None, 3]
+    assert spreadsheet_row(plain) == plain
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from small_benchmark import a_suite, bench, submit, suite_json, task, write_suit
 
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
+from arena.core.version import __version__
 from arena.evaluation.benchmark import (
     BASELINE,
     Suite,
@@ -196,7 +198,11 @@ def other_winner(game: dict[str, Any]) -> None:
 def more_measured(game: dict[str, Any]) -> None:
     for seat in game["seats"]:
         for name, share in seat["measurements"].items():
-            share["total"] += name != "decisions:own"
+            share["total"] *= 1.0 if name == "decisions:own" else 0.9
+
+
+def measured(game: dict[str, Any], name: str, total: float) -> None:
+    game["seats"][0]["measurements"][name] = {"total": total, "weight": 1.0}
 
 
 def first_replay(folder: Path) -> Path:
@@ -223,6 +229,14 @@ def edited_suite(folder: Path, old: str, new: str) -> None:
     path = folder / "suite.json"
     text = json.dumps(json.loads(path.read_text()), separators=(",", ":"))
     path.write_text(text.replace(old, new, 1))
+
+
+def later_version(folder: Path) -> None:
+    edit_card(folder, lambda card: card.update(arena="99.0"))
+    for name in ("two", "three"):
+        edited(
+            folder, f"{name}/run.json", f'"arena":"{__version__}","looks"', '"arena":"99.0","looks"'
+        )
 
 
 FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -283,6 +297,31 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "chat": (
         lambda f: edit_card(f, lambda card: card.update(chat={"max_attempts": 3})),
         "chat differs from the results",
+    ),
+    "negative tokens": (
+        lambda f: edit_games(f, lambda game: measured(game, "prompt_tokens", -5.0), 0),
+        "total -5.0 of weight 1.0 is outside of 0.0 to inf",
+    ),
+    "absurd cost": (
+        lambda f: edit_games(f, lambda game: measured(game, "cost", 1e9), 0),
+        "1e+09 is not from 0 to 10,000",
+    ),
+    "other version": (
+        lambda f: edit_card(f, lambda card: card.update(arena="0.0.1")),
+        f"was played by arena {__version__}, and the card is of arena 0.0.1",
+    ),
+    "other version of a game": (
+        lambda f: edited(first_replay(f).parent, "game000001.jsonl", __version__, "0.0.1"),
+        "version of arena '0.0.1'",
+    ),
+    "later version": (later_version, "was played by arena 99.0, which this arena"),
+    "key twice": (
+        lambda f: edited(f, "card.json", '"name":', '"name":"x","name":'),
+        "the key 'name' occurs twice",
+    ),
+    "card that is a pipe": (
+        lambda f: ((f / "card.json").unlink(), os.mkfifo(f / "card.json")),
+        "no regular file",
     ),
     "card without end": (lambda f: (f / "card.json").write_text('{"format": 1,'), "not a model"),
 }

@@ -15,7 +15,7 @@ from arena.core.errors import ArenaError
 from arena.core.text import appearance
 from arena.evaluation.benchmark import BASELINE
 from arena.evaluation.benchmark.submission import Submission, ahead_of_baseline, read_submission
-from replays.leaderboard import make_standings
+from replays.leaderboard import csv_text, make_standings
 
 PLAYER = "bot:detective"
 HOSTILE = '"><script>alert(1)</script></title><img src=x onerror=alert(1)> ../../up'
@@ -83,6 +83,14 @@ def test_the_page_loads_nothing_and_its_numbers_are_csv(home: Path) -> None:
         rows = {row["player"]: row for row in csv.DictReader(file)}
     assert set(rows) == {HOSTILE, PLAYER, "the baseline"}
     assert float(rows["the baseline"]["rating"]) == 1500 and rows[PLAYER]["three"]
+    one = read_submission(home / "detective")
+    tasks = tuple(each.model_copy(update={"skill": "=2+2"}) for each in one.suite.tasks)
+    card = one.card.model_copy(update={"name": "@SUM(A1)", "player": "+1", "text_level": "-1"})
+    suite = one.suite.model_copy(update={"tasks": tasks})
+    text = csv_text(make_standings([replace(one, suite=suite, card=card)]))
+    cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
+    assert {"'@SUM(A1)", "'+1", "'=2+2"} <= set(cells)
+    assert not [cell for cell in cells if cell[:1] in "=@" and cell]
 
 
 @pytest.mark.browser

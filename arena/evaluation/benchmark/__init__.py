@@ -23,7 +23,7 @@ from pydantic import (
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.text import first_fault, pluralize, shorten
+from arena.core.text import first_fault, pluralize, shorten, unique_json
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
@@ -146,13 +146,15 @@ class Suite(FrozenModel):
 def read_model(path: Path, model: type[Model], noun: str) -> Model:
     """Read a JSON file into a model. Raises ArenaError with the place of the first fault."""
     try:
-        if path.is_file() and path.stat().st_size > LARGEST_FILE:
-            raise ArenaError(f"{path} is too large for a {noun}")
-        return model.model_validate_json(path.read_bytes())
+        if path.stat().st_size > LARGEST_FILE or not path.is_file():
+            raise ArenaError(f"{path} is too large for a {noun}, or no regular file")
+        return model.model_validate(unique_json(path.read_bytes()))
     except OSError as error:
         raise ArenaError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         raise ArenaError(f"{path} is not a {noun}: {shorten(first_fault(error))}") from None
+    except (ValueError, RecursionError) as error:
+        raise ArenaError(f"{path} is not a {noun}: {shorten(str(error))}") from None
 
 
 def read_suite(path: Path) -> Suite:

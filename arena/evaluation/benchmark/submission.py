@@ -6,6 +6,7 @@ The card of a submission holds who played what, how and with which results.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,9 @@ from pydantic import Field, JsonValue
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
+from arena.core.text import shorten
 from arena.core.version import __version__
+from arena.episodes.branch import MAX_SYSTEM_LENGTH
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.benchmark import (
     FrozenModel,
@@ -38,6 +41,7 @@ from arena.evaluation.records import (
     Interval,
 )
 from arena.evaluation.report import Report
+from arena.evaluation.scoring import PER_GAME, measures_of
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Experiment, Results
 from arena.evaluation.summary import Sample
@@ -65,6 +69,8 @@ PROFILE = {
     "unstated": "speech without statements",
 }
 """Measures of a profile of talk, with their names in tables."""
+MOST_COST, MOST_TOKENS = 10_000, 10**9
+"""US dollars and tokens of one seat in one game; larger numbers are forged."""
 TOLERANCE = 1e-4
 """Difference of measures and intervals that another machine's rounding causes."""
 
@@ -88,6 +94,8 @@ class TaskResult(FrozenModel):
     measures: dict[Line, Interval] = Field(default_factory=dict)
     """Measures of the player: the scores beside the return and, in tasks of the skill `deception`,
     the measures of talk (`PROFILE`)."""
+    system: str | None = Field(None, max_length=MAX_SYSTEM_LENGTH)
+    """System message that models got in place of the game's own."""
     ahead: Interval
     """Share of the deals on which the player is ahead of the baseline; equal scores count half."""
 
@@ -128,8 +136,9 @@ class SubmissionCard(FrozenModel):
     """SPEC without user and password of a URL."""
     text_level: Line
     chat: dict[str, JsonValue] | None
-    """How models were asked; None if only bots played."""
+    """How models were asked, beside the system messages; None if only bots played."""
     arena: Line
+    """Version of arena that played the games."""
     created: datetime
     tasks: tuple[TaskResult, ...]
     usage: CardUsage
@@ -137,6 +146,11 @@ class SubmissionCard(FrozenModel):
     @property
     def uses_models(self) -> bool:
         return self.chat is not None
+
+    def models(self, task: str) -> dict[str, JsonValue] | None:
+        """Return how models were asked in a task, as the headers of its replays have it."""
+        system = next(each.system for each in self.tasks if each.task == task)
+        return self.chat and self.chat | ({} if system is None else {"system": system})
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +215,7 @@ class PlayedTask:
             result=report.result(player),
             difference=report.difference,
             any_time=report.sequential is not None,
+            system=_system_of(self.experiment),
             measures={name: player.measures[name] for name in names if name in player.measures},
             ahead=ahead_of_baseline([self]),
         )
@@ -247,8 +262,10 @@ def read_submission(folder: Path) -> Submission:
     if (card.suite, card.suite_version) != (suite.name, suite.version):
         raise ArenaError(f"{folder / CARD_FILE}: it is for another suite than {SUITE_FILE}")
     tasks = [read_task(folder, task, card.player) for task in suite.tasks]
+    for task in tasks:
+        _check_version(folder / task.task.id, task.experiment.arena, card.arena)
     right = make_card(suite, tasks, card.player, card.name, card.text_level)
-    for name in ("chat", "tasks", "usage"):
+    for name in ("chat", "tasks", "usage", "arena"):
         found, expected = (each.model_dump(mode="json")[name] for each in (card, right))
         if not is_close(found, expected):
             raise ArenaError(
@@ -273,6 +290,7 @@ def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
         for result in leading_games(results, game):
             aggregator.add(result)
             counted.append(result)
+            _check_amounts(f"{path}, game {result.slot.number}", game, result)
             # Games that were played at the same time as the last one that counts may follow.
             if aggregator.enough:
                 break
@@ -282,6 +300,39 @@ def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
             "plays the others"
         )
     return PlayedTask(task, game, path, experiment, counted, aggregator.report())
+
+
+def _check_version(folder: Path, played: str, card: str) -> None:
+    """Raise ArenaError for games of another version than the card's, or of a later one than this.
+
+    Other rules of a game, or other bots, would make other games of the same deals.
+    """
+    if played != card:
+        raise ArenaError(f"{folder} was played by arena {played}, and the card is of arena {card}")
+    this, other = (re.findall(r"\d+", version) for version in (__version__, played))
+    if not other or [*map(int, other[:3])] > [*map(int, this[:3])]:
+        raise ArenaError(
+            f"{folder} was played by arena {shorten(played, 40)}, which this arena "
+            f"({__version__}) cannot check; install that version"
+        )
+
+
+def _check_amounts(place: str, game: Game, result: GameResult) -> None:
+    """Raise ArenaError for measurements that no game can have, such as a negative cost."""
+    for seat in result.seats:
+        for measure in measures_of(game, seat.measurements):
+            share = seat.measurements[measure.name]
+            fault = measure.fault(share) or amount_fault(measure.name, share.total)
+            if fault:
+                raise ArenaError(f"{place}: {measure.title} of {seat.player}: {fault}")
+
+
+def amount_fault(name: str, amount: float) -> str | None:
+    """Return why a game, or a reply, cannot have these tokens or this cost; None if it can."""
+    most = MOST_COST if name == "cost" else MOST_TOKENS
+    if name not in PER_GAME or 0 <= amount <= most:
+        return None
+    return f"{amount:g} is not from 0 to {most:,}"
 
 
 def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str, str, Interval]]:
@@ -303,12 +354,18 @@ def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str
         yield from ((pair[0].task.id, name, changes[name]) for name in PROFILE if name in changes)
 
 
+def _system_of(experiment: Experiment) -> str | None:
+    models = experiment.settings.get("models")
+    system = models.get("system") if isinstance(models, dict) else None
+    return system if isinstance(system, str) else None
+
+
 def make_card(
     suite: Suite, tasks: Sequence[PlayedTask], player: str, name: str, text_level: str
 ) -> SubmissionCard:
     """Return the card of the played tasks."""
     models = tasks[0].experiment.settings.get("models")
-    # The system message depends on the game.
+    # The system message depends on the game: each task has its own.
     chat = (
         {name: value for name, value in models.items() if name != "system"}
         if isinstance(models, dict)
@@ -321,7 +378,7 @@ def make_card(
         player=player,
         text_level=text_level,
         chat=chat,
-        arena=__version__,
+        arena=tasks[0].experiment.arena,
         created=datetime.now(UTC).replace(microsecond=0),
         tasks=tuple(task.summary() for task in tasks),
         usage=usage_of(tasks),

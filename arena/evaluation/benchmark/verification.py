@@ -5,20 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from arena.agents.chat import Attempt, opening
+from arena.agents.scaffold import INSTRUCTION
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
-from arena.core.text import shorten
+from arena.core.game import Game
+from arena.core.text import first_fault, shorten, unique_json
+from arena.episodes.branch import models_of
 from arena.episodes.job import Executor, cached_game, run_jobs
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.record import Episode
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark import SuiteTask
-from arena.evaluation.benchmark.submission import Submission, is_close
+from arena.evaluation.benchmark.submission import (
+    Submission,
+    SubmissionCard,
+    amount_fault,
+    is_close,
+)
 from arena.evaluation.records import GameResult, SeatResult
-from arena.evaluation.scoring import measure_game
+from arena.evaluation.scoring import PER_GAME, measure_game
 from arena.llm.backend import ModelService
 
+_ATTEMPTS = TypeAdapter(list[Attempt])
 GAMES_AHEAD = 8
 """Games per worker whose check starts before an earlier one has ended."""
 
@@ -30,7 +44,7 @@ async def check_games(
     stored = ((played.task, result) for played in submission.tasks for result in played.results)
 
     async def check(item: tuple[SuiteTask, GameResult]) -> str | None:
-        work = partial(check_game, submission.folder, submission.card.text_level, *item)
+        work = partial(check_game, submission.folder, submission.card, *item)
         return await executor.run(work, name=f"{item[0].id}, game {item[1].slot.number}")
 
     async for fault in run_jobs(stored, check, GAMES_AHEAD * executor.workers):
@@ -39,7 +53,7 @@ async def check_games(
 
 async def check_game(
     folder: Path,
-    text_level: str,
+    card: SubmissionCard,
     task: SuiteTask,
     result: GameResult,
     _llm: ModelService | None = None,
@@ -49,26 +63,32 @@ async def check_game(
     Return the first fault in words, or None. A unit of work of executors.
     """
     try:
-        fault = _fault(folder, text_level, task, result)
+        fault = _fault(folder, card, task, result)
     except ArenaError as error:
         fault = str(error)
+    except ValidationError as error:
+        fault = f"its replay has a reply that is none: {shorten(first_fault(error))}"
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A damaged file may cause errors that no check foresees.
         fault = f"its replay cannot be played: {error}"
     return f"{task.id}, game {result.slot.number}: {fault}" if fault else None
 
 
-def _fault(folder: Path, text_level: str, task: SuiteTask, result: GameResult) -> str | None:
+def _fault(folder: Path, card: SubmissionCard, task: SuiteTask, result: GameResult) -> str | None:
     # The stored path is never followed: that of a stranger may lead anywhere.
     name = f"game{result.slot.number:06}.jsonl"
     replay = read_replay(folder / task.id / "replays" / name)
+    for line in replay.path.read_bytes().splitlines():
+        unique_json(line)
     game, header = cached_game(task.make_game()), replay.header
     expected: list[tuple[str, object, object]] = [
         ("game", header.game, game.name),
         ("options", header.options, game.options.model_dump(mode="json")),
         ("seed", header.seed, result.slot.seed),
         ("players", header.players, result.slot.specs),
-        ("text level", header.text_level, text_level),
+        ("version of arena", header.arena, card.arena),
+        ("text level", header.text_level, card.text_level),
+        ("chat options", header.models, card.models(task.id)),
         ("turn limit", header.max_turns, game.turn_limit(task.max_turns)),
         ("branches", header.branches, ()),
     ]
@@ -82,8 +102,30 @@ def _fault(folder: Path, text_level: str, task: SuiteTask, result: GameResult) -
         return "its replay is unfinished"
     if fault := verify(replay):
         return f"its replay breaks the rules: {fault}"
-    measured = measure_game(result.slot, game, episode_of(replay), result.scored, result.seconds)
-    return next(result_faults(result, measured), None)
+    episode = episode_of(replay)
+    measured = measure_game(result.slot, game, episode, result.scored, result.seconds)
+    found = chain(_reply_faults(replay, game, episode), result_faults(result, measured))
+    return next(found, None)
+
+
+def _reply_faults(replay: Replay, game: Game, episode: Episode) -> Iterator[str]:
+    """Yield tokens and costs that no reply can have, and system messages that are not declared."""
+    header, options, asked = replay.header, models_of(replay), set[int]()
+    declared = list[str]()
+    if options:
+        limit = game.turn_limit(header.max_turns)
+        system = opening(game, options, header.text_level, limit)[0].content
+        declared = [system, f"{system}\n{INSTRUCTION}"]
+    for ply in episode.plies:
+        for attempt in _ATTEMPTS.validate_python(ply.decision.details.get("attempts", [])):
+            for name in PER_GAME:
+                if fault := amount_fault(name, getattr(attempt, name) or 0):
+                    yield f"ply {ply.number + 1}: {name}: {fault}"
+            # The first request has all messages, later ones only what was added.
+            first = None if attempt.kept else attempt.messages[0].content
+            if first not in declared and not (attempt.kept and ply.player in asked):
+                yield f"ply {ply.number + 1}: another system message than that of the card"
+            asked.add(ply.player)
 
 
 def result_faults(stored: GameResult, measured: GameResult) -> Iterator[str]:

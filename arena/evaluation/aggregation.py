@@ -267,8 +267,11 @@ def stored_report(results: Results) -> Report:
         )
     else:
         aggregator = TournamentAggregator(game, experiment.players)
-    for result in leading_games(results, game):
-        aggregator.add(result)
+    try:
+        for result in leading_games(results, game):
+            aggregator.add(result)
+    except (AssertionError, LookupError):
+        raise ArenaError(f"{results.folder}: its games are not those of its settings") from None
     if not aggregator.games:
         raise ArenaError(f"{results.folder}: no game is finished yet")
     report = report_of_run(aggregator, len(experiment.schedule), len(experiment.looks))

@@ -10,6 +10,7 @@ all that is read is checked and bounded in size, and only regular files are open
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
 from filelock import Timeout
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue, TypeAdapter, ValidationError
 
 from arena.core.errors import ArenaError
 from arena.core.game import Game
@@ -40,6 +41,8 @@ LOCK = "run.lock"
 """Name of the lock in the folder; it may be deleted when no run writes."""
 MAX_RUN_BYTES, MAX_LINE_BYTES = 32 * 2**20, 2**20
 """Bytes of run.json, and of a line of games.jsonl, at most."""
+MAX_VALUES, MAX_PLAYERS, MAX_MEASURES = 4_000_000, 1000, 2000
+"""Values in run.json, players and measures of a run at most: memory grows with them."""
 BEGINNING = re.compile(rb'\{"slot":\{"number":(\d{1,9}),')
 """Beginning of a line of games.jsonl, with the number of the game."""
 
@@ -74,9 +77,10 @@ class Experiment(BaseModel):
     """Version of arena that created the folder."""
     looks: tuple[Count, ...] = ()
     """Sizes of the schedule at which results were shown."""
-    players: tuple[Printable, ...] = ()
+    players: Annotated[tuple[Printable, ...], Field(max_length=MAX_PLAYERS)] = ()
     """SPECs, in the order in which they were added."""
-    schedule: tuple[PlannedGame, ...] = ()
+    # Without the first fault's followers, which could be millions.
+    schedule: Annotated[tuple[PlannedGame, ...], FailFast()] = ()
 
     @property
     def seed(self) -> int:
@@ -92,6 +96,8 @@ class Experiment(BaseModel):
         for number, (seed, role, seat, places) in enumerate(self.schedule):
             if max(places) >= known or (seat is not None and seat >= len(places)):
                 raise ValueError(f"game {number} of the schedule has no such seat or player")
+            if (role == "table", seat is None) != (self.kind == "tournament",) * 2:
+                raise ValueError(f"game {number} of the schedule is not one of {self.kind}")
             specs = tuple(self.players[place] for place in places)
             slots.append(Slot(number, seed, specs, role, seat))
         return slots
@@ -185,7 +191,10 @@ class Results:
 
     def make_game(self) -> Game:
         """Make the game of the experiment. Raises UsageError if it is not installed."""
-        return make_game(self.experiment.game, **self.experiment.options)
+        game = make_game(self.experiment.game, **self.experiment.options)
+        if any(len(slot.specs) != game.num_players for slot in self.slots):
+            raise ArenaError(f"{self.folder}: {game.name} has {game.num_players} seats here")
+        return game
 
     def extend(self, slots: Iterable[Slot]) -> None:
         """Add games to the schedule: all of them, or none.
@@ -209,8 +218,7 @@ class Results:
         with _translated(self.folder, "write"):
             experiment = Experiment.model_validate({**dict(self.experiment), **fields})
             slots, text = experiment.slots(), experiment.model_dump_json() + "\n"
-            if len(text) > MAX_RUN_BYTES:
-                raise ValueError(f"a schedule of {len(slots)} games is too long for one run")
+            _check_size(text.encode())
             write_whole(self.folder / RUN, text)
             self.experiment, self.slots = experiment, slots
 
@@ -272,12 +280,16 @@ class Results:
 
         Games that are added during the iteration are not among them.
         """
+        measures = set[str]()
         for number in sorted(self.finished()):
             with _translated(self.folder, "read"):
                 self._lines.seek(self._places[number])
                 try:
                     fields = unique_json(self._lines.readline(MAX_LINE_BYTES))
                     result = self._checked(_GAME.validate_python(fields))
+                    measures.update(*(seat.measurements for seat in result.seats))
+                    if len(measures) > MAX_MEASURES:
+                        raise ValueError(f"the run has more than {MAX_MEASURES} measures")
                 except (ValueError, RecursionError) as error:
                     raise ValueError(f"{RESULTS}, game {number}: {_words(error)}") from None
             yield result
@@ -315,9 +327,9 @@ def _read_experiment(folder: Path) -> Experiment:
     with open_regular(folder / RUN) as file:
         text = file.read(MAX_RUN_BYTES + 1)
     try:
-        if len(text) > MAX_RUN_BYTES:
-            raise ValueError(f"it is larger than {MAX_RUN_BYTES >> 20} MiB")
+        _check_size(text)
         fields = unique_json(text)
+        json.dumps(fields, allow_nan=False)  # Else each infinite number would be a fault.
         found = fields.get("format") if isinstance(fields, dict) else None
         if found != FORMAT:
             raise ValueError(
@@ -327,6 +339,12 @@ def _read_experiment(folder: Path) -> Experiment:
         return Experiment.model_validate(fields)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{RUN}: {_words(error)}") from None
+
+
+def _check_size(text: bytes) -> None:
+    """Raise ValueError for a run.json that would take too much memory."""
+    if len(text) > MAX_RUN_BYTES or sum(map(text.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise ValueError("it is too large; divide the run, with another --seed for each part")
 
 
 def _touch(path: Path) -> int:

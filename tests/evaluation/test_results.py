@@ -25,9 +25,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.core.analysis import WeightedSum
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.version import __version__
+from arena.evaluation.aggregation import stored_report
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.store import Results, is_written_to
 
@@ -180,7 +181,7 @@ SLOTS = st.builds(
     number=st.just(0),
     seed=st.integers(-(2**63), 2**63 - 1),
     specs=st.lists(TEXT.map(redacted), min_size=1, max_size=4).map(tuple),
-    role=st.sampled_from(("player", "baseline", "table")),
+    role=st.sampled_from(("player", "baseline")),
 )
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SANE = st.floats(-1e15, 1e15)
@@ -190,7 +191,7 @@ SHARES = st.dictionaries(TEXT, st.builds(WeightedSum, SANE, SANE), max_size=3)
 @st.composite
 def results_of(draw: st.DrawFn) -> GameResult:
     drawn = draw(SLOTS)
-    scheduled = replace(drawn, seat=draw(st.none() | st.integers(0, len(drawn.specs) - 1)))
+    scheduled = replace(drawn, seat=draw(st.integers(0, len(drawn.specs) - 1)))
     counts = st.integers(0, 2**63 - 1)
     return GameResult(
         scheduled,
@@ -477,6 +478,9 @@ def test_a_read_only_folder_is_read_and_not_written(folder: Path) -> None:
 # Folders that are no runs, or not sound ones
 
 
+MANY = "".join(f'"m{number}":{{"total":1,"weight":1}},' for number in range(2000))
+
+
 def refusals(path: Path) -> list[str]:
     """What is said by whoever opens the run, to write and to read."""
     said = []
@@ -553,9 +557,13 @@ def test_bytes_that_are_lost_or_changed_raise_nothing_else(tmp_path: Path) -> No
         ("run.json", "[1000,", "[1001,", "games.jsonl, game 0: game 0 is not in the schedule"),
         ("run.json", '"options":{"players":3}', '"options":[1]', "options"),
         ("run.json", '"settings":{"games":2}', '"settings":' + "[" * 9999, "run.json: "),
+        ("run.json", '"games":2', '"games":[' + "0," * 5 * 10**6 + "0]", "it is too large"),
+        ("run.json", '"games":2', '"games":[' + "1e999," * 10**6 + "0]", "Out of range float"),
+        ("run.json", '"schedule":[', '"schedule":[' + "[]," * 10**6, "schedule.0"),
+        ("run.json", '"kind":"eval"', '"kind":"tournament"', "not one of tournament"),
         ("run.json", '"created":"', '"created":"now', "created"),
         ("run.json", '"kind":"eval"', '"kind":"eval","kind":"eval"', "'kind' occurs twice"),
-        ("run.json", "{", "{" + " " * (33 << 20), "larger than 32 MiB"),
+        ("run.json", "{", "{" + " " * (33 << 20), "it is too large"),
         ("games.jsonl", '"seed":1000', '"seed":1001', "not in the schedule"),
         ("games.jsonl", '"player":"bot:novice"', '"player":"bot:oracle"', "its players differ"),
         ("games.jsonl", '"turns":12', '"turns":-1', "game 0: turns"),
@@ -563,6 +571,7 @@ def test_bytes_that_are_lost_or_changed_raise_nothing_else(tmp_path: Path) -> No
         ("games.jsonl", '"returns":1.0', '"returns":9e999', "returns"),
         ("games.jsonl", '"total":', '"total":1e16,"_":', "no measurement"),
         ("games.jsonl", '"solved"', r'"\u0000"', "reason"),
+        ("games.jsonl", '"leaked/2":', f'{MANY}"leaked/2":', "more than 2000 measures"),
         ("games.jsonl", '"solved"', "[" * 99999 + "1", "games.jsonl, game 0"),
         ("games.jsonl", '"number":1,', '"number":2,', "game 2 is not of this run"),
         ("games.jsonl", "{", "\n{", "damaged at byte 0: this is no game"),
@@ -580,3 +589,24 @@ def test_a_line_that_comes_again_and_again_is_refused(tmp_path: Path) -> None:
     file = filled(tmp_path / "r", 2) / "games.jsonl"
     file.write_bytes(file.read_bytes() * 3)
     assert all("game 0 is not of this run" in said for said in refusals(tmp_path / "r"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"options":{"players":3}', '"options":{"players":4}', "has 4 seats here"),
+        ('"player",1,', '"baseline",1,', "its games are not those of its settings"),
+        ('"settings":{', '"settings":{"scaffolds":["a","b"],', "not those of its settings"),
+        ('"game":"cluedo"', '"game":"nothing"', "nothing"),
+    ],
+)
+def test_a_report_of_a_strangers_games_is_refused_in_one_line(
+    old: str, new: str, told: str, tmp_path: Path
+) -> None:
+    path = filled(tmp_path / "r", 2)
+    for name in ("run.json", "games.jsonl"):
+        text = (path / name).read_text()
+        role = '"role":"player"' if "baseline" in new else "-"
+        (path / name).write_text(text.replace(old, new).replace(role, '"role":"baseline"'))
+    with Results.read(path) as results, pytest.raises((ArenaError, UsageError), match=told):
+        stored_report(results)

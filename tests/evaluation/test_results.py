@@ -603,10 +603,9 @@ def test_a_line_that_comes_again_and_again_is_refused(tmp_path: Path) -> None:
 def test_a_report_of_a_strangers_games_is_refused_in_one_line(
     old: str, new: str, told: str, tmp_path: Path
 ) -> None:
-    path = filled(tmp_path / "r", 2)
-    for name in ("run.json", "games.jsonl"):
-        text = (path / name).read_text()
-        role = '"role":"player"' if "baseline" in new else "-"
-        (path / name).write_text(text.replace(old, new).replace(role, '"role":"baseline"'))
+    path = altered(tmp_path / "r", "run.json", old, new)
+    if "baseline" in new:
+        games = (path / "games.jsonl").read_text()
+        (path / "games.jsonl").write_text(games.replace('"player","seat"', '"baseline","seat"'))
     with Results.read(path) as results, pytest.raises((ArenaError, UsageError), match=told):
         stored_report(results)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,10 +26,8 @@ from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_acc
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
-from arena.episodes.executors import in_worker
 from arena.episodes.files import game_stem
-from arena.episodes.job import Executor
-from arena.evaluation.records import RESULTS, GameResult, Slot
+from arena.evaluation.records import RESULTS, Slot
 from arena.llm.config import setting
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
     from arena.evaluation.report import PlayerReport, Report
     from arena.evaluation.scaffolds import ScaffoldAggregator
-    from arena.evaluation.schedule import ExperimentSetup
     from arena.evaluation.store import Experiment, Kind, Results
     from arena.llm.service import LLMService
 
@@ -351,7 +347,8 @@ class ExperimentRun:
         notes = report.notes
         if self.game.analysis.measures and report.scored < min(self.flags.scored, aggregator.games):
             scored = pluralize(report.scored, "game")
-            notes = [*notes, f"Scored: only {scored}, because an earlier run has kept no replays."]
+            how = f"arena eval --from {results.folder} scores the others"
+            notes = [*notes, f"Scored: only {scored}, as an earlier run was told; {how}."]
         run = {"seed": results.experiment.seed, "results": str(results.folder)}
         return report.model_copy(update={"notes": notes, "settings": self._settings, **run})
 
@@ -376,7 +373,6 @@ class ExperimentRun:
                 await probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
-            await _score_earlier(results, setup, executor)
             # With two games per worker, no worker waits for its next game.
             max_concurrent = self._concurrent(missing) if llm else 2 * executor.workers
             bar = progress.add_task(self.game.name, total=len(slots))
@@ -394,20 +390,3 @@ class ExperimentRun:
                     progress.update(bar, advance=1, description=escape(aggregator.status()))
                     if aggregator.enough:
                         return
-
-
-async def _score_earlier(results: Results, setup: ExperimentSetup, executor: Executor) -> None:
-    """Score games of an earlier run that had a smaller `scored`."""
-    from arena.episodes.job import run_jobs
-    from arena.evaluation.analysis import score
-
-    async def score_one(result: GameResult) -> GameResult | None:
-        work = in_worker(partial(score, result, results.folder))
-        return await executor.run(work, name=f"the scoring of game {result.slot.number}")
-
-    numbers = setup.scored
-    if numbers and setup.match.game.analysis.measures:
-        unscored = (g for g in results.games() if g.slot.number in numbers and not g.scored)
-        async for scored in run_jobs(unscored, score_one, 4 * executor.workers):
-            if scored:
-                results.add_all([scored], rescored=True)

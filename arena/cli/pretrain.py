@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from pydantic import JsonValue, ValidationError
 
 from arena.cli.flags import GameName, GameOptionFlags, JsonFlag, flag_groups
@@ -19,6 +19,7 @@ from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.episodes.files import check_new_folder
+from arena.episodes.locks import locked
 from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
 from arena.plugins.loader import make_game
@@ -220,15 +221,11 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
 def _locked(out: Path) -> Iterator[None]:
     """Exclude other processes that write to this folder. Raises ArenaError if there is one."""
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder, which is replaced by each checkpoint. The kernel releases the lock of a
-    # killed process.
-    lock = FileLock(out.absolute().with_name(f".{out.name}.lock"), timeout=0)
+    # Beside the folder, which is replaced by each checkpoint.
+    path = out.absolute().with_name(f".{out.name}.lock")
     try:
-        lock.acquire()
+        with locked(path):
+            yield
+            path.unlink(missing_ok=True)
     except Timeout:
         raise ArenaError(f"another arena pretrain is writing to {out}; wait for it") from None
-    try:
-        yield
-    finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()

@@ -132,9 +132,7 @@ class Results:
         if writes:
             self._writer = resources.enter_context(open_regular(path, os.O_WRONLY))
         self._places: dict[int, int] = {}
-        """Offset of the line of each finished game; of two lines, that of the later one."""
-        self._rescored: set[int] = set()
-        """Games that have two lines."""
+        """Offset of the line of each finished game."""
         self._end = 0
         """Offset after the last whole line that was read or written."""
         self._scan()
@@ -229,16 +227,13 @@ class Results:
             self.change(looks=(*self.experiment.looks, games))
         return len(self.experiment.looks)
 
-    def add_all(self, results: Sequence[GameResult], *, rescored: bool = False) -> None:
-        """Add finished games of the schedule: all of them, or none.
-
-        `rescored` games replace those that are there, once: they have exact scores now.
-        """
+    def add_all(self, results: Sequence[GameResult]) -> None:
+        """Add finished games of the schedule: all of them, or none."""
         assert self._writer is not None, "the folder was opened for writing"
         known = set[int]()
         with _translated(self.folder, "write"):
             for number in (result.slot.number for result in results):
-                if number in known or number in (self._rescored if rescored else self._places):
+                if number in known or number in self._places:
                     raise ValueError(f"game {number} is already there; its stored result is kept")
                 known.add(number)
             data = memoryview(b"".join(map(self._line, results)))
@@ -300,12 +295,9 @@ class Results:
         while (line := self._lines.readline(MAX_LINE_BYTES)).endswith(b"\n"):
             found = BEGINNING.match(line)
             number = int(found[1]) if found else -1
-            # Two lines at most: a game without exact scores may be scored later.
-            if not 0 <= number < len(self.slots) or number in self._rescored:
-                fault = f"game {number} is not of this run" if found else "this is no game"
+            if not 0 <= number < len(self.slots) or number in self._places:
+                fault = f"game {number} is not to come here" if found else "this is no game"
                 raise ValueError(f"{RESULTS} is damaged at byte {self._end}: {fault}")
-            if number in self._places:
-                self._rescored.add(number)
             self._places[number] = self._end
             self._end += len(line)
         if len(line) == MAX_LINE_BYTES:

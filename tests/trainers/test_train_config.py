@@ -8,6 +8,7 @@ import pytest
 
 from arena import catalog, make_game
 from arena.core.errors import ArenaError, UsageError
+from arena.episodes.locks import locked
 from arena.llm.config import SettingsLayer
 from trainers.config.config import TrainConfig
 from trainers.config.presets import preset_names, read_preset, resolve
@@ -208,7 +209,7 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     write_run(config)
     plan = plan_run(config, resume=False)
-    with lock_of(plan.files):
+    with locked(lock_of(plan.files)):
         for each in (plan, plan_run(config)):
             with pytest.raises(ArenaError, match="another arena train is writing"), open_run(each):
                 raise AssertionError("it has begun")

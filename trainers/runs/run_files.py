@@ -8,18 +8,18 @@ folder is a file lock; the kernel releases it if the process is killed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import first_fault
-from arena.episodes.files import is_written
+from arena.episodes.locks import is_locked, locked
 from arena.llm.config import as_flag
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState
@@ -151,48 +151,37 @@ def _locked(files: RunFiles) -> Iterator[None]:
     """Hold the lock. If no run was created, remove the lock file and the folders made for it."""
     log_dir = files.folder.parent
     missing = [folder for folder in (log_dir, *log_dir.parents) if not folder.exists()]
-    # The lock lies beside the folder, so that the folder can be moved aside while it is held.
-    lock = lock_of(files)
-    try:
-        log_dir.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise ArenaError(f"another arena train is writing to {files.folder}; wait for it") from None
-    except OSError as error:
-        raise ArenaError(f"cannot write into {log_dir}: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        if not files.folder.exists():
-            Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
-        with suppress(OSError):
-            # rmdir fails for a folder that has other files, which ends the clean-up.
-            for folder in missing:
-                folder.rmdir()
+    path = lock_of(files)
+    with ExitStack() as held:
+        try:
+            log_dir.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(path))
+        except Timeout:
+            message = f"another arena train is writing to {files.folder}; wait for it"
+            raise ArenaError(message) from None
+        except OSError as error:
+            raise ArenaError(f"cannot write into {log_dir}: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            if not files.folder.exists():
+                path.unlink(missing_ok=True)
+            held.close()
+            with suppress(OSError):
+                # rmdir fails for a folder that has other files, which ends the clean-up.
+                for folder in missing:
+                    folder.rmdir()
 
 
-def lock_of(files: RunFiles) -> FileLock:
-    """Return the lock of the training process; `acquire` raises Timeout at once if it is held."""
+def lock_of(files: RunFiles) -> Path:
+    """Return the lock, beside the folder: that can be moved aside while the lock is held."""
     folder = files.folder.resolve()
-    return FileLock(folder.with_name(f"{folder.name}.lock"), timeout=0)
+    return folder.with_name(f"{folder.name}.lock")
 
 
-def is_locked(files: RunFiles) -> bool:
+def is_training(files: RunFiles) -> bool:
     """Return whether a process is training in this folder now."""
-    lock = lock_of(files)
-    path = Path(lock.lock_file)
-    if not path.is_file():
-        return False
-    # Looking must not take the lock: a run that starts at this moment would fail.
-    written = is_written(path)
-    if written is not None:
-        return written
-    try:
-        with lock:
-            return False
-    except OSError:  # Held (Timeout), or of another user: the status in its run.json must do.
-        return True
+    return is_locked(lock_of(files))
 
 
 def free_name(folder: Path) -> Path:

@@ -28,7 +28,7 @@ from trainers.runs.records import (
     as_json,
     read_records,
 )
-from trainers.runs.run_files import is_locked, read_config, read_state
+from trainers.runs.run_files import is_training, read_config, read_state
 
 
 class RunSummary(Record):
@@ -109,7 +109,7 @@ class TrainingRun:
         if self.fault:
             return "broken"
         # A killed run cannot update run.json, but the kernel has released its lock.
-        if self.state.status == "running" and not is_locked(self.files):
+        if self.state.status == "running" and not is_training(self.files):
             return "interrupted"
         return self.state.status
 

@@ -18,7 +18,7 @@ from replays.web.home.documents import EntryJson, EntryKind
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile
 from trainers.runs.records import RunFiles
-from trainers.runs.run_files import is_locked as is_run_locked
+from trainers.runs.run_files import is_training
 from trainers.runs.training_run import TrainingRun
 
 MAX_RESULTS_BYTES = 2 * 2**30
@@ -44,7 +44,7 @@ class FileSet:
     def is_written(self) -> bool:
         """Return whether a process writes the results or the run now."""
         if (self.location / RUN_CONFIG).is_file():
-            return is_run_locked(RunFiles(self.location))
+            return is_training(RunFiles(self.location))
         return is_written_to(self.location)
 
     @property

@@ -225,7 +225,9 @@ def _locked(out: Path) -> Iterator[None]:
     path = out.absolute().with_name(f".{out.name}.lock")
     try:
         with locked(path):
-            yield
-            path.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
     except Timeout:
         raise ArenaError(f"another arena pretrain is writing to {out}; wait for it") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 from typing import ClassVar, Self, TypeVar
 
 from arena.core.errors import InvalidAction
@@ -128,7 +129,12 @@ class Step:
     action: Action
 
 
+WORD = re.compile(r"(?<!\w)[-\u2212]\d+|\d+(?:[.\u2044]\d+)+|[^\W_]+")
+"""Words of an action's text: all else only separates them. No sign and no decimal part is left out
+of a number: "-3" and "3.5" are not 3."""
+
+
 def normalise(text: str) -> str:
     """Return text as the action codec compares it: case, punctuation and spacing are ignored."""
     # Case-folded, so that letters such as "ß" compare equal in both cases.
-    return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
+    return " ".join(WORD.findall(text.casefold()))

@@ -6,9 +6,10 @@ import importlib
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from random_games import walk
 from arena.agents.reply.phrasebook import Phrasebook, field_names, is_other_name
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction, find_mentions
-from arena.core.action import Action
+from arena.core.action import CHANCE, Action
 from arena.core.action_set import ActionTable
+from arena.core.errors import ActionError
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.plugins.loader import make_game
@@ -584,3 +586,102 @@ def test_a_megabyte_takes_bounded_time(unit: str) -> None:
     reply = unit * (1_000_000 // len(unit))
     # The best of three: other processes on the same cores slow one of them down.
     assert any(timed([reply], observation).median < 2 for _ in range(3))
+
+
+# Moves that no model chose
+
+
+def first_decision(name: str) -> Observation:
+    state, rng = make_game(name).initial_state(), random.Random(3)
+    while state.to_act == (CHANCE,):
+        state.apply(CHANCE, state.sample_chance(rng))
+    return state.observe(state.to_act[0])
+
+
+TALK = (
+    "{} is the obvious move, and a poor one.",
+    "My first idea was {}.",
+    "{} looks tempting.",
+    "The last time somebody played {}.",
+)
+ANSWERS = (
+    '```json\n{{"action": "{}"}}\n```',
+    "Final answer: {}",
+    "<action>{}</action>",
+    "\\boxed{{{}}}",
+    "```Answer: {}",
+)
+RENAMED = pytest.mark.xfail(
+    strict=True,
+    reason="issue of games and agents: 'raise' means 'bet', whatever the amount behind it",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "legal", "answer"),
+    [
+        ("tictactoe", "mark 1 1", "mark 5 5"),
+        ("tictactoe", "mark 1 1", "mark 0 0"),
+        ("tictactoe", "mark 1 1", "place E5"),
+        ("battleship", "shoot a1", "shoot k11"),
+        ("battleship", "shoot a1", "shoot (0,0)"),
+        ("battleship", "shoot a1", "fire at Z9"),
+        ("avalon", "propose Player 0, Player 1", "propose Player 7, Player 8"),
+        ("avalon", "propose Player 0, Player 1", "propose Bob, Alice"),
+        ("kuhn_poker", "bet", "all in"),
+        pytest.param("kuhn_poker", "bet", "raise to 3", marks=RENAMED),
+        ("leduc_poker", "call", "all in"),
+        pytest.param("leduc_poker", "call", "bet 5", marks=RENAMED),
+        ("goofspiel", "bid 2", "bid 13"),
+        ("goofspiel", "bid 2", "play the ten"),
+        ("hanabi", "play slot 1", "play slot 9"),
+        ("hanabi", "play slot 1", "hint Player 7 purple"),
+        (
+            "cluedo",
+            "suggest Miss Scarlett, Candlestick, Kitchen",
+            "suggest Dr Orchid, Taser, Attic",
+        ),
+    ],
+)
+def test_an_impossible_answer_is_not_replaced_by_a_move_in_prose(
+    name: str, legal: str, answer: str
+) -> None:
+    seen = first_decision(name)
+    assert legal in map(str, seen.legal_actions)
+    for talk, form in product(TALK, ANSWERS):
+        reply = f"{talk.format(legal)}\n{form.format(answer)}"
+        assert read_reply(reply, seen).action is None, reply
+    # A last line that is an action is the answer.
+    assert str(read_reply(f"Answer: later.\n{legal}", seen).action) == legal
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Let me look. Options:\nmark 1 1\nThat takes a corner. But wait, the centre may be better,",
+        "We could answer\n\nmark 1 1\n\nor take the middle. Compare both: ",
+        "The rules say to end with `Action: `, for example:\nAction: mark 2 3\nSo let me analyse",
+        '{"action": "mark 1 1"} is the format. Now think',
+        "Options:\n1. mark 1 1\n2. mark 2 2\nI choose option 1 unless",
+    ],
+)
+def test_an_example_in_a_reply_that_was_cut_off_is_no_action(reply: str) -> None:
+    assert read_reply(reply, first_decision("tictactoe"), "length").failure == "truncated"
+
+
+@pytest.mark.parametrize(
+    ("name", "replies"),
+    [
+        ("goofspiel", ("bid -3", "bid 3.5", "bid 3-4", "bid ½", "-2", "Action: -2", "bid \u22123")),
+        ("goofspiel", ('{"action": "bid", "card": -2}', "Action: bid 2.0", "bid 3/4")),
+        ("liars_dice", ("bid 2 -3", "bid 2.5 3", "bid -2 3")),
+        ("negotiation", ("keep -1 0 1", "offer -1 1 1")),
+        ("tictactoe", ("mark -1 2", '{"row": -1, "column": 2}')),
+    ],
+)
+def test_a_sign_a_fraction_or_a_range_is_not_left_out(name: str, replies: Sequence[str]) -> None:
+    seen = first_decision(name)
+    for reply in replies:
+        assert read_reply(reply, seen).action is None, reply
+        with pytest.raises(ActionError):
+            seen.parse(reply)

@@ -6,7 +6,9 @@ the counts.
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from adapter_survey import Surveyed, report, survey_apart
 
 from arena import CHANCE, make_game
+from arena.agents.reply.reader import read_reply
 from arena.cli import run
 from arena.core.errors import UsageError
 from arena.plugins.loader import game_family
@@ -123,6 +126,23 @@ def test_open_spiel_gives_the_same_returns_and_legal_moves(name: str) -> None:
                 other.apply_action(chosen[0])
         assert other.is_terminal()
         assert state.returns() == tuple(other.returns())
+
+
+@pytest.mark.xfail(strict=True, reason="issue of games and agents: labels of moves are not read")
+@pytest.mark.parametrize("name", ["hearts", "backgammon", "chess"])
+def test_the_notation_of_the_library_is_read(name: str) -> None:
+    """`move 4 (3C) | move 40 (QC)` is shown, so `QC` is an answer, and `move 4 (QC)` is none."""
+    state, rng = make_game(f"open_spiel/{name}").initial_state(), random.Random(1)
+    while state.to_act == (CHANCE,):
+        state.apply(CHANCE, state.sample_chance(rng))
+    seen = state.observe(state.to_act[0])
+    labels = re.findall(r"move \d+ \(([^()]+)\)", seen.text().splitlines()[-1])
+    assert len(labels) == len(seen.legal_actions)
+    for action, label in zip(seen.legal_actions, labels, strict=True):
+        assert read_reply(label, seen).action == action
+        assert read_reply(f"Action: {label}", seen).action == action
+        assert read_reply(json.dumps({"action": label}), seen).action == action
+    assert read_reply(f"{seen.legal_actions[0]} ({labels[-1]})", seen).action is None
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _NOUN = (
     r"|jugada|decisión|ação|acao|resposta|jogada|azione|risposta|mossa|действие|ответ|ход"
     r"|行动|动作|答案|回答|アクション|行動|回答|행동|답)"
 )
-_EDGE = r"[\s>*_#`~\-–—•·\"'“”«»(\[|→⇒✅👉🎯🎲]{0,80}+"
+_EDGE = r"(?:[\s>*_#`~–—•·\"'“”«»(\[|→⇒✅👉🎯🎲]|-(?!\d)){0,80}+"
 # Bounded and possessive: each line break may begin a label, so a search to the end of a long run of
 # them, and the way back, would take quadratic time.
 _LABEL = re.compile(

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
 
-from arena.core.action import Action
+from arena.core.action import WORD, Action
 from arena.core.observation import ObservedGame
 
 BRIEF, BRIEF_LENGTH = 16, 400
@@ -35,9 +35,6 @@ FILLERS = frozenset(
     ]
 )
 """Words that do not count, unless an action of the game has them."""
-
-WORD = re.compile(r"[^\W_]+")
-"""The words of `arena.core.action.normalise`: all else only separates them."""
 
 Key = tuple[str, ...]
 """The words of a phrase."""

@@ -27,7 +27,8 @@ In all of them:
 - Speech, such as `say TEXT`, is read where an action may stand: in JSON, behind a mark or as the
   last or first line. It is never taken from prose.
 - Full-width letters and other forms of a letter (NFKC) count if there is no action without them.
-- A call of a function that the limit on tokens cut off is no action.
+- A call of a function that the limit on tokens cut off is no action. In another reply that was cut
+  off, an action counts only where it stands alone on the first or the last line.
 - A short text may leave out what is obvious: "Candlestick" where a card must be shown, or a
   beginning that fits one legal action only.
 
@@ -174,6 +175,7 @@ class _Reply:
         self._reader = TextReader(observation)
         self._book, self._legal = self._reader.book, self._reader.legal
         self._cut = cut
+        self._shown = shown
         self._text, self._json = split_json(shown, self._book)
         folded = self._text.casefold()
         if len(folded) != len(self._text):  # Some letters become two, and places would shift.
@@ -182,7 +184,8 @@ class _Reply:
 
     def read(self) -> Reading:
         """Return the reading of the strongest evidence."""
-        for evidence in (self._from_json, self._from_marks, self._from_lines, self._from_prose):
+        explicit = self._from_json, self._from_marks, self._from_other_answer
+        for evidence in (*explicit, self._from_lines, self._from_prose):
             reading = evidence()
             # More tokens might have completed what was cut off.
             if reading is not None and not (self._cut and self._may_go_on(reading)):
@@ -193,7 +196,12 @@ class _Reply:
         """Return whether more tokens might change what a reply says that was cut off."""
         if isinstance(reading.action, Speech):
             return one_line(self._text[-MAX_CONTENT:]).endswith(reading.action.text[-80:])
-        return reading.failure is not None
+        if reading.action is None or (self._json and _CALL.search(self._shown)):
+            return reading.action is None
+        # Alone on the first or the last line an action is an answer, elsewhere perhaps an example.
+        lines_shown = self._shown.strip().split("\n")
+        alone = map(self._reader.brief, (self._shown, lines_shown[0], lines_shown[-1]))
+        return all(each is None or each.action != reading.action for each in alone)
 
     def _from_json(self) -> Reading | None:
         claims = []
@@ -228,6 +236,15 @@ class _Reply:
                     speech_end = mark.end
         chosen = None if claims else chosen_option(self._folded, options)
         return self._reader.marked(chosen.text) if chosen else settle(claims, self._folded)
+
+    def _from_other_answer(self) -> Reading | None:
+        """Refuse an answer that names no action: the model only talked about those before it."""
+        is_marked = any(re.search(r"\w", mark.text) for mark in labelled(self._text))
+        # A last line that is an action stands behind what only looked like a label.
+        last = next((line.part.text for line in reversed(self._lines)), "")
+        if self._json or (is_marked and not self._reader.brief(last)):
+            return failed("unparsable", self._text)
+        return None
 
     @cached_property
     def _options(self) -> dict[str, ReplyPart]:

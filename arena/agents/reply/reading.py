@@ -32,7 +32,7 @@ EXCERPT_LENGTH = 120
 
 _FIRST_PART = re.compile(r"\n|[.!;:,(]\s|\s[—–-]+\s")
 """Ends a brief answer that an explanation follows: "Rope, because …"."""
-_NEXT_ITEM = re.compile(r"\s*(?:,|&|\band\b)\s*([^,.;\n]{1,60})")
+_NEXT_ITEM = re.compile(r"(?:\s*(?:,|&|\band\b)|[-–/])\s*([^,.;\n]{1,60})")
 _EMPHASIS = "*_`"
 _EMPHASISED = re.compile(rf"([{_EMPHASIS}]{{1,3}})(\S(?:(?!\1).)*)\1", re.DOTALL)
 """Text that Markdown emphasises as a whole, `**hello**`."""

@@ -63,8 +63,6 @@ class ChatOptions:
     """Replaces the system message of the game."""
     thinking_room: int = THINKING_ROOM
     """Tokens by which the longest reply grows with a model that thinks."""
-    combined: bool = False
-    """Offer the game's move that decides a whole turn."""
     examples: int = 0
     """Number of the game's examples in the prompt."""
 
@@ -72,7 +70,7 @@ class ChatOptions:
         """Return the options as JSON; some of them only if they differ from the default."""
         fields = {**asdict(self), "sampling": self.sampling.to_json()}
         # Newer than the first replays, so that equal settings have equal headers.
-        usual = {"system": None, "thinking_room": THINKING_ROOM, "combined": False, "examples": 0}
+        usual = {"system": None, "thinking_room": THINKING_ROOM, "examples": 0}
         return {n: v for n, v in fields.items() if n not in usual or v != usual[n]}
 
 
@@ -123,8 +121,6 @@ def opening(
     system = options.system
     if system is None:
         system = system_message(game, options.answers, turn_limit).content
-    if options.combined and game.text.combined_move:
-        system += f"\n{game.text.combined_move.instruction}"
     messages = [Message("system", system)]
     for example in game.text.examples()[: options.examples]:
         messages.append(Message("user", example.observation.text(level)))

@@ -85,9 +85,6 @@ class ChatAgent:
         if self._keeps_notes:
             first = Message("system", f"{first.content}\n{INSTRUCTION}")
         self._chat = Chat([first, *others], options.chat, level)
-        self._combined = seat.game.text.combined_move if options.combined else None
-        # What a combined move has announced for the next decision.
-        self._announced = ""
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
@@ -106,8 +103,6 @@ class ChatAgent:
     async def _decide(self, observation: Observation) -> Decision:
         if self._forfeited:
             return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
-        if announced := self._announced_action(observation):
-            return announced
         self._chat.ask(observation)
         details: dict[str, JsonValue] = {}
         if self._options.beliefs and self._notebook is None:
@@ -145,10 +140,9 @@ class ChatAgent:
             attempts = _ATTEMPTS.validate_python(decision.details.get("attempts") or [])
         except ValidationError as error:
             raise ArenaError(f"the recorded attempts are invalid: {error.errors()[0]}") from None
-        self._announced = ""
         self._forfeited = decision.failure is not None and self._options.fallback == "forfeit"
         if not attempts:
-            return  # An announced action or an error of the agent: nothing was written.
+            return  # An error of the agent: nothing was written.
         self._chat.ask(observation)
         for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
             self._sent = tuple(self._chat.messages)
@@ -158,17 +152,6 @@ class ChatAgent:
                 parsed = self._read(attempt.completion(), attempt, observation)
                 if parsed.reading.action is None and left:
                     self._correct(parsed, observation)
-
-    def _announced_action(self, observation: Observation) -> Decision | None:
-        """Return the decision that an earlier reply has announced, if it fits the situation."""
-        announcement, self._announced = self._announced, ""
-        if not announcement or self._combined is None:
-            return None
-        action = self._combined.follow_up(observation, announcement)
-        if action is None:
-            return None
-        self._llm.count_decision(self._spec, None)
-        return Decision(action, details={"announced": announcement})
 
     async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> ParsedReply:
         """Ask once and record the reply.
@@ -212,10 +195,7 @@ class ChatAgent:
             self._note(reply)
         if self._keeps_notes and (notes := own_notes(reply)) is not None:
             self._chat.scratchpad = notes
-        text = choice.text
-        if self._combined is not None:
-            text, self._announced = self._combined.split(text)
-        reading = read_reply(text, observation, choice.finish_reason, choice.refusal)
+        reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
         return ParsedReply(reading, attempt.with_answer(completion, reading))
 
     def _correct(self, answer: ParsedReply, observation: Observation) -> None:
@@ -316,7 +296,6 @@ class ChatAgent:
         if self._options.fallback == "stop":
             raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; fallback=stop")
         self._llm.count_decision(self._spec, why)
-        self._announced = ""
         self._forfeited = self._options.fallback == "forfeit"
         return self._fall_back(observation, why, details)
 

@@ -74,8 +74,6 @@ class ModelFlags(RunLimits):
     """Check model and key with one request before several games."""
     examples: int = setting(0, MODELS, flag=False, ge=0, le=20)
     """Examples of good decisions in the prompt."""
-    combined: bool = setting(False, MODELS, flag=False)
-    """One reply may decide a whole turn, in games with such a move."""
     beliefs: bool = setting(False, MODELS, flag=False)
     """Ask the model for its beliefs too, and score them: one more call per decision."""
     logprobs: bool = setting(False, MODELS, flag=False)
@@ -123,7 +121,6 @@ class ModelFlags(RunLimits):
             self._system(game, max_turns),
             # A limit that the user chooses includes the thinking.
             0 if has_own_limit else self.thinking_tokens or THINKING_ROOM,
-            self.combined,
             self.examples,
         )
 

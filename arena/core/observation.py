@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -219,29 +218,6 @@ class PromptExample:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class CombinedMove:
-    """Move that decides the rest of the turn, too: a model is asked once instead of twice.
-
-    The announced action is played at the next decision without asking.
-    """
-
-    instruction: str
-    """Sentence of the system message."""
-    pattern: re.Pattern[str]
-    """The announcement: the end of a reply, behind the action. Its first group is passed on."""
-    follow_up: Callable[[Observation, str], Action | None]
-    """Returns the announced action from the observation of the next decision and the announcement;
-    None if the situation is another one."""
-
-    def split(self, reply: str) -> tuple[str, str]:
-        """Return the reply without the announcement, and the announcement; "" if there is none."""
-        found = self.pattern.search(reply)
-        if found is None:
-            return reply, ""
-        return reply[: found.start()] + reply[found.end(1) :], found[1]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class FirstGame:
     """A guided game for people: its deal is fixed, and hints explain their first turns."""
 
@@ -277,8 +253,6 @@ class GameText:
     """Text for a reader whose earlier messages had to be removed."""
     notes_type: ClassVar[Callable[..., Notes]] = Notes
     """Class of `new_notes`; called with the game and the seat."""
-    combined_move: ClassVar[CombinedMove | None] = None
-    """A form of reply that decides a whole turn; None if the game has none."""
     table_shows_notes: ClassVar[bool] = False
     """The table (`TableView`) shows all that the notes of the level "notes" say. A person then
     reads them there only."""

@@ -34,7 +34,6 @@ from games.cluedo.rules.events import (
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.text.notebook import Notebook
 from games.cluedo.text.prompts import (
-    COMBINED_MOVE,
     RULE_DETAILS,
     action_prompt,
     describe_place,
@@ -93,7 +92,6 @@ class CluedoText(GameText):
 
     game: CluedoSetting
     notes_type = Notebook
-    combined_move = COMBINED_MOVE
     table_shows_notes = True
 
     def synonyms(self) -> Mapping[str, str]:

@@ -5,29 +5,25 @@ Trained checkpoints depend on the exact wording of the rules and forms of the de
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from arena import Action, ActionSet, Observation, Seat
+from arena import Action, ActionSet, Seat
 from arena.agents.agent import act_now
 from arena.core.action import CHANCE
-from arena.core.observation import CombinedMove, PromptExample
+from arena.core.observation import PromptExample
 from arena.core.seeds import stream
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
-    END_TURN,
     Accuse,
     EndTurn,
     Move,
     Passage,
     Place,
-    Refuted,
     Roll,
     Show,
     Suggest,
-    Suggested,
 )
 from games.cluedo.rules.setting import CluedoSetting
 
@@ -216,7 +212,7 @@ def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
                 yield from ((phrase, card) for phrase in phrases)
 
 
-# Examples and combined moves
+# Examples
 
 
 @lru_cache(maxsize=8)
@@ -242,32 +238,3 @@ def examples(game: CluedoSetting) -> Sequence[PromptExample]:
     order = ("Suggest", "Show", "Accuse", "EndTurn")
     rest = [kind for kind in found if kind not in order]
     return tuple(found[kind] for kind in (*order, *rest) if kind in found)
-
-
-def follow_up(observation: Observation, announcement: str) -> Action | None:
-    """Return the announced end of a turn: accuse if the suggestion was not refuted, or end it."""
-    legal = observation.legal_actions
-    if END_TURN not in legal or legal.of(Suggest):
-        return None
-    for event in reversed(observation.events):
-        if isinstance(event, Refuted):
-            break
-        if isinstance(event, Suggested) and event.player == observation.player:
-            accusation = Accuse(*event.triple)
-            is_announced = announcement.lower().startswith("accuse")
-            return accusation if is_announced and accusation in legal else END_TURN
-    return END_TURN
-
-
-COMBINED_MOVE = CombinedMove(
-    'To decide your whole turn at once, add to a suggestion either "; accuse if nobody refutes" '
-    "(then you accuse these three cards if nobody refutes, and end your turn otherwise) or "
-    '"; end turn".',
-    # At the very end of the reply: before it, it may belong to a plan that the reply rejects.
-    re.compile(
-        r";\s*(?:then\s+|and\s+)?(accuse if (?:nobody|no one|no-one) (?:can )?refutes?(?: it)?"
-        r"|end (?:my )?turn)(?=[\s.!*`\"'}\])]*\Z)",
-        re.IGNORECASE,
-    ),
-    follow_up,
-)

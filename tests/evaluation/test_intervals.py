@@ -58,12 +58,6 @@ def test_a_rates_interval_holds_it_and_stays_in_bounds(seen: tuple[int, int]) ->
 # Means and ratios
 
 
-def test_students_interval_is_that_of_scipy() -> None:
-    sample = [1.0, 2.0, 4.0, 8.0]
-    low, high = stats.ttest_1samp(sample, 0).confidence_interval()
-    assert ends(student_mean(sample)) == pytest.approx([low, 3.75, high])
-
-
 @given(values, st.floats(-50, 50), st.floats(0.1, 10))
 @settings(max_examples=40, deadline=None)
 def test_a_mean_moves_with_its_values(sample: list[float], shift: float, scale: float) -> None:

@@ -395,16 +395,6 @@ def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
     assert seen == sorted(seen)
 
 
-def test_a_reader_sees_what_is_added(tmp_path: Path) -> None:
-    with begin(tmp_path / "r", 2) as results, Results.read(tmp_path / "r") as reader:
-        results.add_all([game(slot(0))])
-        results.close()
-        assert reader.finished() == {0}
-        with Results.open(tmp_path / "r") as again:
-            again.add_all([game(slot(1))])
-        assert reader.finished() == {0, 1}
-
-
 # Disks and folders
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -296,27 +295,6 @@ def test_a_report_is_read_as_it_was_written(number: int) -> None:
     assert again.to_json() == stored
     assert list(map(str, sentences(again))) == list(map(str, sentences(report)))
     assert list(grids(again)) == list(grids(report))
-
-
-COMMON = {
-    *("kind", "game", "options", "games", "scored", "scale", "has_winner", "par", "measures"),
-    *("notes", "players"),
-}
-PLAYER = {
-    *("player", "games", "seats", "wins", "win_rate", "mean_return", "outcomes", "no_fallback"),
-    *("measures", "series", "calibration_error", "replies", "usage"),
-}
-
-
-def test_each_kind_of_report_has_its_own_parts() -> None:
-    one, two, three = (report.to_json() for report in reports())
-    assert set(one) == COMMON | {*("primary", "against", "design", "comparison", "sequential")}
-    assert set(two) == COMMON | {"primary", "seats", "pairs", "anchor", "balance", "design"}
-    assert set(three) == COMMON  # It has no primary result: all of it is exploratory.
-    rated = {"rating", "rank"}
-    for report, parts in ((one, PLAYER), (two, PLAYER | rated), (three, PLAYER | {"role"})):
-        players: Any = report["players"]
-        assert set(players[0]) == parts
 
 
 def test_numbers_that_are_not_finite_are_unknown() -> None:

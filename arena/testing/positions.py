@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
 from arena.agents.agent import RandomBot, Seat, act_now
 from arena.agents.seating import default_opponent, make_agent
-from arena.core.action import CHANCE, Step
+from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
@@ -27,12 +27,17 @@ class SampledPosition:
     history: tuple[Step, ...]
 
 
-def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
+Choose = Callable[[Observation], Action]
+
+
+def random_positions(
+    game: Game, seed: int, choose: Choose | None = None
+) -> Iterator[SampledPosition]:
     """Yield the positions of a random game, first to last. The state changes after each `yield`.
 
     On odd seeds all legal actions are equally likely. On even seeds the seats are played by the
     game's default opponent: uniform play may end before the interesting moves
-    (in Cluedo half of the legal actions are accusations).
+    (in Cluedo half of the legal actions are accusations). With `choose`, it plays all seats.
     """
     rng = stream(seed, "conformance")
     seats = [Seat(game, player, rng) for player in range(game.num_players)]
@@ -45,6 +50,8 @@ def random_positions(game: Game, seed: int) -> Iterator[SampledPosition]:
         player = rng.choice(state.to_act)
         if player == CHANCE:
             action = state.sample_chance(rng)
+        elif choose:
+            action = choose(state.observe(player))
         else:
             # At every second chance to speak, random speech.
             offers = state.legal_actions(player).speech

@@ -8,16 +8,15 @@ import math
 import pickle
 import random
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from zlib import crc32
 
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, RandomBot, Seat
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE
 from arena.core.game import Game
-from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.core.text import appearance
@@ -26,6 +25,7 @@ from arena.episodes.match import Match, act_out, play
 from arena.episodes.replay import read_replay, verify
 from arena.testing.positions import (
     LONGEST,
+    Choose,
     fingerprint,
     public_facts,
     random_positions,
@@ -75,44 +75,31 @@ def check_random_play(game: Game, seed: int) -> None:
     assert state.to_act or state.reason(), "a finished game needs a reason"
 
 
-def check_length(game: Game) -> None:
-    """Check that games end by their stated bound or limit, also if the players have no aim.
+AIMLESS: dict[str, Choose] = {
+    "first": lambda seen: seen.legal_actions[0],
+    "last": lambda seen: seen.legal_actions[-1],
+    # Orders of preference: one for all decisions, which repeats actions, and a new one for each.
+    "same": lambda seen: min(seen.legal_actions, key=lambda each: crc32(f"{each}".encode())),
+    "random": lambda seen: min(
+        seen.legal_actions, key=lambda each: crc32(f"{each} {seen.num_events}".encode())
+    ),
+    "fallback": lambda seen: seen.game.fallback_actions(seen)[0],
+}
+"""Players without aim."""
 
-    They move at random, or repeat themselves, or take the first or the last action, or the fallback
-    of a player without an answer.
-    """
-    bound, limit = game.turn_bound, game.default_max_turns
-    assert bound or limit, (
+
+def check_length(game: Game) -> None:
+    """Check that games of players without aim end by the bound or the limit that is stated."""
+    assert game.turn_bound or game.default_max_turns, (
         f"{game.name} states no bound on its length: set `turn_bound`, or `default_max_turns` if "
         "the rules give no bound"
     )
     for name, choose in AIMLESS.items():
-        state, rng, before, plies = game.initial_state(), stream(0, name), dict[int, Action](), 0
-        while state.to_act and state.turn <= (limit or LONGEST):
-            player = state.to_act[0]
-            if player == CHANCE:
-                action = state.sample_chance(rng)
-            else:
-                observation = state.observe(player)
-                action = before[player] = choose(observation, before.get(player), rng)
-            state.apply(player, action)
-            plies += 1
-            assert plies < LONGEST, f"the game of the players '{name}' does not end"
-        assert state.turn <= (bound or LONGEST), (
-            f"the game of the players '{name}' has {state.turn} turns: more than its `turn_bound`"
-        )
-
-
-AIMLESS: dict[str, Callable[[Observation, Action | None, random.Random], Action]] = {
-    "random": lambda seen, _, rng: rng.choice(seen.legal_actions),
-    "first": lambda seen, *_: seen.legal_actions[0],
-    "last": lambda seen, *_: seen.legal_actions[-1],
-    "same": lambda seen, before, rng: (
-        before if before and before in seen.legal_actions else rng.choice(seen.legal_actions)
-    ),
-    "fallback": lambda seen, *_: seen.game.fallback_actions(seen)[0],
-}
-"""Players without aim: each chooses by its observation, its last action, and a generator."""
+        for position in random_positions(game, 0, choose):
+            turn = position.state.turn
+            assert turn <= (game.turn_bound or LONGEST), (
+                f"the game of the players '{name}' has {turn} turns: more than its `turn_bound`"
+            )
 
 
 def _check_returns(game: Game, state: State, seed: int) -> None:

@@ -611,6 +611,16 @@ ANSWERS = (
     "\\boxed{{{}}}",
     "```Answer: {}",
 )
+IMPOSSIBLE = {
+    ("tictactoe", "mark 1 1"): ("mark 5 5", "mark 0 0", "place E5"),
+    ("battleship", "shoot a1"): ("shoot k11", "shoot (0,0)", "fire at Z9"),
+    ("avalon", "propose Player 0, Player 1"): ("propose Player 7, Player 8", "propose Bob, Alice"),
+    ("kuhn_poker", "bet"): ("all in", "raise to 3"),
+    ("leduc_poker", "call"): ("all in", "bet 5"),
+    ("goofspiel", "bid 2"): ("bid 13", "play the ten"),
+    ("hanabi", "play slot 1"): ("play slot 9", "hint Player 7 purple"),
+    ("cluedo", "suggest Miss Scarlett, Candlestick, Kitchen"): ("suggest Dr Orchid, Taser, Attic",),
+}
 RENAMED = pytest.mark.xfail(
     strict=True,
     reason="issue of games and agents: 'raise' means 'bet', whatever the amount behind it",
@@ -620,27 +630,9 @@ RENAMED = pytest.mark.xfail(
 @pytest.mark.parametrize(
     ("name", "legal", "answer"),
     [
-        ("tictactoe", "mark 1 1", "mark 5 5"),
-        ("tictactoe", "mark 1 1", "mark 0 0"),
-        ("tictactoe", "mark 1 1", "place E5"),
-        ("battleship", "shoot a1", "shoot k11"),
-        ("battleship", "shoot a1", "shoot (0,0)"),
-        ("battleship", "shoot a1", "fire at Z9"),
-        ("avalon", "propose Player 0, Player 1", "propose Player 7, Player 8"),
-        ("avalon", "propose Player 0, Player 1", "propose Bob, Alice"),
-        ("kuhn_poker", "bet", "all in"),
-        pytest.param("kuhn_poker", "bet", "raise to 3", marks=RENAMED),
-        ("leduc_poker", "call", "all in"),
-        pytest.param("leduc_poker", "call", "bet 5", marks=RENAMED),
-        ("goofspiel", "bid 2", "bid 13"),
-        ("goofspiel", "bid 2", "play the ten"),
-        ("hanabi", "play slot 1", "play slot 9"),
-        ("hanabi", "play slot 1", "hint Player 7 purple"),
-        (
-            "cluedo",
-            "suggest Miss Scarlett, Candlestick, Kitchen",
-            "suggest Dr Orchid, Taser, Attic",
-        ),
+        pytest.param(*known, answer, marks=RENAMED if answer in ("raise to 3", "bet 5") else ())
+        for known, answers in IMPOSSIBLE.items()
+        for answer in answers
     ],
 )
 def test_an_impossible_answer_is_not_replaced_by_a_move_in_prose(

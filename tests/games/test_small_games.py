@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from itertools import permutations
@@ -13,28 +12,13 @@ import pytest
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import IllegalAction
 from arena.core.game import Game
-from arena.core.observation import Observation
 from arena.core.state import State
-from arena.core.view.tabletop import diagram
 from arena.testing import check_game
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, TurnUp
 from games.kuhn_poker.game import BET, CARDS, PASS, DealHands, KuhnPoker, Showdown
 from games.tictactoe.game import Mark, TicTacToe, TicTacToeState
 
 AnyState = TypeVar("AnyState", bound=State)
-
-
-def seen(observation: Observation) -> tuple[object, ...]:
-    """Everything that a player can read from its observation."""
-    arrays = {name: array.tolist() for name, array in observation.arrays().items()}
-    return (
-        observation.text(),
-        observation.events,
-        tuple(observation.legal_actions),
-        tuple(observation.legal_actions.mask.tolist()),
-        diagram(observation.game, observation.events),
-        json.dumps(arrays),
-    )
 
 
 def after(game: Game, *moves: Action) -> State:
@@ -135,9 +119,6 @@ def test_kuhn_poker_shows_nothing_after_a_fold(moves: tuple[Action, ...], winner
             assert cards[1 - player] not in state.observe(player).text()
 
 
-"""The probability of each action at an information set."""
-
-
 # Goofspiel
 
 
@@ -174,25 +155,6 @@ def test_goofspiel_leaders_share_a_win_and_the_others_the_loss() -> None:
     play_round(state, 1, 1, 4, 3)
     assert state.log.events[-1] == BidsRevealed(1, (1, 4, 3), 1, (3, 3, 0))
     assert state.returns() == (1 / 2, 1 / 2, -1)
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_goofspiel_bids_stay_sealed_until_the_last(players: int) -> None:
-    """Before the last commitment, no view shows that others have committed."""
-    game = Goofspiel(players=players, cards=4)
-    before = after(game, TurnUp(3))
-    for first in (1, 2, 3, 4):
-        state = before.clone()
-        for player in range(players - 1):
-            state.apply(player, Bid((first + player) % 4 + 1))
-            assert state.log.events == before.log.events
-            for waiting in range(player + 1, players):
-                assert seen(state.observe(waiting)) == seen(before.observe(waiting))
-            for done in range(player + 1):
-                assert state.observe(done).events == before.observe(done).events
-                assert not state.observe(done).legal_actions
-                with pytest.raises(IllegalAction):
-                    state.apply(done, Bid(4))
 
 
 def test_goofspiel_prizes_are_random_or_descending() -> None:

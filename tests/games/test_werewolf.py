@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -330,22 +329,6 @@ def test_assessor_judges_votes_of_the_village() -> None:
 )
 def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
     check_game(Werewolf(**options), seeds)
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.integers(5, 8), st.booleans(), st.integers(0, 10**6))
-def test_resample_always_gives_the_same_view(players: int, reveal: bool, seed: int) -> None:
-    more = {"witch": seed % 2 > 0, "open_votes": seed % 3 > 0, "quiet_first_night": seed % 5 > 1}
-    game = Werewolf(players=players, hunter=True, reveal=reveal, run_off=seed % 7 > 3, **more)
-    _, history = played(game, seed)
-    rng = random.Random(seed)
-    cut = rng.randrange(1, len(history))
-    state = game.initial_state().apply_all(history[:cut])
-    for player in range(players):
-        world = game.analysis.resample(history[:cut], player, rng) or ()
-        other = game.initial_state().apply_all(world)
-        assert other.log.witnessed[player] == state.log.witnessed[player]
-        assert other.legal_actions(player) == state.legal_actions(player)
 
 
 def village_wins(

@@ -19,7 +19,8 @@ from arena.core.errors import BackendError
 from arena.core.text import first_fault
 from arena.llm.batches import BatchRefused, Responses, WireRequest, WireResponse
 from arena.llm.settings import Limits
-from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
+from backends.openai_http import usable_network
+from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
 
 MOST_BYTES = 1 << 30
 """Longest body of results that is read."""
@@ -99,7 +100,8 @@ class HTTPBatches:
 
     def __init__(self, limits: Limits, key: str) -> None:
         timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
-        self._client = httpx.AsyncClient(timeout=timeout)
+        with usable_network():
+            self._client = httpx.AsyncClient(timeout=timeout)
         self._key = key
 
     async def close(self) -> None:
@@ -121,9 +123,9 @@ class HTTPBatches:
         else:
             if response.status_code == 200:
                 return bytes(received)
-            message = extract_message(received[: 1 << 16].decode(errors="replace"))
+            text = received[: 1 << 16].decode(errors="replace")
             wait = parse_retry_after(response.headers.get("retry-after"))
-            failure = status_error(response.status_code, message, url, wait, self._key)
+            failure = status_error(response.status_code, text, url, wait, self._key)
         raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
 
     async def _ask(

@@ -37,7 +37,15 @@ from backends.litellm_transport import (
     current_exchange,
     disconnect,
 )
-from backends.openai_wire import longest_body, read_choice, read_engine, sampling_fields, with_bill
+from backends.openai_wire import (
+    longest_body,
+    provider_fault,
+    read_choice,
+    read_engine,
+    sampling_fields,
+    stated_cost,
+    with_bill,
+)
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from backends.provider_turns import merge_choices, provider_turn
 
@@ -127,8 +135,12 @@ class LiteLLMBackend:
             async with asyncio.timeout(self._limits.call_timeout):
                 response = await self._litellm.acompletion(**self._arguments(request))
             completion = self._completion(response, request, time.perf_counter() - started)
-            engine = read_engine(bytes(exchange.received), completion.model)
-            return replace(completion, engine=engine)
+            body = bytes(exchange.received)
+            if fault := provider_fault(body, self.model, self._key):
+                raise fault
+            if self._provider.route == "openrouter" and (cost := stated_cost(body)) is not None:
+                completion = replace(completion, cost=cost)
+            return replace(completion, engine=read_engine(body, completion.model))
         except BackendError as error:
             failure = error
         except TimeoutError:
@@ -216,9 +228,13 @@ class LiteLLMBackend:
             return self._retryable_error("bad_response", "answered", exchange.invalid_content)
         if isinstance(error, self._litellm.ContextWindowExceededError):
             return ContextOverflow(f"{self.model}: {safe_excerpt(message, self._key)}")
+        received = bytes(exchange.received)
         if exchange.status is None or exchange.status == 200:
-            return self._error_without_status(error, message, exchange.status)
-        return status_error(exchange.status, message, self.model, exchange.retry_after, self._key)
+            fault = provider_fault(received, self.model, self._key)
+            return fault or self._error_without_status(error, message, exchange.status)
+        # litellm's message may leave out the codes and the wait that the body states.
+        body = received.decode(errors="replace") or message
+        return status_error(exchange.status, body, self.model, exchange.retry_after, self._key)
 
     def _error_without_status(
         self, error: OpenAIError, message: str, status: int | None

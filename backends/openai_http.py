@@ -11,7 +11,8 @@ import asyncio
 import json
 import re
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -29,7 +30,7 @@ from backends.openai_wire import (
     versioned_name,
     with_bill,
 )
-from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
+from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
 
 MAX_LIST_BYTES = 16 << 20
 """A longer response is not a list of models."""
@@ -94,6 +95,19 @@ def check_url(url: str) -> str:
     if parsed.scheme not in {"http", "https"} or not parsed.host:
         raise UsageError(f"'{url}' is not the URL of a server; write http://HOST:PORT/v1#MODEL")
     return url.rstrip("/")
+
+
+@contextmanager
+def usable_network() -> Iterator[None]:
+    """Raise UsageError if no client can be made with the proxies and certificates of this user."""
+    try:
+        yield
+    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+        raise UsageError(
+            f"no connections can be made: {error}; check the variables ALL_PROXY, HTTP_PROXY, "
+            "HTTPS_PROXY, NO_PROXY (an IPv6 address without brackets, no network), SSL_CERT_FILE "
+            "and SSL_CERT_DIR"
+        ) from error
 
 
 class ModelCard(BaseModel):
@@ -164,21 +178,13 @@ class HTTPBackend:
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits
-        try:
+        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
+        with usable_network():
             ssl_context = httpx.create_ssl_context()
             return [
-                httpx.AsyncClient(
-                    verify=ssl_context,
-                    timeout=httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout),
-                    limits=ONE_CONNECTION,
-                )
+                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
                 for _ in range(limits.concurrency)
             ]
-        except (ImportError, OSError, ValueError) as error:
-            raise UsageError(
-                f"no connections can be made: {error}; check the variables ALL_PROXY, HTTP_PROXY, "
-                "HTTPS_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
-            ) from error
 
     async def close(self) -> None:
         for client in self._clients:
@@ -298,9 +304,9 @@ class HTTPBackend:
                 raise self._bad_response(f"answered more than {size_text(longest)}")
         raw = b"".join(chunks)
         if response.status_code != 200:
-            message = extract_message(raw[:MAX_ERROR_BYTES].decode(errors="replace"))
+            text = raw[:MAX_ERROR_BYTES].decode(errors="replace")
             wait = parse_retry_after(response.headers.get("retry-after"))
-            error = status_error(response.status_code, message, self.url, wait, self._key)
+            error = status_error(response.status_code, text, self.url, wait, self._key)
             raise with_bill(error, raw)
         content_type = response.headers.get("content-type", "application/json")
         if "json" not in content_type.lower():

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from arena.core.errors import BackendError
-from arena.core.text import first_fault
+from arena.core.text import encodable, first_fault
 from arena.llm.backend import (
     Choice,
     Completion,
@@ -38,7 +38,7 @@ from arena.llm.backend import (
     Tool,
     Usage,
 )
-from backends.provider_errors import extract_message, redact_key, status_error, to_one_line
+from backends.provider_errors import redact_key, status_error, to_one_line
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "stop": "stop",
@@ -204,6 +204,10 @@ class _Choice(_Wire):
     token_ids: list[int] | None = None
 
 
+class _CostDetails(_Wire):
+    upstream_inference_cost: _Cost = None
+
+
 class _Usage(_Wire):
     prompt_tokens: _Count = 0
     completion_tokens: _Count = 0
@@ -211,6 +215,20 @@ class _Usage(_Wire):
     cached_tokens: int | None = Field(default=None, validation_alias=_CACHED)
     reasoning_tokens: int | None = Field(default=None, validation_alias=_REASONED)
     cost: _Cost = None
+    is_byok: bool | None = None
+    cost_details: _CostDetails | None = None
+
+    @property
+    def total_cost(self) -> float | None:
+        """The cost in US dollars; None if it is not stated.
+
+        With a key of one's own at the provider (BYOK), OpenRouter bills its fee only, and states
+        what the provider bills beside it.
+        """
+        upstream = (self.cost_details and self.cost_details.upstream_inference_cost) or 0.0
+        if upstream and (self.is_byok or upstream > (self.cost or 0.0)):
+            return (self.cost or 0.0) + upstream
+        return self.cost
 
 
 LONGEST_ENGINE = 200
@@ -264,13 +282,61 @@ def read_completion(
 
     Raises BackendError if the body is not a chat completion.
     """
+    body = _whole_characters(body)
+    fault = provider_fault(body, source, key)
     try:
         response = _ChatCompletion.model_validate_json(body)
     except ValidationError as error:
-        fault = _unreadable(body, source, error, key)
-    else:
+        fault = fault or _unreadable(body, source, error, key)
+    if fault is None:
         return _completion(response, requested_model, seconds, server)
     raise with_bill(fault, body)  # Outside the `except`: the ValidationError quotes the body.
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _whole_characters(body: bytes) -> bytes:
+    """Return JSON without escapes of half a character, which pydantic refuses.
+
+    A reply that was cut within an emoji ends with one.
+    """
+    if _SURROGATE.search(body):
+        with suppress(ValueError):
+            # The parser joins the halves of whole characters; the others become question marks.
+            return encodable(json.dumps(json.loads(body), ensure_ascii=False)).encode()
+    return body
+
+
+class _Fault(_Wire):
+    """The parts of a response with status 200 that state a failure of the provider."""
+
+    error: JsonValue = None
+    finish_reason: JsonValue = None
+    choices: JsonValue = None
+
+
+def provider_fault(body: bytes, source: str, key: str = "") -> BackendError | None:
+    """Return the failure that a gateway reports within a response with status 200, if any.
+
+    OpenRouter puts the error of a provider beside the choices or into one, with the HTTP status
+    in `code`, and ends what was written so far with the finish reason `error`.
+    """
+    if b'"error"' not in body:
+        return None
+    try:
+        response = _Fault.model_validate_json(body)
+    except ValidationError:
+        return None
+    choices = response.choices if isinstance(response.choices, list) else []
+    parts = [response, *(_Fault.model_validate(c) for c in choices if isinstance(c, dict))]
+    stated = next((part.error for part in parts if part.error), None)
+    if stated is None and all(part.finish_reason != "error" for part in parts):
+        return None
+    code = stated.get("code") if isinstance(stated, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    details = {"error": stated or "the provider reported an error without a message"}
+    return status_error(status, json.dumps(details), source, key=key)
 
 
 class _Billed(_Wire):
@@ -282,8 +348,16 @@ def with_bill(error: BackendError, body: bytes) -> BackendError:
     with suppress(ValidationError):
         usage = _Billed.model_validate_json(body).usage
         error.prompt_tokens, error.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-        error.cost = usage.cost
+        error.cost = usage.total_cost
     return error
+
+
+def stated_cost(body: bytes) -> float | None:
+    """Return the cost that the body of a response states, in US dollars; None if it does not."""
+    try:
+        return _Billed.model_validate_json(body).usage.total_cost
+    except ValidationError:
+        return None
 
 
 def _completion(
@@ -301,7 +375,7 @@ def _completion(
             wire_usage.cached_tokens or 0,
             wire_usage.reasoning_tokens or 0,
         ),
-        cost=wire_usage.cost,
+        cost=wire_usage.total_cost,
         # Some servers answer with the plain name of the model.
         policy_version=parse_policy_version(requested_model) if version is None else version,
         prompt_token_ids=tuple(response.prompt_token_ids or ()),
@@ -320,7 +394,7 @@ def read_choice(wire_choice: object) -> Choice:
     # A call without whole arguments was cut off: it is no answer, whatever it names so far.
     calls = [_call_text(f) for f in functions if finish_reason != "length" or _is_whole(f)]
     # Calls are read like text, and JSON outweighs the prose before it.
-    text = "\n".join(part for part in (message.content, *calls) if part)
+    text = encodable("\n".join(part for part in (message.content, *calls) if part))
     # Some providers end a call with "stop"; a call that was cut off stays "length".
     if calls and finish_reason in {"stop", "unknown"}:
         finish_reason = "tool_calls"
@@ -369,17 +443,9 @@ def _token(entry: _Logprob, token_id: int | None) -> Token:
 def _unreadable(body: bytes, source: str, error: ValidationError, key: str) -> BackendError:
     """Return the reason why a body with status 200 is not a completion."""
     try:
-        parsed: JsonValue = from_json(body)
+        from_json(body)
     except ValueError:
         return BackendError(f"{source} answered with invalid JSON", "bad_response", retryable=True)
-    details = parsed.get("error") if isinstance(parsed, dict) else None
-    if isinstance(parsed, dict) and details and not parsed.get("choices"):
-        # Some gateways put the error of a provider into a response with status 200.
-        status = details.get("code") if isinstance(details, dict) else None
-        # OpenRouter puts the HTTP status of the provider into `code`.
-        status = status if isinstance(status, int) and 400 <= status < 600 else 500
-        message = extract_message(body.decode(errors="replace"))
-        return status_error(status, message, source, key=key)
     fault = first_fault(error, "the body")
     reason = f"{source} did not answer with a chat completion: {fault}"
     return BackendError(redact_key(to_one_line(reason), key), "bad_response", retryable=True)

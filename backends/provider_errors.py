@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -18,37 +20,90 @@ MAX_EXCERPT = 300
 KEY_PIECE = 8
 """Characters; a piece of a key of this length is a secret too."""
 
-_TOO_LONG = re.compile(
-    r"context[ _](length|window)|prompt is too long|input is too long|too many (input )?tokens|"
-    r"maximum number of tokens",
-    re.IGNORECASE,
+
+@dataclass(frozen=True, slots=True)
+class CauseRule:
+    """How providers state one cause: by a code of the error, or by a phrase of its message."""
+
+    cause: FailureCause
+    codes: frozenset[str] = frozenset()
+    """Values of the fields `code`, `type`, `status` and `reason` of an error."""
+    phrases: re.Pattern[str] | None = None
+    statuses: frozenset[int] = frozenset()
+    """HTTP statuses with which the phrases count."""
+
+
+def _rule(cause: FailureCause, codes: str, phrases: str = "", statuses: str = "") -> CauseRule:
+    pattern = re.compile(phrases, re.IGNORECASE) if phrases else None
+    return CauseRule(
+        cause, frozenset(codes.split()), pattern, frozenset(map(int, statuses.split()))
+    )
+
+
+RULES = (
+    # OpenAI and vLLM, llama.cpp (older ones with 500), then the phrases of Anthropic, Cohere,
+    # Gemini, OpenAI's newer models, text-generation-inference, xAI.
+    _rule(
+        "context_length",
+        "context_length_exceeded exceed_context_size_error",
+        r"context[ _](length|window|size|limit)|(prompt|input) is too long|"
+        r"too many (input )?tokens|maximum number of tokens|maximum prompt length|"
+        r"exceeds? the (configured|maximum) (limit|number) of \d+ tokens|"
+        r"max_new_tokens\W+must be|input token count .* exceeds",
+        "200 400 413 422 500",
+    ),
+    # A 403 of a content filter is not a wrong key. OpenAI, Azure, OpenRouter.
+    _rule(
+        "refused",
+        "content_filter content_policy_violation",
+        r"content[ _](filter|policy|management)|moderation|flagged|safety",
+        "200 400 403",
+    ),
+    # A spent quota is a 429 too, but waiting does not help. OpenAI, Anthropic, Google.
+    _rule(
+        "authentication",
+        "invalid_api_key authentication_error permission_error billing_error insufficient_quota "
+        "billing_hard_limit_reached API_KEY_INVALID UNAUTHENTICATED PERMISSION_DENIED",
+    ),
+    # The two of parameters are OpenAI's and those of `arena serve`, for a field that no request to
+    # this model may have; the phrases LM Studio's and Ollama's, for a path without /v1.
+    _rule(
+        "configuration",
+        "unsupported_parameter unknown_parameter model_not_found not_found_error NOT_FOUND",
+        r"unexpected endpoint|unknown (endpoint|route|path)|page not found",
+        "200 400",
+    ),
+    # Every 429 of Gemini names a quota, also that of a minute, which is free again soon.
+    _rule("rate_limit", "rate_limit_error rate_limit_exceeded RESOURCE_EXHAUSTED"),
+    _rule("timeout", "timeout_error DEADLINE_EXCEEDED"),
+    _rule("server_error", "overloaded_error api_error server_error INTERNAL UNAVAILABLE"),
 )
-_FILTERED = re.compile(
-    r"content[ _](filter|policy|management)|moderation|flagged|safety", re.IGNORECASE
-)
+"""Causes by codes and phrases, the most specific first; without one of them the status decides.
+
+Sources: the error references of OpenAI, Anthropic and OpenRouter, google.rpc.Code, and answers of
+the named servers.
+"""
 _CAUSES: dict[int, FailureCause] = {
     **dict.fromkeys((401, 402, 403), "authentication"),
     **dict.fromkeys((404, 405, 410), "configuration"),
-    **dict.fromkeys((408, 504), "timeout"),
+    **dict.fromkeys((408, 499, 504), "timeout"),
+    # A conflict, and a request that came too early: OpenAI's own client tries them again.
+    **dict.fromkeys((409, 425), "server_error"),
     429: "rate_limit",
 }
 _OBJECT = re.compile(r" ?(?:\bssl:)?<[\w.]+ object at 0x[0-9a-f]+>")
 """A Python object in an error text, e.g. aiohttp's "ssl:<ssl.SSLContext object at 0x7f…>"."""
-_PARAMETER = re.compile(r"\((unsupported|unknown)_parameter\)")
-"""Codes of OpenAI and of `arena serve` for a field that no request to this model may have."""
-_QUOTA_SPENT = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
+_CODE = re.compile(r"\w{8,}", re.ASCII)
+_WAIT = re.compile(r"(?:retry|try again) in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)", re.IGNORECASE)
+"""Gemini: "retry in 1.5s"; OpenAI: "try again in 6ms", "try again in 1m12s"."""
+_RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
 def extract_message(body: str) -> str:
     """Return the provider's message in the body of an error, with its code if that is a word."""
-    try:
-        parsed: JsonValue = from_json(body)
-    except ValueError:
-        return to_one_line(body)
-    # OpenAI: {"error": {"message": …}}; others: {"error": "…"}, {"message": …}, {"detail": …}.
-    error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
-    if not isinstance(error, dict):
-        return to_one_line(str(error))
+    error = _error_of(body)
+    if isinstance(error, str):
+        return to_one_line(error)
     message = next((error[k] for k in ("message", "detail", "error") if error.get(k)), body)
     codes = [code for k in ("code", "type") if isinstance(code := error.get(k), str)]
     # A gateway such as OpenRouter quotes the provider's own message in the metadata.
@@ -57,6 +112,22 @@ def extract_message(body: str) -> str:
     return to_one_line(
         " ".join([str(message), *(f"({code})" for code in codes[:1]), str(raw or "")])
     )
+
+
+def _error_of(body: str) -> dict[str, JsonValue] | str:
+    """Return the object of an error in a body, or its text.
+
+    OpenAI: {"error": {"message": …}}; Gemini's endpoint for OpenAI's clients: the same in a list;
+    others: {"error": "…"}, {"message": …}, {"detail": …}.
+    """
+    try:
+        parsed: JsonValue = from_json(body)
+    except ValueError:
+        return body
+    if isinstance(parsed, list) and parsed:
+        parsed = parsed[0]
+    error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+    return error if isinstance(error, dict) else str(error)
 
 
 def to_one_line(text: str) -> str:
@@ -82,33 +153,57 @@ def safe_excerpt(text: str, key: str = "") -> str:
 
 
 def status_error(
-    status: int, message: str, source: str, retry_after: float | None = None, key: str = ""
+    status: int, body: str, source: str, retry_after: float | None = None, key: str = ""
 ) -> BackendError:
-    """Return the error for an HTTP status other than 200.
+    """Return the error for an HTTP status other than 200, or for an error within a 200.
 
-    The source is a URL or a model. `retry_after` is in seconds. The key is removed from the
-    message.
+    Args:
+        status: The status; for an error within a 200, that which the provider names, if any.
+        body: The body of the response, or the provider's message.
+        source: A URL or a model.
+        retry_after: Seconds of the header; else those that the body names count.
+        key: It is removed from the message.
     """
-    text = f"{source} answered {status}: {safe_excerpt(message, key) or 'no message'}"
-    # Providers have no common code for a prompt that is too long.
-    if status in {400, 413, 422} and _TOO_LONG.search(message):
+    message = extract_message(body)
+    answer = "200 with an error" if status == 200 else str(status)
+    text = f"{source} answered {answer}: {safe_excerpt(message, key) or 'no message'}"
+    known = _known_cause(status, body, message)
+    cause = known or _cause_of_status(status)
+    if cause == "context_length":
         return ContextOverflow(text)
-    cause = _cause(status, message)
     retryable = cause in {"rate_limit", "server_error", "timeout", "bad_response"}
-    return BackendError(
-        text, cause, retryable=retryable, retry_after=retry_after if retryable else None
-    )
+    wait = _stated_wait(body) if retry_after is None else retry_after
+    error = BackendError(text, cause, retryable=retryable, retry_after=wait if retryable else None)
+    # A firewall between may have answered in the place of the provider.
+    error.may_pass = status == 403 and known is None
+    return error
 
 
-def _cause(status: int, message: str) -> FailureCause:
-    # Before the keys: a 403 of a content filter is not a wrong key.
-    if status in {400, 403} and _FILTERED.search(message):
-        return "refused"
-    # A spent quota is a 429 too, but waiting does not help.
-    if status == 429 and _QUOTA_SPENT.search(message):
-        return "authentication"
-    if status == 400 and _PARAMETER.search(message):
-        return "configuration"
+def _known_cause(status: int, body: str, message: str) -> FailureCause | None:
+    """Return the cause that the codes of an error state, or its phrases; None if neither does."""
+    error = _error_of(body)
+    # litellm passes on some errors as text, which quotes the code.
+    codes = {*_codes(error)} if isinstance(error, dict) else {*_CODE.findall(message)}
+    for rule in RULES:
+        if not codes.isdisjoint(rule.codes):
+            return rule.cause
+        if rule.phrases and status in rule.statuses and rule.phrases.search(message):
+            return rule.cause
+    return None
+
+
+def _codes(error: dict[str, JsonValue]) -> Iterator[str]:
+    """Yield the values of the fields that state the kind of an error."""
+    details = error.get("details")
+    for part in (error, *(details if isinstance(details, list) else ())):
+        if isinstance(part, dict):
+            named = (part.get(name) for name in ("code", "type", "status", "reason"))
+            yield from (code for code in named if isinstance(code, str))
+
+
+def _cause_of_status(status: int) -> FailureCause:
+    if status == 200:
+        return "server_error"
     if status < 300:
         return "bad_response"  # A success, but not the status 200 of a chat completion.
     # Redirects are not followed: the key would go to another address.
@@ -116,6 +211,19 @@ def _cause(status: int, message: str) -> FailureCause:
         return "configuration"
     other: FailureCause = "server_error" if status >= 500 else "bad_request"
     return _CAUSES.get(status, other)
+
+
+def _stated_wait(body: str) -> float | None:
+    """Return the seconds to wait that the body of an error names: RetryInfo, or a phrase."""
+    error = _error_of(body)
+    details = error.get("details") if isinstance(error, dict) else None
+    for part in details if isinstance(details, list) else ():
+        if isinstance(part, dict) and part.get("@type") == _RETRY_INFO:
+            return parse_retry_after(str(part.get("retryDelay", "")).removesuffix("s"))
+    if found := _WAIT.search(extract_message(body)):
+        seconds = float(found[2]) / (1000 if found[3].lower() == "ms" else 1)
+        return seconds + 60 * int(found[1] or 0)
+    return None
 
 
 def parse_retry_after(header: str | None) -> float | None:

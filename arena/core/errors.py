@@ -80,6 +80,8 @@ class BackendError(ArenaError):
     prompt_tokens = 0
     completion_tokens = 0
     cost: float | None = None
+    may_pass = False
+    """True for a refusal that may not be the provider's: other calls may succeed."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class Route:
         wait, patience = error.retry_after or 0.0, self.limits.patience
         if wait > patience:
             return f"it asks to wait {wait:g} s, and `patience` is {patience:g} s (arena.toml)"
-        if error.cause != "authentication" and self.tally.answered:
+        if self.tally.answered and (error.cause != "authentication" or error.may_pass):
             return ""
         return REMEDIES.get(error.cause, "")
 
@@ -171,7 +171,7 @@ class Route:
     def _used_by(self, error: BackendError) -> Completion | None:
         """Return the tokens and the cost of a failed try, if its provider states them."""
         usage, cost = Usage(error.prompt_tokens, error.completion_tokens), error.cost
-        if cost is None and self.traits.price is not None:
+        if not cost and self.traits.price is not None:
             cost = self.traits.price.cost_of(usage)
         return Completion((), self.name, usage, cost) if cost else None
 
@@ -187,7 +187,8 @@ class Route:
                     f"{self.name}: its answers state no usage; tokens are estimated, one for "
                     f"{CHARACTERS_PER_TOKEN} characters"
                 )
-        if cost is None and self.traits.price is not None:
+        # Gateways state 0 where they do not bill themselves.
+        if not cost and self.traits.price is not None:
             cost = self.traits.price.cost_of(usage)
         return replace(completion, usage=usage, cost=cost)
 

@@ -174,7 +174,7 @@ class Misbehaving:
         self.asked: deque[Asked] = deque(maxlen=1000)
         self.port = port
         self._rng = rng or random.Random(0)
-        self._script: deque[str] = deque()
+        self._script: deque[str | tuple[int, Any]] = deque()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="misbehaving", daemon=True)
         self._ready = threading.Event()
@@ -193,10 +193,16 @@ class Misbehaving:
     def cohere_url(self) -> str:
         return f"{self.url}/v2/chat"
 
-    def script(self, behaviours: Iterable[str]) -> None:
-        """Queue these for the next chat requests, in the order of arrival."""
+    def script(self, behaviours: Iterable[str | tuple[int, Any]]) -> None:
+        """Queue names, or pairs of status and body, for the next chat requests as they arrive."""
         for name in behaviours:
-            if name not in (*ANSWERS, *STATUSES, *BROKEN, *UNPROMISED, "echo_key"):
+            if not isinstance(name, tuple) and name not in (
+                *ANSWERS,
+                *STATUSES,
+                *BROKEN,
+                *UNPROMISED,
+                "echo_key",
+            ):
                 raise ValueError(f"the server has no behaviour '{name}'")
             self._script.append(name)
 
@@ -259,6 +265,9 @@ class Misbehaving:
             return
         self.ledger.requests += 1
         behaviour = self._next_behaviour()
+        if isinstance(behaviour, tuple):
+            await _send(writer, *behaviour)
+            return
         self.ledger.behaviours[behaviour] += 1
         if self.latency:
             await asyncio.sleep(self.latency)
@@ -271,7 +280,7 @@ class Misbehaving:
         else:
             await self._refuse(writer, asked, behaviour)
 
-    def _next_behaviour(self) -> str:
+    def _next_behaviour(self) -> str | tuple[int, Any]:
         if self._script:
             return self._script.popleft()
         if self.fail_rate and self._rng.random() < self.fail_rate:

@@ -50,8 +50,7 @@ class AdapterServer:
         """
         reply = self._send("GET", "/models")
         if reply.status_code != 200:
-            message = extract_message(reply.text)
-            raise status_error(reply.status_code, message, f"{self.url}/models", key=self.key)
+            raise status_error(reply.status_code, reply.text, f"{self.url}/models", key=self.key)
         try:
             return ModelList.model_validate_json(reply.text).data
         except ValidationError:
@@ -144,7 +143,7 @@ class RemoteAdapters:
         url = f"{self._url}/{path}"
         reply = await asyncio.to_thread(send_request, "POST", url, self._key, body)
         if reply.status_code not in {200, allowed_status}:
-            raise status_error(reply.status_code, extract_message(reply.text), url, key=self._key)
+            raise status_error(reply.status_code, reply.text, url, key=self._key)
 
 
 def send_request(

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.plugins.catalog import require
-from backends.provider_errors import extract_message, parse_retry_after, safe_excerpt, status_error
+from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
 from trainers.hosts.art.art_host import (
     DEFAULT_MODEL,
     PACKAGES,
@@ -194,8 +194,7 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
     def _translate_status(self, error: openai.APIStatusError, operation: str) -> BackendError:
         response = error.response
         wait = parse_retry_after(response.headers.get("retry-after"))
-        body = extract_message(response.text)
-        problem = status_error(response.status_code, body, self._url, wait, self._key)
+        problem = status_error(response.status_code, response.text, self._url, wait, self._key)
         # Only the POST starts a job. If a later request failed, the job is running.
         rejected = response.request.method == "POST" and response.status_code not in AMBIGUOUS
         no_job = operation != "training" or rejected

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from arena.core.event import Ply
     from arena.core.outcome import Outcome
     from arena.core.state import State
-    from arena.episodes.job import Executor, FinishedJob, GameJob
+    from arena.episodes.executors import Executor
+    from arena.episodes.job import FinishedJob, GameJob
     from arena.episodes.match import Match, Watcher
     from arena.llm.service import LLMService
 

@@ -14,8 +14,7 @@ from arena.cli.flags import Flag
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, without_scaffold
-from arena.episodes.executors import ExecutorKind, available_cores, make_executor
-from arena.episodes.job import Executor
+from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings
@@ -251,7 +250,7 @@ def seat_model(backend: str | None, specs: list[str], free: list[int]) -> list[s
 
 
 class ExecutorFlags(Config):
-    """Flags that choose where games run. Results do not depend on them."""
+    """Flags that choose where bots play and games are scored. Results do not depend on them."""
 
     executor: ExecutorKind | None = setting(None)
     """Where games run: in this process, in processes, or on a Ray cluster."""

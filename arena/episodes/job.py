@@ -1,7 +1,7 @@
 """Jobs: games as units of work, and the one way to run many of them.
 
-Everything that plays many games makes a `GameJob` of each one. `run_job` runs a job on an executor,
-and `run_jobs` runs many: a bounded number at a time, with results in order.
+Everything that plays many games makes a `GameJob` of each one. `run_job` runs a job with an
+executor, and `run_jobs` runs many: a bounded number at a time, with results in order.
 
     jobs = [GameJob(f"game {seed}", match.with_seed(seed), winner) for seed in range(100)]
     async with make_executor("processes", 4) as executor:
@@ -21,18 +21,20 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from arena.agents.agent import Agent
 from arena.core.errors import StopPlaying
 from arena.core.game import Game
+from arena.core.spec import Spec
+from arena.episodes.executors import Executor, memory_reported
 from arena.episodes.files import ReplayWriter, replace_replay, replay_text
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Position
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService
+    from arena.llm.service import LLMService
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -43,48 +45,6 @@ LOOKAHEAD = 4
 COMMIT_INTERVAL = 0.05
 """Seconds between two transactions, at least. Each waits for the disk, for some milliseconds, and
 the event loop with it: one for each game would limit a run to a few hundred games per second."""
-
-
-Work: TypeAlias = "Callable[[ModelService | None], Awaitable[T]]"
-"""Unit of work: plays or measures a game. It is pickled, and so are its result and its errors.
-
-It must be pure: a unit whose worker was lost is run again.
-"""
-
-
-class Executor(Protocol):
-    """Runs units of work. Used as an asynchronous context manager.
-
-    async with make_executor("processes", 2) as executor:
-        episode = await executor.run(partial(play_one, match), match.specs)
-    """
-
-    workers: int
-    """Units of work that can make progress at the same time."""
-    shares_files: bool
-    """Whether workers see the files of this machine."""
-
-    async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
-        """Run a unit of work and return its result.
-
-        It gets the service that answers for the models among `specs`, the players by seat. The name
-        is for errors, e.g. `game 17 (seed 3)`. Raises the errors of the work, and ArenaError if its
-        workers were lost repeatedly.
-        """
-
-    async def close(self) -> None:
-        """End the workers; called at the end of the context."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +78,7 @@ class ReplayFile:
 class GameJob(Generic[R]):
     """One game as a unit of work.
 
-    Frozen and picklable, so that it can run on every executor, and again if its worker is lost.
+    Frozen and picklable, so that it can run with every executor, and again if its worker is lost.
     Jobs with the same key, match and measurement give the same replay and the same result.
     """
 
@@ -126,9 +86,9 @@ class GameJob(Generic[R]):
     """Name of the job in its run and in errors, e.g. `game 17 (seed 3)`."""
     match: Match
     measure: Callable[[Game, Episode], R]
-    """Measures the finished game, where it was played. Must be picklable."""
-    in_thread: bool = False
-    """Measure in a thread: the event loop serves the calls of other games meanwhile."""
+    """Measures the finished game. Must be picklable."""
+    is_slow_to_measure: bool = False
+    """Measure a game of the event loop in a worker, so that other games go on meanwhile."""
     replay: ReplayFile | None = None
     start: Position | None = None
     """Position of a recorded game at which the game starts; None: its beginning."""
@@ -157,11 +117,12 @@ async def play_job(
     watchers: Sequence[Watcher] = (),
     writer: ReplayWriter | None = None,
     delay: float = 0.0,
+    executor: Executor | None = None,
 ) -> FinishedJob[R]:
-    """Play the game of a job in this process, write its replay, and measure it.
+    """Play the game of a job in this event loop, write its replay, and measure it.
 
     By default the agents are those of the match, and the writer that of the job's file, if it has
-    one. `delay` is in seconds, after each move.
+    one. `delay` is in seconds, after each move. The executor measures if that is slow.
 
     Raises what `play` raises, TimeoutError, and ArenaError if the replay cannot be written.
     """
@@ -169,29 +130,44 @@ async def play_job(
         writer = job.replay.writer()
     everyone = [writer, *watchers] if writer else watchers
     episode, seconds = await _play(job, llm, agents, everyone, delay)
-    value = await _measure(job, episode)
+    if executor and job.is_slow_to_measure:
+        value = await executor.compute(partial(_measure, job, episode), job.key)
+    else:
+        value = _measure(job, episode)
     if writer is None:
         return FinishedJob(value, seconds)
     return FinishedJob(value, seconds, writer.path, sha256(writer.path))
 
 
 async def run_job(job: GameJob[R], executor: Executor) -> FinishedJob[R]:
-    """Run a job on an executor; its replay is written on this machine."""
-    file = job.replay
-    # A number is added to a name by one process, this one: if a worker is lost, no part remains.
-    if file is None or (executor.shares_files and not file.numbered):
-        return await executor.run(partial(play_job, job), job.match.specs, job.key)
-    work = partial(play_elsewhere, replace(job, replay=None))
-    finished, replay = await executor.run(work, job.match.specs, job.key)
+    """Run a job; its replay is written by this process.
+
+    A game that waits for models or programs is played in this event loop, where any number of them
+    wait at the same time; every other one in a worker.
+    """
+    if _waits(job.match.specs, executor.llm):
+        with memory_reported(job.key):
+            return await play_job(job, executor.llm, executor=executor)
+    finished, replay = await executor.compute(partial(_play_in_worker, job), job.key)
+    if job.replay is None:
+        return finished
     digest = hashlib.sha256(replay.encode()).hexdigest()
-    return replace(finished, replay=file.write(replay), sha256=digest)
+    return replace(finished, replay=job.replay.write(replay), sha256=digest)
 
 
-async def play_elsewhere(job: GameJob[R], llm: ModelService | None) -> tuple[FinishedJob[R], str]:
-    """Play and measure a game for a driver that writes the replay, whose text is returned."""
-    episode, seconds = await _play(job, llm)
+def _waits(specs: Sequence[str], llm: LLMService | None) -> bool:
+    """Check whether a model or a program plays."""
+    # A thread or a worker that ends early would leave the program running.
+    has_program = any(Spec.parse(spec).prefix == "agent" for spec in specs)
+    return has_program or (llm is not None and bool(llm.models(specs)))
+
+
+def _play_in_worker(job: GameJob[R]) -> tuple[FinishedJob[R], str]:
+    """Play and measure a game of bots; return the text of its replay, if one is to be written."""
+    episode, seconds = asyncio.run(_play(job, None))
     # As text: an episode, with its observations, costs the driver much more.
-    return FinishedJob(await _measure(job, episode), seconds), replay_text(episode)
+    replay = replay_text(episode) if job.replay else ""
+    return FinishedJob(_measure(job, episode), seconds), replay
 
 
 async def _play(
@@ -211,11 +187,8 @@ async def _play(
     return episode, time.perf_counter() - started
 
 
-async def _measure(job: GameJob[R], episode: Episode) -> R:
-    game = cached_game(job.match.game)
-    if job.in_thread:
-        return await asyncio.to_thread(job.measure, game, episode)
-    return job.measure(game, episode)
+def _measure(job: GameJob[R], episode: Episode) -> R:
+    return job.measure(cached_game(job.match.game), episode)
 
 
 @cache

@@ -19,8 +19,8 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.text import pluralize, printable
-from arena.episodes.executors import in_worker
-from arena.episodes.job import Executor, cached_game, run_jobs, sha256
+from arena.episodes.executors import Executor
+from arena.episodes.job import cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import add_seats
@@ -196,16 +196,15 @@ async def analyze(
         if isinstance(stored, SkippedFile) or not stored.incomplete:
             return stored
         result = stored.result
-        work = in_worker(partial(score, result, stored.run, scored or result.scored))
-        found = await executor.run(work, name=f"{stored.run}, game {result.slot.number}")
+        work = partial(score, result, stored.run, scored or result.scored)
+        found = await executor.compute(work, f"{stored.run}, game {result.slot.number}")
         return replace(stored, result=found, incomplete=False) if found else stored
 
     async for analysed in run_jobs(read(), complete, ahead):
         yield analysed
 
     async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
-        work = in_worker(partial(measure_replay, path, scored))
-        return await executor.run(work, name=str(path))
+        return await executor.compute(partial(measure_replay, path, scored), str(path))
 
     roles_of = cache(_stored_roles)
     async for measured in run_jobs(replays, measure_one, ahead):

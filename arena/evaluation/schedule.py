@@ -29,9 +29,9 @@ from typing import Literal
 
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
+from arena.episodes.executors import Executor
 from arena.episodes.job import (
     LOOKAHEAD,
-    Executor,
     FinishedJob,
     GameJob,
     ReplayFile,
@@ -181,8 +181,8 @@ class ExperimentSetup:
             replace(self.match, specs=slot.specs, seed=slot.seed),
             # The time is that of the job (`result_of`).
             partial(measure_game, slot, scored=scored, seconds=0.0),
-            # The exact posterior is slow, and models of other games wait for the event loop.
-            in_thread=self.match.chat is not None,
+            # The exact posterior is slow.
+            is_slow_to_measure=scored,
             replay=ReplayFile(self.replays, f"game{slot.number:06}") if self.replays else None,
         )
 

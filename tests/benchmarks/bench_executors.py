@@ -2,9 +2,8 @@
 
     pytest -s tests/benchmarks/bench_executors.py
 
-The models answer at a loopback server, a process of its own, after 50 ms. The driver makes the
-requests, workers do the rest: rules, bots, prompts, parsers. So on two cores the driver and the
-provider take a part of what two workers could have. The start of the workers is not timed.
+The models answer at a loopback server, a process of its own, after 50 ms; their games are played in
+the driver, whatever the executor. The start of the workers is not timed.
 Ray is measured too if it is installed.
 
     efficiency = games/s / (workers * games/s of one worker process)
@@ -19,7 +18,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,7 +26,7 @@ from comparisons import Compare
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.executors import ExecutorKind, make_executor
-from arena.episodes.job import FinishedJob, GameJob, Work, play_job, whole_episode
+from arena.episodes.job import GameJob, run_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService
@@ -73,22 +71,17 @@ class Rate:
 async def measure(kind: ExecutorKind, workers: int, specs: tuple[str, ...]) -> Rate:
     settings = Settings(service=ServiceSettings(concurrency=IN_FLIGHT))  # type: ignore[call-arg]
 
-    def games(seeds: range) -> list[Work[FinishedJob[Episode]]]:
+    def games(seeds: range) -> list[GameJob[Episode]]:
         chat = ChatOptions(chat="fresh")
-        return [
-            partial(
-                play_job, GameJob(f"{seed}", Match(GAME, specs, seed, chat=chat), whole_episode)
-            )
-            for seed in seeds
-        ]
+        return [GameJob(f"{s}", Match(GAME, specs, s, chat=chat), whole_episode) for s in seeds]
 
     async with LLMService(settings) as llm, make_executor(kind, workers, llm) as executor:
         # Starts the workers; they import, and make tables of exact knowledge.
         await asyncio.gather(
-            *(executor.run(g, specs) for g in games(range(10**6, 10**6 + workers)))
+            *(run_job(game, executor) for game in games(range(10**6, 10**6 + workers)))
         )
         start, cpu = time.perf_counter(), time.process_time()
-        await asyncio.gather(*(executor.run(game, specs) for game in games(range(GAMES))))
+        await asyncio.gather(*(run_job(game, executor) for game in games(range(GAMES))))
         seconds = time.perf_counter() - start
         return Rate(GAMES / seconds, (time.process_time() - cpu) / GAMES)
 

@@ -55,7 +55,7 @@ def started(command: str, cwd: Path) -> subprocess.Popen[str]:
 
 def workers_of(driver: psutil.Process, executor: str) -> list[psutil.Process]:
     """Return the processes that play games for this driver."""
-    mark = "spawn_main" if executor == "processes" else "ray::WorkerActor"
+    mark = "spawn_main" if executor == "processes" else "ray::answer_on_node"
     found = []
     for process in driver.children(recursive=True):
         try:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,10 +17,10 @@ from typing import Any
 import psutil
 import pytest
 from scripted_table import quick
-from test_executors import SPECS, exhaust_memory_once, fail, play_seed, reply, timeless
+from test_executors import SPECS, exhaust_memory_once, fail, play_here, play_seed, reply, timeless
 
 from arena.core.errors import ArenaError
-from arena.episodes.executors import in_worker, make_executor
+from arena.episodes.executors import make_executor
 from arena.episodes.executors.pool import MAX_LOSSES
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedBackend
@@ -71,7 +72,7 @@ def make_service() -> LLMService:
 
 async def local_games() -> list[list[object]]:
     async with make_service() as llm, make_executor("local", llm=llm) as executor:
-        return [timeless(await executor.run(partial(play_seed, s), SPECS)) for s in SEEDS]
+        return [timeless(await play_seed(executor, seed)) for seed in SEEDS]
 
 
 def test_the_games_are_those_of_one_process(cluster: Any) -> None:
@@ -81,12 +82,14 @@ def test_the_games_are_those_of_one_process(cluster: Any) -> None:
             make_executor("ray", None, llm, cluster.address) as executor,
         ):
             assert executor.workers == 2
-            work = [executor.run(partial(play_seed, seed), SPECS) for seed in SEEDS]
+            work = [play_seed(executor, seed) for seed in SEEDS]
             games = [timeless(episode) for episode in await asyncio.gather(*work)]
-            nodes = {await executor.run(in_worker(node_of_worker)) for _ in range(20)}
+            nodes = {await executor.compute(node_of_worker) for _ in range(20)}
             assert len(nodes) <= 2
             with pytest.raises(LookupError, match="no such thing"):
-                await executor.run(fail, SPECS)
+                await executor.compute(fail)
+            # Played here, and measured there.
+            await asyncio.gather(*(play_seed(executor, seed, SPECS) for seed in SEEDS))
             return games, llm.ledger.total().calls
 
     games, calls = asyncio.run(on_ray())
@@ -99,9 +102,9 @@ def node_of_worker() -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-async def die_once(folder: Path, seed: int, llm: object) -> list[object]:
+def die_once(folder: Path, seed: int) -> list[object]:
     """Play a game, in a worker that is killed after it if its game is not known yet."""
-    episode = await play_seed(seed, llm)  # type: ignore[arg-type]
+    episode = play_here(seed)
     mark = folder / str(seed)
     if not mark.exists():
         mark.touch()
@@ -113,8 +116,8 @@ def test_the_games_of_killed_actors_are_played_again(cluster: Any, tmp_path: Pat
     from arena.episodes.executors.ray import RayPool
 
     async def on_ray() -> list[list[object]]:
-        async with make_service() as llm, RayPool(2, llm, cluster.address) as executor:
-            work = [executor.run(partial(die_once, tmp_path, seed), SPECS) for seed in (0, 1)]
+        async with RayPool(2, address=cluster.address) as executor:
+            work = [executor.compute(partial(die_once, tmp_path, seed)) for seed in (0, 1)]
             games = await asyncio.gather(*work)
             assert executor.lost >= 1
             return games
@@ -125,8 +128,8 @@ def test_the_games_of_killed_actors_are_played_again(cluster: Any, tmp_path: Pat
 def test_a_node_that_leaves_and_comes_back(cluster: Any) -> None:
     async def on_ray() -> list[list[object]]:
         node = cluster.add_node(num_cpus=1)
-        async with make_service() as llm, make_executor("ray", 3, llm, cluster.address) as executor:
-            work = [executor.run(partial(play_seed, seed), SPECS) for seed in SEEDS]
+        async with make_executor("ray", 3, address=cluster.address) as executor:
+            work = [play_seed(executor, seed) for seed in SEEDS]
             playing = asyncio.gather(*work)
             await asyncio.sleep(1)
             # In this thread: the nodes set handlers of signals.
@@ -143,11 +146,8 @@ def test_the_games_of_a_worker_without_memory_are_played_again(
     cluster: Any, tmp_path: Path
 ) -> None:
     async def on_ray() -> list[object]:
-        async with (
-            make_service() as llm,
-            make_executor("ray", 1, llm, cluster.address) as executor,
-        ):
-            return timeless(await executor.run(partial(exhaust_memory_once, tmp_path, 0), SPECS))
+        async with make_executor("ray", 1, address=cluster.address) as executor:
+            return timeless(await executor.compute(partial(exhaust_memory_once, tmp_path, 0)))
 
     assert asyncio.run(on_ray()) == asyncio.run(local_games())[0]
 
@@ -161,7 +161,7 @@ def test_a_game_that_ray_kills_for_its_memory_is_a_clear_error() -> None:
     async def on_ray(address: str) -> None:
         async with make_executor("ray", 1, address=address) as executor:
             for size in (1, 2, ENDLESS):
-                finished.append(await executor.run(partial(allocate, size), (), f"size {size}"))
+                finished.append(await executor.compute(partial(allocate, size), f"size {size}"))
 
     config = {"memory_usage_threshold": used + more, "memory_monitor_refresh_ms": 100}
     with one_node(config) as address, pytest.raises(ArenaError) as lost:
@@ -178,13 +178,13 @@ ENDLESS = 2**50
 """More bytes than there are: other programs may free some meanwhile."""
 
 
-async def allocate(size: int, llm: object) -> int:
+def allocate(size: int) -> int:
     """Use so many bytes, slowly enough for a monitor."""
     blocks = []
     for _ in range(size // 2**25):
         # Written, since the kernel gives no memory for pages of zeros.
         blocks.append(b"\x01" * 2**25)
-        await asyncio.sleep(0.1)
+        time.sleep(0.1)
     return size
 
 
@@ -194,12 +194,12 @@ def test_an_object_store_without_disk_is_a_clear_error() -> None:
     async def on_ray(address: str) -> None:
         async with make_executor("ray", 1, address=address) as executor:
             for size in (10, 2**20):
-                finished.append(len(await executor.run(partial(make_bytes, size))))
+                finished.append(len(await executor.compute(partial(bytes, size))))
             with pytest.raises(ArenaError, match="Ray cannot send work: the object store and the"):
-                await executor.run(partial(length, bytes(2 * STORE)))
+                await executor.compute(partial(len, bytes(2 * STORE)))
             # The executor goes on.
-            finished.append(len(await executor.run(partial(make_bytes, 20))))
-            await executor.run(partial(make_bytes, 2 * STORE), (), "game 3")
+            finished.append(len(await executor.compute(partial(bytes, 20))))
+            await executor.compute(partial(bytes, 2 * STORE), "game 3")
 
     # To Ray, the disk is full.
     config = {"local_fs_capacity_threshold": 0.001, "local_fs_monitor_interval_ms": 100}
@@ -216,14 +216,6 @@ def test_an_object_store_without_disk_is_a_clear_error() -> None:
 
 STORE = 80 * 2**20
 """About the least object store that Ray accepts, in bytes."""
-
-
-async def make_bytes(size: int, llm: object) -> bytes:
-    return bytes(size)
-
-
-async def length(data: bytes, llm: object) -> int:
-    return len(data)
 
 
 def test_a_cluster_that_is_not_there_is_one_line() -> None:

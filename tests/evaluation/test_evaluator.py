@@ -12,10 +12,9 @@ def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
         "import asyncio, os, time\n"
         "from arena.episodes.executors import make_executor\n"
-        "from arena.episodes.executors import in_worker\n"
         "async def go():\n"
         "    async with make_executor('processes', 2) as executor:\n"
-        "        print(await executor.run(in_worker(os.getpid)), flush=True)\n"
+        "        print(await executor.compute(os.getpid), flush=True)\n"
         "        time.sleep(60)\n"
         "if __name__ == '__main__':\n"
         "    asyncio.run(go())\n"

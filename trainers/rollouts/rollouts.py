@@ -21,8 +21,8 @@ from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.spec import redacted, split_weighted_specs
-from arena.episodes.executors import LocalExecutor
-from arena.episodes.job import Executor, GameJob, ReplayFile, run_job, run_jobs
+from arena.episodes.executors import Executor, LocalExecutor
+from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
@@ -96,7 +96,7 @@ class Rollouts:
     ) -> None:
         """Prepare to play; `score` computes the reward of a learning seat.
 
-        The caller opens and closes the executor; by default games run in this process.
+        The caller opens and closes the executor; by default games are scored in this process.
         """
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
@@ -203,6 +203,8 @@ class Rollouts:
             partial(score_seats, setup.learners, self._score),
             replay=ReplayFile(folder, f"game{name.replace('/', '-')}") if folder else None,
             timeout=setting.timeout,
+            # With workers, rewards by exact posteriors leave the event loop to the other games.
+            is_slow_to_measure=not isinstance(self._executor, LocalExecutor),
         )
         try:
             scored = (await run_job(job, self._executor)).value

@@ -1,25 +1,24 @@
-"""Executors: where units of work run: in this process, in worker processes, or on Ray.
+"""Executors: where games of bots are played and finished games are measured.
 
-A unit of work is a whole game, or the measurement of one: a pure function of its arguments, so it
-may be repeated after its worker was lost. Only the driver, the process that holds the executor,
-stores results and calls models; a worker keeps no state.
+What an executor computes is a function without arguments that waits for nothing: a whole game of
+bots, or the exact measures of a game. It must be pure, so that it can run again after its worker
+was lost. Games that wait for models or programs are played in the event loop of the driver, the
+process that holds the executor (`run_job`); only the driver calls models and stores results.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from arena.core.errors import ArenaError
-from arena.core.spec import Spec
-from arena.episodes.job import Executor, Work
 
 if TYPE_CHECKING:
-    from arena.llm.backend import ModelService
     from arena.llm.service import LLMService
 
 T = TypeVar("T")
@@ -27,21 +26,69 @@ T = TypeVar("T")
 ExecutorKind = Literal["local", "processes", "ray"]
 
 
-def in_worker(function: Callable[[], T]) -> Work[T]:
-    """Return the unit of work that calls a plain function; both must be picklable."""
-    return partial(_call, function)
+class Executor(Protocol):
+    """Computes pure functions. Used as an asynchronous context manager.
 
-
-async def _call(function: Callable[[], T], _llm: ModelService | None) -> T:
-    return function()
-
-
-def has_programs(specs: Sequence[str]) -> bool:
-    """Return whether a program plays, `agent:COMMAND`. Its game is played in the driver.
-
-    A thread or a worker that ends early would leave the program running.
+    async with make_executor("processes", 2) as executor:
+        measured = await executor.compute(partial(measure, game, episode))
     """
-    return any(Spec.parse(spec).prefix == "agent" for spec in specs)
+
+    workers: int
+    """Number of functions that make progress at the same time."""
+    llm: LLMService | None
+    """Service that answers for the models of the driver's games."""
+
+    async def compute(self, function: Callable[[], T], name: str = "") -> T:
+        """Call a function in a worker and return its result.
+
+        Workers of other processes get it pickled, and its result and errors as well. The name is
+        for errors, e.g. `game 17 (seed 3)`. Raises the errors of the function, and ArenaError if
+        several workers were lost with it or if the memory is used up.
+        """
+
+    async def close(self) -> None:
+        """End the workers; called at the end of the context."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class LocalExecutor(Executor):
+    """Executor of this process: one thread, so that the event loop remains free for Ctrl-C."""
+
+    workers = 1
+
+    def __init__(self, llm: LLMService | None = None) -> None:
+        self.llm = llm
+        self._thread = ThreadPoolExecutor(1)
+
+    async def compute(self, function: Callable[[], T], name: str = "") -> T:
+        with memory_reported(name):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    async def close(self) -> None:
+        # Functions that wait are dropped; the one that runs is waited for.
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def memory_reported(name: str) -> Iterator[None]:
+    """Turn a lack of memory in this process into an ArenaError that names the work."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ArenaError(
+            f"out of memory in {name or 'a game'}; finished games are kept: continue with "
+            "--resume and more memory"
+        ) from error
 
 
 def available_cores() -> int:
@@ -49,43 +96,6 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-class LocalExecutor(Executor):
-    """Executor of this process: games that wait for models or programs in the event loop.
-
-    Other work runs in one thread.
-    """
-
-    workers = 1
-    shares_files = True
-
-    def __init__(self, llm: LLMService | None = None) -> None:
-        self._llm = llm
-        # A thread of its own, so that the event loop remains free for progress and Ctrl-C.
-        self._thread = ThreadPoolExecutor(1)
-
-    async def close(self) -> None:
-        # Work that waits is dropped; work that runs is waited for.
-        self._thread.shutdown(wait=True, cancel_futures=True)
-
-    async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
-        try:
-            if has_programs(specs) or (self._llm is not None and self._llm.models(specs)):
-                return await work(self._llm)
-            return await asyncio.get_running_loop().run_in_executor(self._thread, _run, work)
-        except MemoryError as error:
-            raise ArenaError(
-                f"out of memory in {name or 'a game'}; finished games are kept: continue with "
-                "--resume and more memory"
-            ) from error
-
-
-def _run(work: Work[T]) -> T:
-    async def run() -> T:
-        return await work(None)
-
-    return asyncio.run(run())
 
 
 def make_executor(
@@ -96,17 +106,16 @@ def make_executor(
 ) -> Executor:
     """Return an executor of this kind.
 
-    `local` is this process, `processes` are workers on this machine, `ray` actors of the cluster at
-    the address, by default RAY_ADDRESS, or a new one here. By default there is a worker for each
-    core. The service stays in this process. Raises MissingDependency if Ray is not installed.
+    `local` is this process, `processes` are workers on this machine, `ray` workers of the cluster
+    at the address, by default RAY_ADDRESS, or of a new one here. By default there is a worker for
+    each core. Raises MissingDependency if Ray is not installed.
     """
     if kind == "local":
         return LocalExecutor(llm)
     if kind == "processes":
-        from arena.episodes.executors.pool import WorkerPool
-        from arena.episodes.executors.worker import ProcessChannel
+        from arena.episodes.executors.pool import ProcessPool
 
-        return WorkerPool(ProcessChannel.start, workers or available_cores(), llm)
+        return ProcessPool(workers or available_cores(), llm)
     from arena.episodes.executors.ray import RayPool
 
     return RayPool(workers, llm, address)

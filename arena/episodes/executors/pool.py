@@ -1,43 +1,40 @@
-"""The driver's side of workers: it gives out work, answers calls and replaces lost workers.
+"""Worker processes, and what they share with workers of a cluster: lost workers are replaced.
 
-Rules, bots, prompts, parsers and measures need far more time than the calls themselves. In workers
-they use all cores, and the event loop of the driver only waits for providers, so that limits,
-budget and ledger stay in one place.
+Each process has a pipe and a thread of the driver of its own. With the one queue of a
+`concurrent.futures.ProcessPoolExecutor`, a killed process ends all others, its exit code is
+unknown, and half a result in the queue would be waited for without end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import os
 import pickle
+import signal
 import sys
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+import threading
+import traceback
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import Protocol, TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import TypeVar
 
-from arena.core.errors import ArenaError, StopPlaying
-from arena.episodes.executors import has_programs
-from arena.episodes.executors.worker import Channel, Peer, ServiceNote
-from arena.episodes.job import Executor, Work
-from arena.llm.backend import Completion, Request
+from arena.core.errors import ArenaError, PluginWarning
+from arena.episodes.executors import Executor
 from arena.llm.service import LLMService
 
 T = TypeVar("T")
 
 MAX_LOSSES = 5
-"""Workers that one unit of work may lose. Its fault is likely then, e.g. too little memory."""
-
-
-class WorkerChannel(Channel, Protocol):
-    """The channel to a worker, and the worker behind it."""
-
-    @property
-    def loss(self) -> str:
-        """Why the worker was lost, known after its `end`, e.g. `killed by SIGKILL`."""
-
-    async def end(self) -> None:
-        """End the worker."""
+"""Workers that one function may lose. Its fault is likely then, e.g. too little memory."""
+OUT_OF_MEMORY = 12
+"""Exit code of a worker without memory: the number of ENOMEM."""
+SECONDS_TO_END = 10.0
+"""Time in which an idle worker ends before it is terminated."""
 
 
 class WorkerLost(Exception):
@@ -45,114 +42,36 @@ class WorkerLost(Exception):
 
 
 class WorkerPool(Executor):
-    """Executor on workers that `launch` starts: processes, or actors of a cluster.
+    """Executor whose workers can be lost: the function of a lost one is computed again."""
 
-    Workers start when there is work for them. A unit of work whose worker is lost, e.g. killed, is
-    run again by another one, and a new worker takes the place of the lost one.
-    """
-
-    shares_files = True
-
-    def __init__(
-        self,
-        launch: Callable[[], Awaitable[WorkerChannel]],
-        workers: int,
-        llm: LLMService | None = None,
-    ) -> None:
+    def __init__(self, workers: int, llm: LLMService | None = None) -> None:
         self.workers = workers
+        self.llm = llm
         self.lost = 0
         """Number of workers that were lost."""
-        self.repeated = 0
-        """Number of times that a unit of work was run again after the loss of its worker."""
-        self._launch = launch
-        self._llm = llm
-        self._live: dict[_Worker, asyncio.Task[None]] = {}
-        """The workers, and the tasks that read their messages."""
-        self._launching: set[asyncio.Task[None]] = set()
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        """Units of work that wait for a worker."""
-        self._failure: BaseException | None = None
+
+    @abstractmethod
+    async def call(self, work: bytes) -> bytes:
+        """Return the `answer` of a worker. Raises WorkerLost."""
+
+    async def compute(self, function: Callable[[], T], name: str = "") -> T:
+        work = pickle.dumps(function)
+        for losses in count(1):
+            try:
+                answered = await self.call(work)
+                break
+            except WorkerLost as reason:
+                self.lost += 1
+                if losses == MAX_LOSSES:
+                    raise _too_many_losses(name, reason) from None
+        found: tuple[T, None] | tuple[None, Exception] = pickle.loads(answered)
+        if found[1] is not None:
+            raise found[1]
+        return found[0]
 
     async def close(self) -> None:
-        for task in (*self._launching, *self._live.values()):
-            task.cancel()
-        await asyncio.gather(*self._launching, return_exceptions=True)
-        await asyncio.gather(*(worker.worker_channel.end() for worker in self._live))
         if self.lost:
-            counts = f"Lost workers: {self.lost}; games played again: {self.repeated}"
-            print(counts, file=sys.stderr)
-
-    async def run(self, work: Work[T], specs: Sequence[str] = (), name: str = "") -> T:
-        llm = self._llm
-        if has_programs(specs):
-            return await work(llm)
-        models = llm.models(specs) if llm else []
-        traits = {spec: llm.traits(spec) for spec in models} if llm else {}
-        # The game starts as soon as the budget covers it.
-        async with llm.game(specs) if llm else nullcontext():
-            for losses in count(1):
-                worker = await self._least_busy()
-                try:
-                    # Pickled apart, so that a failure in the worker is one of the work.
-                    found = await worker.call("run", pickle.dumps(work), traits)
-                    result: T = pickle.loads(found)
-                    return result
-                except WorkerLost as reason:
-                    if losses == MAX_LOSSES:
-                        raise _too_many_losses(name, reason) from None
-                    self.repeated += 1
-                finally:
-                    self._wake(1)
-        raise AssertionError("the last loss raises")
-
-    async def _least_busy(self) -> _Worker:
-        """Return the live worker with the least work; starts another one if all have some.
-
-        Raises the error of a launch that failed.
-        """
-        while self._failure is None:
-            worker = min(self._live, key=lambda each: len(each.waiting), default=None)
-            is_busy = worker is None or worker.waiting
-            if is_busy and len(self._live) + len(self._launching) < self.workers:
-                launching = asyncio.create_task(self._add_worker())
-                self._launching.add(launching)
-                launching.add_done_callback(self._end_launch)
-            # While workers start, those that are ready take one unit of work each: the first one
-            # would get everything otherwise.
-            if worker and not (worker.waiting and self._launching):
-                return worker
-            changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(changed)
-            await changed
-        raise self._failure
-
-    def _wake(self, number: int) -> None:
-        """Let so many units of work look for a worker again."""
-        while self._waiting and number > 0:
-            changed = self._waiting.popleft()
-            if not changed.done():  # Else it was cancelled.
-                changed.set_result(None)
-                number -= 1
-
-    def _end_launch(self, launching: asyncio.Task[None]) -> None:
-        self._launching.discard(launching)
-        if not launching.cancelled():
-            self._failure = self._failure or launching.exception()
-        # A new worker takes one; after the last launch nothing waits.
-        self._wake(1 if self._launching else len(self._waiting))
-
-    async def _add_worker(self) -> None:
-        worker = _Worker(await self._launch(), self._llm)
-        self._live[worker] = asyncio.create_task(self._follow(worker))
-
-    async def _follow(self, worker: _Worker) -> None:
-        """Read the messages of a worker until it is lost; each of its calls reports the loss."""
-        await worker.serve()
-        del self._live[worker]
-        self.lost += 1
-        await worker.worker_channel.end()
-        for number in [*worker.waiting]:
-            worker.settle(number, None, WorkerLost(worker.worker_channel.loss))
+            print(f"Lost workers: {self.lost}; what they did was done again", file=sys.stderr)
 
 
 def _too_many_losses(name: str, reason: WorkerLost) -> ArenaError:
@@ -163,25 +82,143 @@ def _too_many_losses(name: str, reason: WorkerLost) -> ArenaError:
     )
 
 
-class _Worker(Peer):
-    """One worker, seen from the driver."""
+def answer(work: bytes) -> bytes:
+    """Call a pickled function; return its pickled result and error. Runs in a worker."""
+    try:
+        return pickle.dumps((pickle.loads(work)(), None))
+    except MemoryError:
+        # This process may lack the memory to report it. The driver notices its end, and repeats
+        # the work in a new worker.
+        os._exit(OUT_OF_MEMORY)
+    except Exception as error:  # It is raised again in the driver.
+        return pickle.dumps((None, picklable(error)))
 
-    def __init__(self, channel: WorkerChannel, llm: LLMService | None) -> None:
-        super().__init__(channel, {"complete": self._complete}, self._take_note)
-        self.worker_channel = channel
-        self._llm = llm
 
-    async def _complete(self, _: int, work: int, spec: str, request: Request) -> Completion:
-        assert self._llm is not None, "work without models makes no calls"
-        # The context of the work names the game for the budget, which counts its calls.
-        context = self.waiting[work][1]
-        loop = asyncio.get_running_loop()
-        return await loop.create_task(self._llm.complete(spec, request), context=context)
+def picklable(error: Exception) -> Exception:
+    """Return the error, with its traceback as a note, in a form that survives pickling."""
+    if not isinstance(error, ArenaError):  # A fault of a program: its place is worth knowing.
+        error.add_note("".join(traceback.format_exception(error)).rstrip())
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # Errors of other packages may need arguments that pickling loses.
+        kept = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            kept.add_note(note)
+        return kept
+    return error
 
-    def _take_note(self, note: ServiceNote) -> None:
-        if self._llm is None or note.number not in self.waiting:
-            return
+
+class ProcessPool(WorkerPool):
+    """Executor on processes of this machine, which start when there is work for them."""
+
+    def __init__(self, workers: int, llm: LLMService | None = None) -> None:
+        super().__init__(workers, llm)
+        self._threads = ThreadPoolExecutor(workers)
+        self._lock = threading.Lock()
+        self._idle: list[_WorkerProcess] = []
+        self._busy: set[_WorkerProcess] = set()
+        self._is_closed = False
+
+    async def call(self, work: bytes) -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, work)
+
+    def _call(self, work: bytes) -> bytes:
+        with self._lock:
+            if self._is_closed:
+                raise WorkerLost("at the end of the run")
+            worker = self._idle.pop() if self._idle else _WorkerProcess()
+            self._busy.add(worker)
+        is_usable = False
         try:
-            getattr(self._llm, note.method)(*note.arguments)
-        except StopPlaying as stop:
-            self.settle(note.number, None, stop)
+            answered = worker.call(work)
+            is_usable = True
+            return answered
+        finally:
+            with self._lock:
+                self._busy.remove(worker)
+                is_kept = is_usable and not self._is_closed
+                if is_kept:
+                    self._idle.append(worker)
+            if not is_kept:
+                worker.end()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._end)
+        await super().close()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            for busy in self._busy:
+                busy.terminate()  # Its thread notices that it is lost.
+        for idle in self._idle:
+            idle.end()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+class _WorkerProcess:
+    """A worker process and the driver's end of its pipe; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        # "spawn", since a fork would copy locks that other threads hold.
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        # Else the pipe would not end with the process.
+        theirs.close()
+
+    def call(self, work: bytes) -> bytes:
+        """Return the answer of the process. Raises WorkerLost."""
+        try:
+            self._pipe.send_bytes(work)
+            return self._pipe.recv_bytes()
+        except (EOFError, OSError):
+            self._process.join(SECONDS_TO_END)
+            raise WorkerLost(_reason(self._process.exitcode)) from None
+
+    def terminate(self) -> None:
+        """End the process at once."""
+        self._process.terminate()
+
+    def end(self) -> None:
+        """Close the pipe, upon which the process ends, and wait for it."""
+        self._pipe.close()
+        self._process.join(SECONDS_TO_END)
+        if self._process.is_alive():
+            self._process.terminate()
+            self._process.join()
+
+
+def _reason(code: int | None) -> str:
+    """Return why a process with this exit code has ended."""
+    if code == OUT_OF_MEMORY:
+        return "out of memory"
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        # The kernel's remedy if the memory of the machine is used up.
+        return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    return f"with exit code {code}"
+
+
+def _serve(pipe: Connection) -> None:
+    """Answer in a process of its own until the other end of the pipe is closed."""
+    # A terminal sends Ctrl-C to all processes of the group: the driver ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    # The driver has shown which plugins are left out.
+    warnings.simplefilter("ignore", PluginWarning)
+    while True:
+        try:
+            pipe.send_bytes(answer(pipe.recv_bytes()))
+        except (EOFError, OSError):
+            return
+
+
+def _exit_with_parent() -> None:
+    """End this process when its parent ends, even if that is killed in a game."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    # `sys.exit` would end only this thread.
+    os._exit(1)

@@ -1,8 +1,7 @@
-"""Workers on a Ray cluster: one actor for each worker.
+"""Workers on a Ray cluster: each function is a task of Ray.
 
-Ray places actors on nodes, waits for free cores, reports lost actors and transfers the messages.
-Everything else is that of worker processes: an actor keeps no state, its creation has no arguments,
-and the driver repeats the work of a lost one (`WorkerPool`). Actors end with their driver.
+Ray places tasks on nodes, waits for free cores, reports lost workers and transfers the bytes.
+Everything else is that of worker processes (`WorkerPool`). Tasks end with their driver.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import os
 import pickle
 import socket
 import sys
-from collections import deque
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,46 +19,84 @@ from ray.exceptions import (
     ObjectStoreFullError,
     OutOfDiskError,
     OutOfMemoryError,
-    RayActorError,
     RayError,
+    WorkerCrashedError,
 )
 
 from arena.core.errors import ArenaError
 from arena.core.version import __version__
-from arena.episodes.executors.pool import WorkerPool
-from arena.episodes.executors.worker import serve
+from arena.episodes.executors.pool import WorkerLost, WorkerPool, answer
 from arena.llm.service import LLMService
 
 SECONDS_TO_START = 20.0
-"""Time without a free core after which people are informed that an actor waits for one."""
+"""Time after which people are informed that work may wait for a free core."""
 SECONDS_TO_ANSWER = 10.0
 """Time in which a cluster accepts a connection."""
-LAUNCHES = 3
-"""Attempts to start a worker: its node may be lost meanwhile."""
 
 
 class RayPool(WorkerPool):
     """Executor on a Ray cluster, for as long as the connection to it lasts."""
 
-    shares_files = False
-
     def __init__(
         self, workers: int | None = None, llm: LLMService | None = None, address: str | None = None
     ) -> None:
-        super().__init__(ActorChannel.start, workers or 0, llm)
+        super().__init__(workers or 0, llm)
         self._address = address
-        self._is_ours = False
+        self._is_ours = self._is_informed = False
 
     async def __aenter__(self) -> Self:
         self._is_ours = await asyncio.to_thread(join, self._address)
         cores = ray.cluster_resources().get("CPU", 1) - _reserved_cores()
         self.workers = self.workers or max(1, int(cores))
+        self._free = asyncio.Semaphore(self.workers)
+        # Ray itself must not repeat calls: the pool does.
+        self._answer = ray.remote(num_cpus=1, max_retries=0)(answer_on_node)
         return self
 
     async def close(self) -> None:
         await super().close()
         if self._is_ours:
             await asyncio.to_thread(ray.shutdown)
+
+    async def call(self, work: bytes) -> bytes:
+        async with self._free:
+            try:
+                task = self._answer.remote(work, NodeVersions.here())
+            except (ObjectStoreFullError, OutOfDiskError) as error:
+                raise ArenaError(
+                    "Ray cannot send work: the object store and the disk of this machine are full; "
+                    "free the disk that Ray spills to, or start Ray with more --object-store-memory"
+                ) from error
+            try:
+                return await self._answer_of(task)
+            except asyncio.CancelledError:
+                ray.cancel(task)
+                raise
+            except RayError as error:
+                raise WorkerLost(_reason(error)) from error
+
+    async def _answer_of(self, task: Any) -> bytes:
+        """Return the answer of a task; inform people if the first one takes long."""
+        answering = asyncio.ensure_future(task)
+        if not self._is_informed:
+            done, _ = await asyncio.wait([answering], timeout=SECONDS_TO_START)
+            if not done and not self._is_informed:
+                print("Ray: a game plays or waits for a free core of the cluster", file=sys.stderr)
+            self._is_informed = True
+        answered: bytes = await answering
+        return answered
+
+
+def answer_on_node(work: bytes, versions: NodeVersions) -> bytes:
+    """Return `answer(work)`, or an error if this node has other versions than the driver."""
+    here = NodeVersions.here()
+    if versions == here:
+        return answer(work)
+    error = ArenaError(
+        f"the Ray node {ray.util.get_node_ip_address()} has {here}, the driver {versions}: install "
+        "the same versions on all nodes"
+    )
+    return pickle.dumps((None, error))
 
 
 def join(address: str | None = None) -> bool:
@@ -129,103 +165,6 @@ class NodeVersions:
         return f"arena {self.arena} with Python {self.python}"
 
 
-class WorkerActor:
-    """Runs units of work in an actor. It is the channel of its own worker loop."""
-
-    def __init__(self) -> None:
-        self._inbox: asyncio.Queue[object | None] = asyncio.Queue()
-        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._serving: asyncio.Task[None] | None = None
-
-    async def start(self) -> tuple[NodeVersions, str]:
-        """Start to serve; returns the versions and the address of the node."""
-        self._serving = asyncio.create_task(serve(self))
-        return NodeVersions.here(), ray.util.get_node_ip_address()
-
-    async def push(self, message: bytes) -> None:
-        """Take a message of the driver."""
-        self._inbox.put_nowait(pickle.loads(message))
-
-    async def pull(self) -> list[bytes]:
-        """Return all messages for the driver, as soon as there is one."""
-        messages = [await self._outbox.get()]
-        while not self._outbox.empty():
-            messages.append(self._outbox.get_nowait())
-        return messages
-
-    async def stop(self) -> None:
-        """Drop the work, so that its files are closed."""
-        self._inbox.put_nowait(None)
-        if self._serving is not None:
-            await self._serving
-
-    # The channel, seen from the worker.
-
-    def send(self, message: object) -> None:
-        self._outbox.put_nowait(pickle.dumps(message))
-
-    async def receive(self) -> object | None:
-        return await self._inbox.get()
-
-
-class ActorChannel:
-    """An actor and the channel to it."""
-
-    def __init__(self, actor: Any) -> None:
-        self._actor = actor
-        self._received: deque[object] = deque()
-        self.loss = ""
-        self._has_ended = False
-
-    @classmethod
-    async def start(cls) -> ActorChannel:
-        """Start an actor, as soon as the cluster has a free core.
-
-        Raises ArenaError if its node has other versions, or if the cluster fails.
-        """
-        for attempt in range(LAUNCHES):
-            try:
-                return cls(await _start_actor())
-            except RayError as error:  # Its node was lost, or the cluster itself.
-                if attempt == LAUNCHES - 1:
-                    lines = str(error).strip().splitlines()
-                    raise ArenaError(f"Ray cannot start a worker: {lines[0]}") from error
-        raise AssertionError("the last attempt raises")
-
-    def send(self, message: object) -> None:
-        # A call after the end of the connection would make Ray connect again.
-        if self._has_ended:
-            return
-        try:
-            # Errors of a lost actor are those of `receive`.
-            self._actor.push.remote(pickle.dumps(message))
-        except (ObjectStoreFullError, OutOfDiskError) as error:
-            raise ArenaError(
-                "Ray cannot send work: the object store and the disk of this machine are full; "
-                "free the disk that Ray spills to, or start Ray with more --object-store-memory"
-            ) from error
-
-    async def receive(self) -> object | None:
-        if not self._received:
-            try:
-                batch = await self._actor.pull.remote()
-            except RayError as error:
-                self.loss = _reason(error)
-                return None
-            self._received.extend(map(pickle.loads, batch))
-        return self._received.popleft()
-
-    async def end(self) -> None:
-        """Let the actor close its files, then end it."""
-        self._has_ended = True
-        try:
-            async with asyncio.timeout(5):
-                await self._actor.stop.remote()
-        except (RayError, TimeoutError):
-            pass  # It is lost already, or it computes.
-        ray.kill(self._actor)
-
-
 def _reason(error: RayError) -> str:
     """Return why a worker was lost."""
     match error:
@@ -233,30 +172,7 @@ def _reason(error: RayError) -> str:
             return "out of memory: Ray's memory monitor has killed it"
         case ObjectStoreFullError() | OutOfDiskError():
             return "because the object store and the disk of its node are full"
-        case RayActorError():
+        case WorkerCrashedError():
             return "killed (out of memory?), or gone with its node"
         case _:
             return f"with {str(error).strip().splitlines()[0]}"
-
-
-async def _start_actor() -> Any:
-    # Ray itself must not restart actors or repeat calls: the pool repeats whole units of work.
-    remote = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(WorkerActor)
-    actor = remote.remote()
-    started = asyncio.ensure_future(actor.start.remote())
-    try:
-        done, _ = await asyncio.wait([started], timeout=SECONDS_TO_START)
-        if not done:
-            print("Ray: a worker waits for a free core of the cluster", file=sys.stderr)
-        versions, node = await started
-    except asyncio.CancelledError:
-        started.cancel()
-        ray.kill(actor)
-        raise
-    if versions != NodeVersions.here():
-        ray.kill(actor)
-        raise ArenaError(
-            f"the Ray node {node} has {versions}, this process {NodeVersions.here()}: install the "
-            "same versions on all nodes"
-        )
-    return actor

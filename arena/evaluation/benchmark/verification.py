@@ -17,7 +17,8 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.text import first_fault, shorten, unique_json
 from arena.episodes.branch import models_of
-from arena.episodes.job import Executor, cached_game, run_jobs
+from arena.episodes.executors import Executor
+from arena.episodes.job import cached_game, run_jobs
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import episode_of
@@ -30,7 +31,6 @@ from arena.evaluation.benchmark.submission import (
 )
 from arena.evaluation.records import GameResult, SeatResult
 from arena.evaluation.scoring import PER_GAME, measure_game
-from arena.llm.backend import ModelService
 
 _ATTEMPTS = TypeAdapter(list[Attempt])
 GAMES_AHEAD = 8
@@ -45,22 +45,18 @@ async def check_games(
 
     async def check(item: tuple[SuiteTask, GameResult]) -> str | None:
         work = partial(check_game, submission.folder, submission.card, *item)
-        return await executor.run(work, name=f"{item[0].id}, game {item[1].slot.number}")
+        return await executor.compute(work, f"{item[0].id}, game {item[1].slot.number}")
 
     async for fault in run_jobs(stored, check, GAMES_AHEAD * executor.workers):
         yield fault
 
 
-async def check_game(
-    folder: Path,
-    card: SubmissionCard,
-    task: SuiteTask,
-    result: GameResult,
-    _llm: ModelService | None = None,
+def check_game(
+    folder: Path, card: SubmissionCard, task: SuiteTask, result: GameResult
 ) -> str | None:
     """Apply the actions of a stored game again and compute its scores again.
 
-    Return the first fault in words, or None. A unit of work of executors.
+    Return the first fault in words, or None.
     """
     try:
         fault = _fault(folder, card, task, result)

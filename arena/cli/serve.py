@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,10 +99,13 @@ async def _serve(
 ) -> None:
     from arena.http.server import run_server
     from backends.server.app import make_app
+    from backends.server.request_log import RequestLog
 
+    app = make_app(sampler, options, key=key)
+    log = RequestLog(app, options.log_requests, each=sys.stderr.isatty())
     try:
         await run_server(
-            make_app(sampler, options, key=key),
+            app if options.quiet and not options.log_requests else log,
             listener,
             _greeting(sampler, listener, key),
             drain_seconds=options.drain_seconds,
@@ -109,6 +113,7 @@ async def _serve(
             verbose=options.verbose,
         )
     finally:
+        log.flush()
         await sampler.close()
 
 

@@ -106,7 +106,7 @@ def train_command(
     `train` in arena.toml, and a key of presets. The first source in this list that has a setting
     decides.
     """
-    from trainers.hosts.selection import art_server, base_checkpoint
+    from trainers.hosts.selection import art_server, base_checkpoint, roles_in_words
 
     if flags.backend != "art":
         raise UsageError(f"--backend {flags.backend}: training needs art; leave it out")
@@ -132,7 +132,8 @@ def train_command(
 
         print_plan(resolved, plan, host, environment, flags.as_json)
         return 0
-    print(f"Host {host.name}: {host.reason}", file=sys.stderr)
+    roles = roles_in_words(resolved.config)
+    print(f"{roles}\nHost {host.name}: {host.reason}", file=sys.stderr)
     return _train(resolved.config, plan, environment, flags)
 
 

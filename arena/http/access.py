@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -35,6 +36,8 @@ _ERROR_TYPES = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
+_HOST = re.compile(r"(?:[a-z0-9._-]*|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+"""A host in lower case; HTTP/1.0 has none."""
 
 
 class ApiError(HTTPException):
@@ -142,7 +145,8 @@ class AccessControl:
         reason = foreign_page(request.headers, is_public=self.key is not None)
         if reason is not None:
             raise ApiError(403, reason)
-        if self.key is not None and request.url.path not in OPEN_ROUTES:
+        # The path that routing uses. The URL of a request is made with its Host header.
+        if self.key is not None and request.scope["path"] not in OPEN_ROUTES:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             key = self.key.get_secret_value().encode()
             # Comparison in constant time: the duration must not depend on the matching characters.
@@ -170,6 +174,8 @@ def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
     """
     # One at most: h11 refuses a request with two.
     host, origin = headers.get("host", "").lower(), headers.get("origin")
+    if not _HOST.fullmatch(host):
+        return "the Host header must be a name or an address, with or without a port"
     if not (is_public or _is_loopback_host(host)):
         return "the Host header must name this machine: 127.0.0.1 or localhost"
     if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
@@ -182,10 +188,7 @@ def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
 
 def _is_loopback_host(header: str) -> bool:
     """Check without a DNS query if a Host header, with or without a port, is this machine's."""
-    try:
-        name = urlsplit(f"//{header}").hostname or ""
-    except ValueError:  # For example, brackets that do not match.
-        return False
+    name = urlsplit(f"//{header}").hostname or ""
     try:
         return ip_address(name).is_loopback
     except ValueError:

@@ -58,5 +58,10 @@ class ServeOptions(Config):
     """Above half of it, new connections replace stalled ones."""
     max_adapters: int | None = setting(None, LIMITS, ge=1)
     """Loading one more unloads the oldest. Default: keep all."""
+    quiet: bool = setting(False, flag="--quiet")
+    """Print no line for each request, which goes to standard error; where that is no terminal, a
+    count every ten seconds."""
+    log_requests: bool = setting(False, flag="--log-requests")
+    """Print each request as a line of JSON instead."""
     verbose: bool = setting(False)
     """Log what the server does."""

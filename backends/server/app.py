@@ -71,6 +71,7 @@ def make_app(
             Exception: handle_internal_error,
         },
     )
+    app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
     # A request without a key uses no memory for its body.
     return ShutdownResponder(AccessControl(BodyLimit(app, options.max_queue_bytes), key))
 

@@ -103,7 +103,7 @@ class CompletionEndpoints:
             max_tokens=body.max_tokens,
             seed=body.seed,
         )
-        job = self._job(body.model, [ChoiceRequest(prompt, params)])
+        job = self._job(request, body.model, [ChoiceRequest(prompt, params)])
         [tokens] = await self._collect(request, job)
         return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
 
@@ -123,12 +123,17 @@ class CompletionEndpoints:
         return [ChoiceRequest(prompt, params(seed=seed)) for seed in seeds]
 
     def _job(
-        self, model: str, choices: Sequence[ChoiceRequest], per_prompt: int = 1
+        self, request: Request, model: str, choices: Sequence[ChoiceRequest], per_prompt: int = 1
     ) -> GenerationJob:
-        """Return the job for a model or adapter. Raises ApiError if it is not served."""
+        """Return the job for a model or adapter, and note it for the log of requests.
+
+        Raises ApiError if the model is not served.
+        """
         name = self._models.resolve(model)
         adapter = None if name == self._sampler.name else name
-        return GenerationJob(name, self._sampler.engine, adapter, tuple(choices), per_prompt)
+        job = GenerationJob(name, self._sampler.engine, adapter, tuple(choices), per_prompt)
+        request.state.job = job
+        return job
 
     async def _respond(
         self,
@@ -140,7 +145,7 @@ class CompletionEndpoints:
         """Generate the choices; return them as one response or as a stream of events."""
         as_ids = body.return_tokens_as_token_ids
         as_ids = self._tokens_as_ids if as_ids is None else as_ids
-        job = self._job(body.model, choices, body.n)
+        job = self._job(request, body.model, choices, body.n)
         builder = make_builder(
             job=job,
             token_text="token_id:{}".format if as_ids else self._sampler.chat_tokenizer.token_text,
@@ -251,6 +256,7 @@ async def _stream_tokens(sampler: Sampler, job: GenerationJob) -> AsyncGenerator
             item = await queue.get()
             if isinstance(item, Exception):
                 raise item
+            job.generated += 1
             started.add(item[0])
             held_back.append(item)
             running -= item[1].finish_reason is not None  # The last token of its choice.

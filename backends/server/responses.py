@@ -33,7 +33,7 @@ class ChoiceRequest:
     params: SamplingParams
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GenerationJob:
     """All choices of one request, in the order of their indices."""
 
@@ -45,6 +45,13 @@ class GenerationJob:
     choices: tuple[ChoiceRequest, ...]
     choices_per_prompt: int
     """Consecutive choices that share a prompt."""
+    generated: int = 0
+    """Tokens of all choices that were sampled so far."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Return the tokens of all prompts, each counted once."""
+        return sum(len(each.prompt_ids) for each in self.choices[:: self.choices_per_prompt])
 
 
 @dataclass(kw_only=True)
@@ -68,7 +75,6 @@ class ResponseBuilder(ABC):
     """Add the token ids of prompts and answers."""
     _id: str = field(init=False, default_factory=lambda: uuid.uuid4().hex)
     _created: int = field(init=False, default_factory=lambda: int(time.time()))
-    _generated: int = field(init=False, default=0)  # Sampled tokens of all choices.
     # By choice: cached prompt tokens.
     _cached: dict[int, int] = field(init=False, default_factory=dict)
 
@@ -110,11 +116,10 @@ class ResponseBuilder(ABC):
     def _part(
         self, body: JsonObject, index: int, tokens: Sequence[GeneratedToken], *, is_chunk: bool
     ) -> JsonObject:
-        """Return a choice or a part of it, and count its tokens."""
+        """Return a choice or a part of it."""
         is_first = index not in self._cached
         # Each choice has at least one token: the one with its finish reason.
         self._cached.setdefault(index, tokens[0].cached_tokens)
-        self._generated += len(tokens)
         choice = self._choice(index, tokens, is_first=is_first, is_chunk=is_chunk)
         choice |= {"index": index}
         if self.has_token_ids:
@@ -127,12 +132,11 @@ class ResponseBuilder(ABC):
     def _usage(self) -> JsonObject:
         # Only the first choice of each prompt counts: the others find its prompt in the cache.
         first_choices = range(0, len(self.job.choices), self.job.choices_per_prompt)
-        prompt_tokens = sum(len(self.job.choices[index].prompt_ids) for index in first_choices)
         cached_tokens = sum(self._cached[index] for index in first_choices)
         return {
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": self._generated,
-            "total_tokens": prompt_tokens + self._generated,
+            "prompt_tokens": self.job.prompt_tokens,
+            "completion_tokens": self.job.generated,
+            "total_tokens": self.job.prompt_tokens + self.job.generated,
             "prompt_tokens_details": {"cached_tokens": cached_tokens},
         }
 

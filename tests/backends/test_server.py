@@ -37,6 +37,7 @@ from arena_server import (  # noqa: E402
     wait_until,
 )
 from command_line import arena  # noqa: E402
+from hostile_heads import statuses  # noqa: E402
 from tiny_model import build_tiny_model, write_adapter  # noqa: E402
 
 from arena.core.errors import BackendError  # noqa: E402
@@ -553,6 +554,12 @@ def test_the_key_is_demanded_everywhere_but_for_health(narrow: Server) -> None:
         client.models.list()
 
 
+def test_no_head_passes_for_an_open_route(narrow: Server) -> None:
+    assert set(statuses(narrow.url, "/v1/models").values()) <= {400, 401, 403}
+    right = {"Host": "evil.example", **narrow.headers}
+    assert get(f"{narrow.url}/v1/models/", headers=right).status_code == 404
+
+
 def test_a_large_body_is_refused(narrow: Server) -> None:
     url = f"{narrow.url}/v1/chat/completions"
     headers = narrow.headers | {"Content-Type": "application/json"}
@@ -711,4 +718,9 @@ def test_a_signal_lets_what_runs_finish(server: Server) -> None:
     assert sum(end is not None for end in ends) == 6
     assert rest[-2] == "data: [DONE]"
     assert server.process.wait(timeout=60) == 0
-    assert "Traceback" not in server.process.communicate()[1]
+    log = server.process.communicate()[1]
+    assert "Traceback" not in log
+    # Not a terminal: sums of ten seconds, with a line for each model and status.
+    assert "tokens in, " in log and " each, status 200\n" in log
+    assert "unknown route: " in log
+    assert "who did it" not in log

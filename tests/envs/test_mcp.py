@@ -24,6 +24,7 @@ import pytest
 pytest.importorskip("mcp.server.mcpserver", reason="the MCP SDK is not installed: make test-mcp")
 pytestmark = pytest.mark.mcp
 
+from hostile_heads import statuses
 from mcp import Client, StdioServerParameters, stdio_client
 from other_worlds import decisions
 
@@ -308,6 +309,7 @@ def test_a_server_with_models_leaves_a_ledger(tmp_path: Path) -> None:
 def test_key(tmp_path: Path) -> None:
     with serving("kuhn_poker", cwd=tmp_path, ARENA_API_KEY="secret") as (url, _):
         assert post(url, b"{}") == 401
+        assert set(statuses(url, "/mcp").values()) <= {400, 401, 403}
         foreign = {"Origin": "http://example.com", "Authorization": "Bearer secret"}
         assert post(url, b"{}", **foreign) == 403
 

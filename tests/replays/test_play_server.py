@@ -306,9 +306,10 @@ def test_hostile_connections(server: PlayProcess) -> None:
     binary = server.join(token)
     binary.wait("turn")
     binary.socket.send(b"\xff\x00")
-    with pytest.raises(ConnectionClosed):
+    with pytest.raises(ConnectionClosed) as closed:
         while True:
             binary.receive()
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1003
     flood = server.join(token)
     flood.wait("turn")
     for _ in range(60):
@@ -374,6 +375,16 @@ def test_a_game_in_play_is_not_in_the_viewer(server: PlayProcess) -> None:
     person.close()
 
 
+def test_a_game_whose_server_is_killed_is_shown_as_unfinished(tmp_path: Path) -> None:
+    with play_server("kuhn_poker --seed 4", tmp_path) as served:
+        served.join(served.tokens[0]).wait("turn")
+        served.process.kill()
+        served.process.wait(SECONDS)
+    with play_server("kuhn_poker --seed 5", tmp_path) as served:
+        [game] = get(f"{served.base}/api/games").json()["games"]
+    assert game["status"] == "unfinished" and game["path"] == "kuhn_poker-2p-seed4.jsonl.part"
+
+
 def test_playing_on_from_a_replay(server: PlayProcess) -> None:
     """The branch is a replay of its own, which names its parent and verifies."""
     [token, _] = server.table("kuhn_poker", ["human", "bot:random"])
@@ -424,7 +435,7 @@ def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
         served.process.send_signal(signal.SIGINT)
         assert served.process.wait(SECONDS) == 0
     # The unfinished game is kept.
-    assert len(list((served.out / ".playing").glob("*.jsonl.part"))) == 1
+    assert len(list(served.out.glob("*.jsonl.part"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tiny_model import build_tiny_model
 from arena.core.errors import UsageError
 from trainers.algorithms import learner as heap
 from trainers.config.config import TrainConfig
-from trainers.hosts.selection import Footprint, check_fits, footprint
+from trainers.hosts.selection import Footprint, check_fits, footprint, roles_in_words
 
 MODEL: dict[str, Any] = {
     "layers": 6, "width": 512, "heads": 8, "kv_heads": 2, "head_dim": 64, "inner": 2048,
@@ -129,3 +129,19 @@ def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     free = shutil.disk_usage(tmp_path).free
     with pytest.raises(UsageError, match=r"checkpoints need about .* are free in .*keep_pool=1"):
         check_fits(Footprint({}, {"checkpoints": 2 * free}, 0), config, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "Games ask this process, which holds the weights and trains them"),
+        ({"server": "http://a:1"}, "Games ask http://a:1; weights are trained here and uploaded as "
+         "adapter cluedo-default@STEP"),
+        ({"server": "vllm", "weight_sync": "shared_vllm"}, "Games ask a server of this run (vllm); "
+         "weights are trained here and sent to it whole"),
+        ({"trainer_host": "local"}, "Games ask the server of ART's host local"),
+    ],
+)  # fmt: skip
+def test_the_first_line_says_who_answers_and_who_trains(fields: dict[str, Any], words: str) -> None:
+    config = TrainConfig(**{"trainer_host": "embedded", **fields})
+    assert roles_in_words(config).startswith(words)

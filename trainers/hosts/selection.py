@@ -30,7 +30,7 @@ from backends.embedded.architecture import (
     read_architecture,
     weight_files,
 )
-from trainers.config.config import MADE_BASES, TrainConfig
+from trainers.config.config import FULL_WEIGHTS, MADE_BASES, OWNED_SERVERS, TrainConfig
 
 LOCAL_PACKAGES = (
     "accelerate", "bitsandbytes", "peft", "pyarrow", "torch", "torchao", "transformers", "trl",
@@ -175,6 +175,20 @@ def select_host(config: TrainConfig, settings: Settings) -> HostChoice:
     if settings.secret("WANDB_API_KEY") is not None:
         reason += " A WANDB_API_KEY is set; --trainer-host serverless would use it."
     return HostChoice("embedded", reason)
+
+
+def roles_in_words(config: TrainConfig) -> str:
+    """Return which server answers the games, and which process holds the weights."""
+    if config.trainer_host != "embedded":
+        return f"Games ask the server of ART's host {config.trainer_host}, which trains the weights"
+    if not config.server:
+        return "Games ask this process, which holds the weights and trains them"
+    owned = f"a server of this run ({config.server})"
+    sent = "sent to it whole"
+    if config.weight_sync not in FULL_WEIGHTS:
+        sent = f"uploaded as adapter {config.served_name}@STEP"
+    server = owned if config.server in OWNED_SERVERS else config.server
+    return f"Games ask {server}; weights are trained here and {sent}"
 
 
 def art_server(settings: Settings) -> str:

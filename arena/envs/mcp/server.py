@@ -89,6 +89,7 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
         max_request_body_size=MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
     played = f"seat {' and '.join(map(str, tables.seats))} of {tables.host.game.name}"
     with bind_socket(address, port) as listener:
         url = f"{server_url(listener)}/mcp"

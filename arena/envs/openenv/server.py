@@ -280,6 +280,7 @@ def make_app(
     )
     # The WebSocket reports errors itself; over HTTP they would be a status 500 with a traceback.
     app.add_exception_handler(ArenaError, _answer_error)
+    app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
     return app
 
 

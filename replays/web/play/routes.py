@@ -35,6 +35,8 @@ MAX_MESSAGE_BYTES = 16_384
 MESSAGES_PER_SECOND = 20.0
 MESSAGES_AT_ONCE = 40
 """Messages that a page may send at once; later ones are answered at the rate above."""
+UNSUPPORTED_DATA = 1003
+"""Code with which a socket is closed that sends bytes instead of text, as RFC 6455 has it."""
 UNKNOWN_LINK = 4404
 """Code with which a socket is closed whose link does not exist; the page does not retry."""
 
@@ -135,7 +137,13 @@ class PlayApi:
         """Carry out the messages of a page until it is closed."""
         allowance, checked = float(MESSAGES_AT_ONCE), time.monotonic()
         while True:
-            text = await socket.receive_text()
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None:
+                await socket.close(UNSUPPORTED_DATA, "send text: a page sends no bytes")
+                return
             now = time.monotonic()
             allowance = min(MESSAGES_AT_ONCE, allowance + (now - checked) * MESSAGES_PER_SECOND) - 1
             checked = now

@@ -326,11 +326,11 @@ def read_action(text: str, observation: Observation) -> Action:
     return parse(text, observation)
 
 
-def publish(finished: Path, out: Path, stem: str) -> Path:
-    """Move a finished replay to the first free name of its stem. Raises ArenaError."""
+def publish(finished: Path, out: Path, stem: str, suffix: str = ".jsonl") -> Path:
+    """Move a replay to the first free name of its stem. Raises ArenaError."""
     number = 1
     while True:
-        path = out / (f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl")
+        path = out / (f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}")
         try:
             # A hard link fails if the name is taken, so nothing is overwritten.
             path.hardlink_to(finished)

@@ -9,11 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
+from arena.episodes.files import is_written
 from arena.episodes.session import ExternalSeat
 from arena.llm.service import LLMService
 from replays.web.play.links import Link, WebGameSetup
-from replays.web.play.web_game import WebGame
+from replays.web.play.web_game import HIDDEN_FOLDER, WebGame, publish
+from replays.web.replay_directory import SUFFIXES
 
 MAX_GAMES = 200
 QUIET_SECONDS = 1800.0
@@ -76,6 +78,7 @@ class WebGames:
 
         The service that answers for models is open meanwhile.
         """
+        self._show_unfinished()  # Of a server that was killed.
         async with self.llm or nullcontext():
             clearing = asyncio.create_task(self._clear_quiet())
             try:
@@ -86,6 +89,16 @@ class WebGames:
                     await clearing
                 for web_game in [*self._games]:
                     await self._remove(web_game)
+                self._show_unfinished()
+
+    def _show_unfinished(self) -> None:
+        """Move the replays of games that nobody plays any more to where the viewer finds them."""
+        for suffix in SUFFIXES:
+            for replay in sorted((self._out / HIDDEN_FOLDER).glob(f"*{suffix}")):
+                if not is_written(replay):
+                    stem = replay.name.removesuffix(suffix).rpartition("-")[0]
+                    with suppress(ArenaError):  # It is kept where it is.
+                        publish(replay, self._out, stem, suffix)
 
     async def _clear_quiet(self) -> None:
         """Remove games without an open page for long, again and again."""

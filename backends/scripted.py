@@ -115,7 +115,7 @@ def scripted(rest: str, settings: Settings) -> ScriptedBackend:
 def read_replies(path: Path) -> list[str | ScriptedReply]:
     """Return the replies in a file of JSON lines or with a JSON list. Raises UsageError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"scripted:{path}: cannot be read ({error})") from error
     # JSON lines cannot start with "[": a reply is a string or an object.

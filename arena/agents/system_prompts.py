@@ -27,7 +27,7 @@ def system_prompt(
         prompt: str = catalog().load("prompt", name)(game, answers, turn_limit)
         return prompt
     try:
-        text = Path(name).read_text("utf-8").strip()
+        text = Path(name).read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--prompt {name}: {error}") from error
     if not text:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,7 +155,9 @@ def read_replay(path: Path | str) -> Replay:
     except OSError as error:
         raise ReplayError(f"cannot read {path}: {error.strerror}") from error
     notice = None
-    if raw and not raw[-1].endswith(b"\n"):
+    while raw and not raw[-1].strip():  # Editors add empty lines.
+        raw.pop()
+    if raw and not raw[-1].endswith(b"\n") and not _is_line(raw[-1]):
         notice = f"the last line is cut off; the replay is read up to line {len(raw) - 1}"
         raw.pop()
     if not raw:
@@ -175,6 +178,15 @@ def read_replay(path: Path | str) -> Replay:
     return replay
 
 
+def _is_line(raw: bytes) -> bool:
+    """Return whether a last line without a line end is whole, as editors may leave it."""
+    try:
+        LINE.validate_json(raw)
+    except ValidationError:
+        return False
+    return True
+
+
 def check_regular(path: Path) -> None:
     """Raise ReplayError for a pipe or a device, which could be read for ever.
 
@@ -190,6 +202,7 @@ def read_header(line: bytes) -> Header | None:
 
     Raises ReplayError, which does not name the file, for a header of another version.
     """
+    line = line.removeprefix(BOM_UTF8)
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):  # The latter for brackets nested thousands deep.

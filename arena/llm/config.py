@@ -128,22 +128,32 @@ def config_path() -> Path:
     return Path(variables().get("ARENA_CONFIG", CONFIG_FILE))
 
 
-def config_table(name: str) -> dict[str, JsonValue]:
-    """Return a table of the settings file, or an empty one.
+def read_toml(path: Path, place: str) -> dict[str, JsonValue]:
+    """Return the contents of a TOML file. Raises UsageError; `place` names the file there."""
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:  # Nested too deeply.
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{place} cannot be read: {error}") from None
+
+
+def config_file() -> dict[str, JsonValue]:
+    """Return the settings file, or nothing if there is none.
 
     Raises UsageError for a file that cannot be read.
     """
     path = config_path()
-    try:
-        table = tomllib.loads(path.read_text("utf-8")).get(name, {})
-    except FileNotFoundError:
+    if not path.exists():
         if "ARENA_CONFIG" in variables():
-            raise UsageError(f"ARENA_CONFIG={path}: this file does not exist") from None
+            raise UsageError(f"ARENA_CONFIG={path}: this file does not exist")
         return {}
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"settings: {path} cannot be read: {error}") from None
+    return read_toml(path, f"settings: {path}")
+
+
+def config_table(name: str) -> dict[str, JsonValue]:
+    """Return a table of the settings file, or an empty one. Raises UsageError."""
+    table = config_file().get(name, {})
     if not isinstance(table, dict):
-        raise UsageError(f"{path}: {name} must be a table, [{name}]")
+        raise UsageError(f"{config_path()}: {name} must be a table, [{name}]")
     return table

@@ -25,9 +25,7 @@ API keys are never in the file: they come from the environment or from `.env`, a
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import (
@@ -44,15 +42,15 @@ from pydantic import (
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
-    TomlConfigSettingsSource,
 )
 
 from arena.core.errors import UsageError
 from arena.llm.backend import Backend, BackendTraits, Price
-from arena.llm.config import CONFIG_FILE, Config, config_path, setting
+from arena.llm.config import Config, config_file, setting
 from arena.llm.environment import DOTENV_FILE, variables
 
 
@@ -271,18 +269,12 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls, **given: Any) -> Settings:
         """Return the settings of flags (`given`), environment and file. Raises UsageError."""
-        named = variables().get("ARENA_CONFIG")
-        if named and not Path(named).is_file():
-            raise UsageError(f"ARENA_CONFIG={named}: this file does not exist")
         try:
             return cls(**given)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:  # Nested too deeply.
-            raise UsageError(f"{named or CONFIG_FILE} is not TOML: {error}") from None
         except (ValidationError, SettingsError) as error:
             raise UsageError(f"settings: {_first_error(error)}") from None
         except (OSError, UnicodeDecodeError) as error:
-            files = f"{named or CONFIG_FILE} or {DOTENV_FILE}"
-            raise UsageError(f"settings: {files} cannot be read: {error}") from None
+            raise UsageError(f"settings: {DOTENV_FILE} cannot be read: {error}") from None
 
     @classmethod
     def settings_customise_sources(
@@ -294,7 +286,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         dotenv = DotEnvSettingsSource(settings_cls, env_file=DOTENV_FILE)
-        toml = TomlConfigSettingsSource(settings_cls, toml_file=config_path())
+        toml = InitSettingsSource(settings_cls, config_file())
         # The first source with a value wins.
         return init_settings, env_settings, dotenv, toml
 

@@ -348,7 +348,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def read_json_object(path: Path) -> dict[str, JsonValue]:
     """Return the JSON object in a file. Raises OSError, ValueError, RecursionError."""
-    value = json.loads(path.read_text("utf-8"))
+    value = json.loads(path.read_text("utf-8-sig"))
     if not isinstance(value, dict):
         raise ValueError(f"{path.name} is not a JSON object")
     return value

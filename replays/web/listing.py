@@ -210,8 +210,8 @@ def _parse_header(line: bytes) -> Header | None:
 def _parse_outcome(tail: bytes) -> OutcomeLine | None:
     """Return the outcome if the last line is complete and an outcome."""
     # An incomplete last line means that the game is running or was interrupted.
-    last = tail.removesuffix(b"\n").rpartition(b"\n")[2]
-    if not tail.endswith(b"\n") or b'"outcome"' not in last:
+    last = tail.rstrip().rpartition(b"\n")[2]
+    if b'"outcome"' not in last:
         return None
     try:
         return OutcomeLine.model_validate_json(last)

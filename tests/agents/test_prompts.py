@@ -50,7 +50,7 @@ def test_brief_shows_one_action_of_each_kind() -> None:
 
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
-    path.write_text("Win at all costs.\n{rules}\n{answer}\nDetails: {details}\n")
+    path.write_text("\ufeffWin at all costs.\n{rules}\n{answer}\nDetails: {details}\n")
     usual = system_message(CLUEDO, "json").content
     assert system_prompt(str(path), CLUEDO, "json") == f"Win at all costs.\n{usual}"
     path.write_text("\n")

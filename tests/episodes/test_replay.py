@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,20 @@ def test_a_half_written_replay_opens_up_to_its_last_whole_line(
     assert replay.notice is not None and "cut off" in replay.notice
     assert 0 < len(replay.moves) < len(read_replay(recorded).moves)
     assert verify(replay) is None
+
+
+def test_what_editors_change_at_the_ends_of_a_file_costs_nothing(
+    recorded: Path, tmp_path: Path
+) -> None:
+    whole, path = recorded.read_bytes(), tmp_path / "edited.jsonl"
+    for edited in (BOM_UTF8 + whole, whole + b"\n", whole[:-1], whole.replace(b"\n", b"\r\n")):
+        path.write_bytes(edited)
+        replay = read_replay(path)
+        assert replay.outcome == read_replay(recorded).outcome and replay.notice is None
+        assert verify(replay) is None
+    path.write_bytes(whole.replace(b"\n", b"\n\n", 2))
+    with pytest.raises(ReplayError, match="line 2"):
+        read_replay(path)
 
 
 @settings(

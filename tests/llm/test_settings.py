@@ -27,7 +27,7 @@ def test_without_a_file_all_tables_are_empty() -> None:
 
 
 def test_the_file_of_the_folder_and_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("arena.toml").write_text("[train]\nsteps = 3\n[service]\nconcurrency = 7\n")
+    Path("arena.toml").write_text("\ufeff[train]\nsteps = 3\n[service]\nconcurrency = 7\n")
     Path("mine.toml").write_text("[train]\nsteps = 4\n[service]\nconcurrency = 8\n")
     assert config_table("train") == {"steps": 3} and config_table("other") == {}
     assert Settings.load().service.limits("openrouter").concurrency == 7

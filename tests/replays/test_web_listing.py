@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,16 @@ def test_games_are_found_in_all_folders(folder: Path) -> None:
 def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, status: str) -> None:
     data = record(tmp_path, "whole").read_bytes()
     end = data.rindex(b"\n", 0, -1) + 1
-    for cut in (end, end + 5, len(data) - 1):
+    for cut in (end, end + 5, len(data) - 2):
         with being_written(tmp_path / name) as path:
             path.write_bytes(data[:cut])
             row = rows(tmp_path)[name]
             assert (row["status"], row["winners"], row["turns"]) == (status, [], None)
         assert rows(tmp_path)[name]["status"] == "unfinished"
     assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
+    for edited in (data[:-1], BOM_UTF8 + data + b"\n \r\n"):
+        (tmp_path / "whole.jsonl").write_bytes(edited)
+        assert rows(tmp_path)["whole.jsonl"]["status"] == "terminated"
 
 
 HEADER = {"type": "header", "schema_version": 1}

@@ -11,7 +11,6 @@ table with the name of a game holds for that game only:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.errors import UsageError
-from arena.llm.config import SettingsLayer, near_matches, place_of, validated
+from arena.llm.config import SettingsLayer, near_matches, place_of, read_toml, validated
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 
 PRESETS = Path(__file__).with_name("presets")
@@ -60,12 +59,7 @@ def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
     source = source or f"--preset {preset}"
     if not bundled and path.suffix != ".toml":
         raise UsageError(f"{source}: choose {', '.join(preset_names())}, or name a FILE.toml")
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source}: the file cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    table = read_toml(path, f"{source}: the file")
     return layer_of(table, game, f"preset {path.stem}", str(path))
 
 

@@ -6,6 +6,7 @@ A run of a suite with one player is a folder, the submission; see `submission`.
 from __future__ import annotations
 
 import math
+from codecs import BOM_UTF8
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
@@ -148,7 +149,7 @@ def read_model(path: Path, model: type[Model], noun: str) -> Model:
     try:
         if path.stat().st_size > LARGEST_FILE or not path.is_file():
             raise ArenaError(f"{path} is too large for a {noun}, or no regular file")
-        return model.model_validate(unique_json(path.read_bytes()))
+        return model.model_validate(unique_json(path.read_bytes().removeprefix(BOM_UTF8)))
     except OSError as error:
         raise ArenaError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:

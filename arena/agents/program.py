@@ -28,6 +28,7 @@ from arena.core.errors import ActionError, ArenaError, InvalidAction, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.text import shorten
+from arena.llm.environment import program_environment, redact_keys
 from arena.llm.settings import Settings
 
 PROTOCOL = 1
@@ -95,11 +96,11 @@ class ProgramAgent:
                 self._program = await Program.start(self._command, self._limits.memory_gb)
                 name = (await self._program.exchange(self._start_message())).get("name")
             if isinstance(name, str):
-                details["program"] = name[:MAX_COMMENT]
+                details["program"] = redact_keys(name)[:MAX_COMMENT]
         async with _time_limit(self._seconds, "gave no answer"):
             answer = await self._program.exchange(self._question(observation))
         if isinstance(comment := answer.get("comment"), str):
-            details["comment"] = comment[:MAX_COMMENT]
+            details["comment"] = redact_keys(comment)[:MAX_COMMENT]
         action = answer.get("action")
         if not isinstance(action, str):
             raise InvalidAction('the answer has no text "action"')
@@ -175,7 +176,10 @@ class Program(asyncio.subprocess.SubprocessStreamProtocol):
         try:
             # A session of its own: Ctrl-C in the terminal reaches arena only.
             transport, program = await loop.subprocess_exec(
-                lambda: cls(limit=MAX_LINE, loop=loop), *command, start_new_session=True
+                lambda: cls(limit=MAX_LINE, loop=loop),
+                *command,
+                start_new_session=True,
+                env=program_environment(),
             )
         except OSError as error:
             raise ArenaError(f"the program cannot be started: {error.strerror}") from None
@@ -224,7 +228,7 @@ class Program(asyncio.subprocess.SubprocessStreamProtocol):
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            text = shorten(line.decode(errors="replace").strip(), 80)
+            text = shorten(redact_keys(line.decode(errors="replace").strip()), 80)
             raise ArenaError(
                 f"the program wrote '{text}' instead of a line with a JSON object; messages for "
                 "people belong to standard error"
@@ -266,7 +270,9 @@ class Program(asyncio.subprocess.SubprocessStreamProtocol):
     async def _read_stderr(self) -> None:
         assert self.stderr is not None
         while chunk := await self.stderr.read(MAX_LINE):
-            self.messages = (self.messages + chunk.decode(errors="replace"))[-MAX_STDERR:]
+            # Keys go before a cut could leave a part of one.
+            messages = redact_keys(self.messages + chunk.decode(errors="replace"))
+            self.messages = messages[-MAX_STDERR:]
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):

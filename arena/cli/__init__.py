@@ -26,7 +26,7 @@ from arena.cli.help import CommandEntry, Commands, write_definitions
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
-from arena.llm.environment import variables
+from arena.llm.environment import redact_keys, variables
 
 DEBUG = "ARENA_DEBUG"
 """Variable of the flag --debug."""
@@ -267,5 +267,6 @@ def _os_error_text(error: OSError) -> str:
 def _fail(message: str, code: int) -> int:
     if message:
         # It may quote a file, which must neither steer the terminal nor fill it.
-        echo(f"arena: {shorten(' '.join(message.split()), MAX_ERROR_LENGTH)}", sys.stderr)
+        line = " ".join(redact_keys(message).split())
+        echo(f"arena: {shorten(line, MAX_ERROR_LENGTH)}", sys.stderr)
     return code

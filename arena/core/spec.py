@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -47,6 +48,11 @@ class Spec:
     @property
     def is_human(self) -> bool:
         return self.prefix == "human"
+
+
+def has_programs(specs: Iterable[str]) -> bool:
+    """Return whether a SPEC names a program, `agent:COMMAND`."""
+    return any(Spec.parse(spec).prefix == "agent" for spec in specs)
 
 
 def without_scaffold(spec: str) -> str:

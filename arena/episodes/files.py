@@ -22,6 +22,7 @@ from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
 from arena.core.outcome import Outcome
+from arena.core.spec import has_programs
 from arena.core.state import State
 from arena.episodes.record import Episode, Header, OutcomeLine, dump, turns_played
 
@@ -137,6 +138,8 @@ class ReplayWriter:
         self._file: IO[str] | None = None
         self._turns = self._decisions = 0
         self._max_turns: int | None = None
+        self._held: list[str] | None = None
+        """Lines that are written at the end; None if each is written at once."""
 
     def begin(self, header: Header, state: State) -> None:
         self._max_turns = header.max_turns
@@ -146,6 +149,8 @@ class ReplayWriter:
         except OSError as error:
             raise ArenaError(f"cannot write {self.path}: {error.strerror}") from error
         self._write([header.to_json()])
+        # A program that plays may read files: hidden cards are in none until its game is over.
+        self._held = [] if has_programs(header.players) else None
 
     def ply(self, ply: Ply, state: State) -> None:
         self._turns = turns_played(state, self._max_turns)
@@ -154,6 +159,7 @@ class ReplayWriter:
 
     def end(self, outcome: Outcome) -> None:
         line = OutcomeLine.of(outcome, self._turns, self._decisions)
+        self._release()
         self._write([line.to_json()])
         self.close()
         try:
@@ -196,16 +202,29 @@ class ReplayWriter:
 
     def close(self) -> None:
         if self._file:
-            # Everything was flushed; what a full disk refused has been reported already.
-            with suppress(OSError):
-                self._file.close()
+            # What a full disk refused has been reported already.
+            with suppress(OSError, ArenaError), self._file:
+                self._release()
             self._file = None
 
     def _write(self, lines: Iterator[dict[str, JsonValue]] | list[dict[str, JsonValue]]) -> None:
+        # All lines of a ply in one write, so that a reader rarely sees a part of one.
+        text = "".join(map(dump, lines))
+        if self._held is None:
+            self._write_text(text)
+        else:
+            self._held.append(text)
+
+    def _release(self) -> None:
+        """Write the lines that were held back."""
+        held, self._held = self._held, None
+        if held:
+            self._write_text("".join(held))
+
+    def _write_text(self, text: str) -> None:
         assert self._file is not None
         try:
-            # All lines of a ply in one write, so that a reader rarely sees a part of one.
-            self._file.write("".join(map(dump, lines)))
+            self._file.write(text)
             self._file.flush()
         except OSError as error:
             raise ArenaError(

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from arena.agents.agent import Agent
 from arena.core.errors import StopPlaying
 from arena.core.game import Game
-from arena.core.spec import Spec
+from arena.core.spec import has_programs
 from arena.episodes.executors import Executor, memory_reported
 from arena.episodes.files import ReplayWriter, replace_replay, replay_text
 from arena.episodes.match import Match, Watcher, play
@@ -158,7 +158,7 @@ async def run_job(job: GameJob[R], executor: Executor) -> FinishedJob[R]:
 def _waits(specs: Sequence[str], llm: LLMService | None) -> bool:
     """Check whether a model or a program plays."""
     # A thread or a worker that ends early would leave the program running.
-    has_program = any(Spec.parse(spec).prefix == "agent" for spec in specs)
+    has_program = has_programs(specs)
     return has_program or (llm is not None and bool(llm.models(specs)))
 
 

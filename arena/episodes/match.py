@@ -18,7 +18,7 @@ from arena.agents.agent import Agent, Seat, ask, close_agents
 from arena.agents.chat import ChatOptions
 from arena.agents.chat_agent import ChatAgent
 from arena.agents.seating import make_agent
-from arena.core.action import CHANCE
+from arena.core.action import CHANCE, Speech
 from arena.core.action_set import ActionSet
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.event import Decision, Ply
@@ -32,6 +32,7 @@ from arena.core.text import encodable, printable
 from arena.episodes.record import Episode, Header, Position, turns_played
 from arena.episodes.release import ReleaseTimes
 from arena.llm.backend import ModelService
+from arena.llm.environment import redact_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,14 +379,17 @@ def _checked(decision: Decision, legal: ActionSet) -> Decision:
         raise TypeError(f"{decision!r} is not a Decision")
     # Each field is read once: a subclass may answer otherwise the next time.
     action, failure, details = legal.check(decision.action), decision.failure, decision.details
+    # Other players would hear it, and a replay would keep it.
+    if isinstance(action, Speech) and redact_keys(str(action)) != str(action):
+        raise ArenaError("the speech holds an API key of this machine")
     if not isinstance(failure, str | None):
         raise TypeError(f"failure={failure!r} is not a text")
-    failure = failure if failure is None else printable(failure)
+    failure = failure if failure is None else printable(redact_keys(failure))
     if details == {}:  # Bots give none.
         return Decision(action, failure)
     # A copy, as the replay will hold it: the agent may go on changing its own.
     text = json.dumps(dict(details), allow_nan=False, ensure_ascii=False)
-    return Decision(action, failure, json.loads(encodable(text)))
+    return Decision(action, failure, json.loads(encodable(redact_keys(text))))
 
 
 def _describe(error: BaseException) -> str:

@@ -32,6 +32,7 @@ from arena import CHANCE, Action, ActionSet, ChanceOutcome, Event, SpeechOffer, 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import ObservedGame
 from arena.core.text import one_line, shorten
+from arena.llm.environment import without_keys
 from arena.plugins.loader import game_class
 
 MOST_SECONDS = 20
@@ -105,7 +106,11 @@ class LibraryProcess:
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             pass_fds=[theirs.fileno()],
-            env={**os.environ, SERVED: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={
+                **without_keys(),
+                SERVED: "1",
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
         )
         theirs.close()
         self._connection, self._owner, self._life = ours, os.getpid(), next(_lives)

@@ -22,10 +22,15 @@ from other_worlds import world_pairs
 from preloaded import arena_command
 
 import arena
-from arena.agents.agent import Seat
+from arena.agents.agent import RandomBot, Seat
 from arena.agents.program import MAX_LISTED, MAX_STDERR, ProgramAgent
 from arena.core.errors import UsageError
-from arena.episodes.record import Episode
+from arena.core.event import Decision
+from arena.core.observation import Observation
+from arena.episodes.match import act_out, decide
+from arena.episodes.record import DecisionLine, Episode
+from arena.episodes.replay import read_replay, verify
+from arena.llm import environment
 
 EXAMPLES = Path("docs/examples").absolute()
 PYTHON = f"agent:{sys.executable} {EXAMPLES / 'agent.py'}"
@@ -350,7 +355,74 @@ def test_a_signal_ends_programs_with_their_children(
     assert "Traceback" not in said
     if command.startswith("play"):
         assert "the unfinished game is kept" in said
+        (part,) = (tmp_path / "out").glob("*.part")
+        assert read_replay(part).moves, "held back while the program could read it"
     # `_no_process_is_left` looks for the program and its child.
+
+
+KEYS = {"OPENAI_API_KEY": "sk-PLANTED-1a2b3c4d5e6f", "HF_TOKEN": "hf_PLANTED0987654321"}
+SPY = """
+import glob, json, os, sys
+tell = lambda answer: print(json.dumps(answer), flush=True)
+input(); tell({"name": os.environ["HF_TOKEN"]})
+while True:
+    legal = json.loads(input())["legal_actions"]
+    (part,) = glob.glob("out/*.part")
+    print(*os.environ.items(), file=sys.stderr)
+    print("x" * 3_990 + os.environ["HF_TOKEN"], end="", file=sys.stderr, flush=True)
+    if len(legal) < 4:
+        print("x" * 60 + os.environ["HF_TOKEN"], flush=True)
+    lines = len(open(part).readlines())
+    tell({"action": legal[0], "comment": f"{lines} line, {open('.env').read()}"})
+"""
+"""Tells all that a program may find: what it was given, and files of the folder."""
+
+
+def test_a_program_gets_no_keys_and_reads_no_cards_and_no_key_is_stored(
+    program: Write, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text("ART_API_KEY=art-PLANTED-qwertzuiop\n")
+    command = "play goofspiel --seed 3 --out out --json"
+    done = subprocess.run(
+        [*arena_command(), *command.split(), "--seat", f"0={program(SPY)}"],
+        cwd=tmp_path,
+        env=ENVIRONMENT | KEYS | {"ARENA_AGENT_KEYS": "HF_TOKEN"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    (path,) = (tmp_path / "out").glob("*.jsonl")
+    replay = read_replay(path)
+    assert done.returncode == 0 and verify(replay) is None
+    mine = [move for move in replay.moves if isinstance(move, DecisionLine) and move.player == 0]
+    assert mine[0].details["program"] == "***"
+    assert mine[0].details["comment"] == "1 line, ART_API_KEY=***\n"
+    assert any("a line with a JSON object" in (move.failure or "") for move in mine)
+    for written in (path.read_text(), done.stdout, done.stderr):
+        assert "PLANTED" not in written and "OPENAI_API_KEY" not in written
+    said = [str(move.details["stderr"]) for move in mine if "stderr" in move.details]
+    assert any(text.endswith("x***") for text in said)
+
+
+def test_a_key_is_not_spoken_at_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gossip(RandomBot):
+        async def act(self, observation: Observation) -> Decision:
+            return Decision(observation.parse(f"say my key is {KEYS['HF_TOKEN']}"))
+
+    monkeypatch.setenv("HF_TOKEN", KEYS["HF_TOKEN"])
+    environment._keys.cache_clear()
+    game = arena.make_game("avalon")
+    state = game.initial_state()
+    rng = random.Random(0)
+    while not (state.to_act[0] >= 0 and state.legal_actions(state.to_act[0]).speech):
+        act_out(state, rng, 1)
+    seat = Seat(game, state.to_act[0], rng)
+    seen = state.observe(seat.player)
+    answer = asyncio.run(decide(Gossip(seat), seen, rng))
+    environment._keys.cache_clear()
+    assert "holds an API key" in str(answer.decision.failure)
+    assert KEYS["HF_TOKEN"] not in str(answer.decision)
 
 
 def test_replay_starts_no_program(tmp_path: Path) -> None:

@@ -379,7 +379,7 @@ class ExperimentRun:
             finished = run_schedule(
                 slots,
                 lambda slot: play_slot(setup, slot, executor),
-                results.add_all,
+                lambda result: results.add_all([result]),
                 max_concurrent,
                 results.games(),
                 earlier,

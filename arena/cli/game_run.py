@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -264,9 +263,9 @@ class GameRun:
                 self.failures += done.value.failures
                 return PlayedGame.of(self.match, job.match.seed, done.value.line, done.replay)
 
-            def keep(games: Sequence[PlayedGame]) -> None:
-                self.results.extend(games)
-                progress.advance(bar, len(games))
+            def keep(game: PlayedGame) -> None:
+                self.results.append(game)
+                progress.advance(bar)
 
             free = asyncio.Semaphore(concurrent)
             async for _ in run_jobs(jobs, play_one, LOOKAHEAD * concurrent, free, keep):

@@ -42,9 +42,6 @@ T = TypeVar("T")
 
 LOOKAHEAD = 4
 """Jobs per job in play that may be started before an earlier one is finished."""
-COMMIT_INTERVAL = 0.05
-"""Seconds between two transactions, at least. Each waits for the disk, for some milliseconds, and
-the event loop with it: one for each game would limit a run to a few hundred games per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +210,7 @@ async def run_jobs(
     run: Callable[[S], Awaitable[T]],
     ahead: int,
     slots: asyncio.Semaphore | None = None,
-    store: Callable[[Sequence[T]], None] | None = None,
+    store: Callable[[T], None] | None = None,
 ) -> AsyncGenerator[T, None]:
     """Run jobs and yield their results in order.
 
@@ -230,10 +227,9 @@ async def run_jobs(
             the memory for results that wait for an earlier one.
         slots: Bounds the jobs in play. With more `ahead` than slots, a long game does not leave
             slots unused. None: `ahead` is the bound.
-        store: Is called with new results soon after they exist, before their turn in the order
-            comes: a killed run keeps all finished games. It stores all of them, or none.
+        store: Is called with each result as soon as it exists, before its turn in the order comes:
+            a killed run keeps all finished games.
     """
-    commits = GroupCommit(store) if store else None
     in_play, stop = slots or nullcontext(), list[StopPlaying]()
     remaining = iter(jobs)
     window: deque[asyncio.Future[T]] = deque()
@@ -242,7 +238,7 @@ async def run_jobs(
     try:
         while True:
             for job in islice(remaining, ahead - len(window)):
-                window.append(asyncio.ensure_future(_run_one(job, run, in_play, stop, commits)))
+                window.append(asyncio.ensure_future(_run_one(job, run, in_play, stop, store)))
                 window[-1].add_done_callback(finished.put_nowait)
             if not window:
                 return
@@ -251,7 +247,7 @@ async def run_jobs(
                 continue
             task = await finished.get()
             if task.exception():
-                if stop and commits:
+                if stop and store:
                     await asyncio.wait(window)
                 while window[0].done() and window[0] is not task:
                     yield window.popleft().result()
@@ -260,9 +256,6 @@ async def run_jobs(
         for task in window:
             task.cancel()
         await asyncio.gather(*window, return_exceptions=True)
-        if commits is not None:
-            # Games that were finished when the run was stopped.
-            commits.flush()
 
 
 async def _run_one(
@@ -270,7 +263,7 @@ async def _run_one(
     run: Callable[[S], Awaitable[T]],
     in_play: AbstractAsyncContextManager[None],
     stop: list[StopPlaying],
-    commits: GroupCommit[T] | None,
+    store: Callable[[T], None] | None,
 ) -> T:
     """Run and store one job; a StopPlaying of it is added to `stop`, and no job starts after it."""
     async with in_play:
@@ -281,55 +274,6 @@ async def _run_one(
         except StopPlaying as reason:
             stop.append(reason)
             raise
-    if commits is not None:
-        await commits.add(result)
+    if store is not None:
+        store(result)
     return result
-
-
-class GroupCommit(Generic[T]):
-    """Stores results in groups.
-
-    A result that comes alone is stored at once. Those that come within COMMIT_INTERVAL after a
-    transaction are stored together at its end.
-    """
-
-    def __init__(self, store: Callable[[Sequence[T]], None]) -> None:
-        """`store` stores all results of a group, or none."""
-        self._store = store
-        self._group: list[tuple[T, asyncio.Future[None]]] = []
-        self._earliest = 0.0
-        """Time of the event loop before which no transaction starts."""
-
-    async def add(self, result: T) -> None:
-        """Return when the result is stored. Raises the error of the transaction of its group."""
-        loop = asyncio.get_running_loop()
-        stored: asyncio.Future[None] = loop.create_future()
-        self._group.append((result, stored))
-        # The first one of a group sets its time.
-        if len(self._group) == 1:
-            loop.call_at(self._earliest, self._commit)
-        await stored
-
-    def flush(self) -> None:
-        """Store the results that wait. Raises the error of the transaction."""
-        group, self._group = self._group, []
-        if not group:
-            return
-        try:
-            self._store([result for result, _ in group])
-        except Exception as error:
-            for _, stored in group:
-                if not stored.done():  # Else its task was cancelled.
-                    stored.set_exception(error)
-            raise
-        for _, stored in group:
-            if not stored.done():
-                stored.set_result(None)
-
-    def _commit(self) -> None:
-        loop = asyncio.get_running_loop()
-        # The waiting tasks raise its error.
-        with suppress(Exception):
-            self.flush()
-        # From its end: a slow disk leaves time for the games as well.
-        self._earliest = loop.time() + COMMIT_INTERVAL

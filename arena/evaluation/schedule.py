@@ -206,7 +206,7 @@ def result_of(finished: FinishedJob[GameResult]) -> GameResult:
 async def run_schedule(
     slots: Sequence[Slot],
     play_one: Callable[[Slot], Awaitable[GameResult]],
-    store: Callable[[Sequence[GameResult]], None],
+    store: Callable[[GameResult], None],
     max_concurrent: int,
     done: Iterable[GameResult] = (),
     finished: Collection[int] = (),
@@ -214,8 +214,8 @@ async def run_schedule(
     """Play a schedule and yield its results in order.
 
     Closing the iterator, or an error of one game, cancels the unfinished games. `store` is called
-    with new results soon after they exist; it stores all of them, or none. `done` are the results
-    of an earlier run in the order of the schedule, and `finished` their numbers.
+    with each new result as soon as it exists. `done` are the results of an earlier run in the order
+    of the schedule, and `finished` their numbers.
     """
     earlier = iter(done)
     missing = (slot for slot in slots if slot.number not in finished)

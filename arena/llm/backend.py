@@ -251,7 +251,7 @@ def traits_of(backend: Backend) -> BackendTraits:
 
 
 class ModelService(Protocol):
-    """Answers the requests of agents: `LLMService`, or its counterpart in another framework."""
+    """Answers the requests of agents, as `LLMService` does."""
 
     def traits(self, spec: str) -> BackendTraits:
         """Return the properties of a SPEC's model. Raises UsageError if it cannot be used."""

@@ -289,7 +289,7 @@ def test_a_game_without_memory_ends_the_run_and_the_others_are_kept() -> None:
     stored: list[GameResult] = []
 
     async def run(pool: ProcessPool) -> None:
-        playing = run_schedule(slots, lambda s: play_slot(setup, s, pool), stored.extend, 1)
+        playing = run_schedule(slots, lambda s: play_slot(setup, s, pool), stored.append, 1)
         name = rf"game 3 \(seed {slots[3].seed}\)"
         with pytest.raises(
             ArenaError, match=f"lost with {name} or work beside it, the last one out"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import (
     FinishedJob,
     GameJob,
-    GroupCommit,
     ReplayFile,
     play_job,
     run_job,
@@ -165,7 +163,7 @@ def test_a_stop_keeps_the_games_in_play_that_need_no_model() -> None:
         return number
 
     async def go() -> None:
-        jobs = run_jobs(range(20), work, 12, asyncio.Semaphore(6), stored.extend)
+        jobs = run_jobs(range(20), work, 12, asyncio.Semaphore(6), stored.append)
         async for number in jobs:
             assert number == 0
 
@@ -237,36 +235,24 @@ def test_closing_the_iterator_cancels_the_jobs_in_play() -> None:
     assert cancelled == [1, 2], "the next one was not started"
 
 
-def test_results_that_come_together_are_one_transaction() -> None:
-    groups: list[list[int]] = []
-
-    async def go() -> None:
-        commits = GroupCommit[int](lambda group: groups.append([*group]))
-        await commits.add(0)
-        assert groups == [[0]], "a result that comes alone is stored at once"
-        await asyncio.gather(*map(commits.add, range(1, 100)))
-
-    asyncio.run(go())
-    assert groups == [[0], list(range(1, 100))]
-
-
-def test_a_result_that_cannot_be_stored_is_an_error_of_each_of_its_group() -> None:
+def test_a_result_that_cannot_be_stored_ends_the_run() -> None:
     stored: list[int] = []
 
-    def store(group: Sequence[int]) -> None:
-        is_first = not stored
-        stored.extend(group)
-        if is_first:
+    def store(number: int) -> None:
+        if number == 2:
             raise ArenaError("the disk is full")
+        stored.append(number)
+
+    async def work(number: int) -> int:
+        return number
 
     async def go() -> None:
-        commits = GroupCommit(store)
-        failures = await asyncio.gather(*map(commits.add, range(3)), return_exceptions=True)
-        assert [str(failure) for failure in failures] == ["the disk is full"] * 3
-        await commits.add(3)
+        async for _ in run_jobs(range(9), work, 1, store=store):
+            pass
 
-    asyncio.run(go())
-    assert stored == [0, 1, 2, 3]
+    with pytest.raises(ArenaError, match="the disk is full"):
+        asyncio.run(go())
+    assert stored == [0, 1]
 
 
 def test_a_result_is_stored_before_it_is_yielded() -> None:
@@ -276,7 +262,7 @@ def test_a_result_is_stored_before_it_is_yielded() -> None:
         return number
 
     async def go() -> None:
-        async for number in run_jobs(range(200), work, 32, asyncio.Semaphore(8), stored.update):
+        async for number in run_jobs(range(200), work, 32, asyncio.Semaphore(8), stored.add):
             assert number in stored
 
     asyncio.run(go())
@@ -285,13 +271,12 @@ def test_a_result_is_stored_before_it_is_yielded() -> None:
 
 @pytest.mark.parametrize("stop", ["closed", "failed"])
 def test_a_run_that_stops_stores_the_results_that_exist(stop: str) -> None:
-    """Jobs 1 to 3 wait for the next transaction when the run stops."""
+    """Jobs 0 to 3 end before it stops."""
     stored: list[int] = []
     finished: list[int] = []
 
     async def work(number: int) -> int:
         if number == 4:
-            # The first result was stored just before, so the others wait for their turn.
             await asyncio.sleep(0.01)
             while len(finished) < 4:
                 await asyncio.sleep(0)
@@ -304,7 +289,7 @@ def test_a_run_that_stops_stores_the_results_that_exist(stop: str) -> None:
         return number
 
     async def go() -> None:
-        async with aclosing(run_jobs(range(5), work, 5, store=stored.extend)) as jobs:
+        async with aclosing(run_jobs(range(5), work, 5, store=stored.append)) as jobs:
             async for number in jobs:
                 if stop == "closed" and number == 0:
                     while len(finished) < 4:

@@ -282,14 +282,6 @@ class ExperimentRun:
                     )
         return 130 if stop else 0
 
-    async def report(self, schedule: Scheduler, aggregator: Aggregator) -> Report:
-        """Play all games of a new run in the event loop of the caller, and return the report."""
-        with self._files.create(first_seed(self.seed)) as results:
-            slots = schedule(results.experiment.seed, ())
-            results.extend(slots)
-            await self._play(results, slots, aggregator)
-            return self._report(results, aggregator, len(slots))
-
     def _print_estimate(self, schedule: Scheduler, as_json: bool, until_ci: float | None) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate

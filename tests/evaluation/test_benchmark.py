@@ -338,11 +338,6 @@ def test_a_forged_folder_gives_one_clear_error(
     assert words in message and message.count("\n") == 1
 
 
-def test_no_folder_is_one_clear_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench("verify", home / "nowhere") == 1
-    assert "there is no such folder" in capsys.readouterr().err
-
-
 # Stopping
 
 

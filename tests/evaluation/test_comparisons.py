@@ -217,12 +217,3 @@ def test_tested_players_are_not_mixed_with_opponents() -> None:
     assert board.headings[:2] == ["player", "role"]
     assert {row[0] for row in grid_of(report, "Outcomes").rows} >= {"b (tested)", "b (opponent)"}
     assert not report.notes and "(opponent)" in render(report)
-
-
-def test_unknown_roles_are_called_unknown() -> None:
-    analysis = AnalysisAggregator(GAME)
-    analysis.add(game_of(0, won=True, role="unknown"))
-    analysis.add(game_of(1, won=True))
-    report = analysis.report()
-    assert [row.role for row in report.players].count("unknown") == 3
-    assert "is unknown in 1 of 2 games" in report.notes[0]

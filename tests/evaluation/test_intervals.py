@@ -217,11 +217,3 @@ def test_games_needed_are_those_of_the_textbook() -> None:
     assert games_needed(-0.1, 0.5) == games_needed(0.1, 0.5)
     assert games_needed(0.0, 0.5) is None
     assert games_needed(math.nan, 0.5) is None
-
-
-def test_the_games_needed_give_the_power() -> None:
-    needed = games_needed(0.2, 0.6)
-    assert needed is not None
-    sample = np.random.default_rng(0).normal(0.2, 0.6, (2000, needed))
-    found = np.asarray(stats.ttest_1samp(sample, 0, axis=1).pvalue) < 0.05
-    assert np.mean(found) == pytest.approx(0.8, abs=0.04)

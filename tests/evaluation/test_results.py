@@ -245,15 +245,6 @@ for number in range(5000):
         print(number, flush=True)
         time.sleep(0.001)
 """
-CREATOR = """
-import sys
-from pathlib import Path
-sys.path.insert(0, "tests/evaluation")
-from test_results import filled
-print("open", flush=True)
-for number in range(5000):
-    filled(Path(sys.argv[1]) / str(number), 1)
-"""
 
 
 @contextmanager
@@ -299,23 +290,6 @@ def test_a_killed_writer_leaves_whole_games_and_the_next_goes_on(tmp_path: Path)
         results.add_all([game(slot(before))])
     assert {each.name for each in path.iterdir()} == {"run.json", "games.jsonl", "run.lock"}
     assert check_whole(path) == list(range(before + 1))
-
-
-def test_a_creation_that_is_killed_leaves_nothing_or_a_run(tmp_path: Path) -> None:
-    for attempt in range(3):
-        folder = tmp_path / str(attempt)
-        folder.mkdir()  # On a busy machine the child may be killed before it does anything.
-        with running(CREATOR, folder) as child:
-            killed_after(random.uniform(0.02, 0.1), child)
-        last = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0)
-        for number in range(last):
-            assert check_whole(folder / str(number)) == [0]
-        path = folder / str(last)
-        try:
-            Results.create(path, "eval", "cluedo", {}, {}).close()
-        except ArenaError as error:
-            assert "exists" in str(error)
-            assert check_whole(path) in ([], [0])
 
 
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:

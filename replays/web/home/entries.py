@@ -25,8 +25,6 @@ MAX_RESULTS_BYTES = 2 * 2**30
 """Bytes of all games of an evaluation or a tournament."""
 MAX_RUN_BYTES = 64 * 2**20
 """Of each text file of a run."""
-MAX_PLAYERS = 100
-"""Players that the title of a tournament names."""
 MAX_ENTRIES = 2000
 """The newest are listed."""
 
@@ -196,7 +194,7 @@ class EntryList:
         if files.is_written():
             status = "running"
         settings = experiment.settings
-        title = ", ".join(experiment.players[:MAX_PLAYERS])
+        title = ", ".join(experiment.players)
         if experiment.kind == "eval":
             baseline = settings.get("baseline")
             title = f"{settings.get('player')}" + (f" − {baseline}" if baseline else "")

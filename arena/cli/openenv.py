@@ -116,14 +116,13 @@ async def _serve(
 ) -> None:
     """Serve until a signal. Raises UsageError for a public address without a key."""
     from arena.envs.openenv.server import make_app
-    from arena.http.access import AccessControl, BodyLimit
+    from arena.http.access import Guard
     from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
 
     address = resolve_address(server.host)
     key = server_key(server.host, address)
     sessions, seconds = server.max_sessions, server.session_timeout
     served = make_app(hosted, score, max_sessions=sessions, session_timeout=seconds)
-    app = BodyLimit(served, BODIES * MESSAGE_BYTES)
     async with llm or nullcontext():
         with bind_socket(address, server.port) as listener:
             players = hosted.game.num_players
@@ -134,7 +133,7 @@ async def _serve(
                 f"{pluralize(server.max_sessions, 'session')})"
             )
             await run_server(
-                AccessControl(app, key),
+                Guard(served, key, BODIES * MESSAGE_BYTES),
                 listener,
                 greeting,
                 drain_seconds=DRAIN_SECONDS,

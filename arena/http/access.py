@@ -120,49 +120,89 @@ async def handle_internal_error(_request: Request, _error: Exception) -> Respons
     return ApiError(500, "the server failed on this request; see its log").response
 
 
-class AccessControl:
-    """ASGI middleware that refuses requests before any of their body is read.
+class Guard:
+    """ASGI middleware around an application that strangers reach.
+
+    It refuses requests before any of their body is read, bounds the bytes of the bodies of all
+    requests in progress while they are read, wait and are answered (their texts and tokens take
+    about ten times as much memory), and answers 503 to requests that outlast the drain time.
+    """
+
+    def __init__(self, app: ASGIApp, key: SecretStr | None, max_bytes: int = 0) -> None:
+        """With `max_bytes` 0 the application bounds the bodies itself."""
+        self.app = app
+        self.key = key
+        self.max_bytes = max_bytes
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        own, has_started = 0, False
+
+        async def counting_receive() -> Message:
+            nonlocal own
+            message = await receive()
+            size = len(message.get("body", b""))
+            own += size
+            self._held += size
+            if size and 0 < self.max_bytes < self._held:
+                text = f"the requests in progress have more than {self.max_bytes} bytes"
+                raise _retry_later(f"{text}: retry later", "server_overloaded")
+            return message
+
+        async def watched_send(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        app = self.app
+        if scope["type"] in {"http", "websocket"}:
+            try:
+                check_request(HTTPConnection(scope), self.key)
+            except ApiError as error:
+                # Of a WebSocket it refuses the handshake.
+                app = error.response
+        try:
+            await app(scope, counting_receive, watched_send)
+        except asyncio.CancelledError:
+            # uvicorn cancels whole requests only at the end of the drain time. A response that has
+            # started is cut off; its client notices the incomplete body.
+            if not has_started:
+                await _retry_later("the server is shutting down").response(scope, receive, send)
+        finally:
+            self._held -= own
+
+
+def _retry_later(message: str, code: str | None = None) -> ApiError:
+    return ApiError(503, message, code=code, headers={"Retry-After": RETRY_AFTER})
+
+
+def check_request(request: HTTPConnection, key: SecretStr | None) -> None:
+    """Raise ApiError for a request without the key, of a foreign page, or with a foreign body.
 
     With a key, every route except /health requires it. Without a key the server listens on loopback
     only. Then the risk is a web page in a browser on this machine: see `foreign_page`.
     """
-
-    def __init__(self, app: ASGIApp, key: SecretStr | None) -> None:
-        self.app = app
-        self.key = key
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        if scope["type"] in {"http", "websocket"}:
-            try:
-                self._check(HTTPConnection(scope))
-            except ApiError as error:
-                # Of a WebSocket it refuses the handshake.
-                app = error.response
-        await app(scope, receive, send)
-
-    def _check(self, request: HTTPConnection) -> None:
-        reason = foreign_page(request.headers, is_public=self.key is not None)
-        if reason is not None:
-            raise ApiError(403, reason)
-        # The path that routing uses. The URL of a request is made with its Host header.
-        if self.key is not None and request.scope["path"] not in OPEN_ROUTES:
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            key = self.key.get_secret_value().encode()
-            # Comparison in constant time: the duration must not depend on the matching characters.
-            is_equal = secrets.compare_digest(token.strip().encode("latin-1"), key)
-            if scheme.lower() != "bearer" or not is_equal:
-                message = "send the API key of the server: 'Authorization: Bearer KEY'"
-                headers = {"WWW-Authenticate": "Bearer"}
-                raise ApiError(401, message, code="invalid_api_key", headers=headers)
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        # A web page can send a form or plain text to a foreign server without asking it first
-        # (CORS preflight), but not application/json.
-        is_post = request.scope.get("method") == "POST"  # A WebSocket has no method.
-        has_length = request.headers.get("content-length", "0") != "0"
-        has_body = has_length or "transfer-encoding" in request.headers
-        if is_post and has_body and content_type != "application/json":
-            raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
+    headers = request.headers
+    reason = foreign_page(headers, is_public=key is not None)
+    if reason is not None:
+        raise ApiError(403, reason)
+    # The path that routing uses. The URL of a request is made with its Host header.
+    if key is not None and request.scope["path"] not in OPEN_ROUTES:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        # Comparison in constant time: the duration must not depend on the matching characters.
+        expected = key.get_secret_value().encode()
+        is_equal = secrets.compare_digest(token.strip().encode("latin-1"), expected)
+        if scheme.lower() != "bearer" or not is_equal:
+            message = "send the API key of the server: 'Authorization: Bearer KEY'"
+            challenge = {"WWW-Authenticate": "Bearer"}
+            raise ApiError(401, message, code="invalid_api_key", headers=challenge)
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    # A web page can send a form or plain text to a foreign server without asking it first (CORS
+    # preflight), but not application/json.
+    is_post = request.scope.get("method") == "POST"  # A WebSocket has no method.
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if is_post and has_body and content_type != "application/json":
+        raise ApiError(415, f"Content-Type {content_type!r}: send application/json")
 
 
 def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
@@ -193,42 +233,6 @@ def _is_loopback_host(header: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
-
-
-class BodyLimit:
-    """ASGI middleware that bounds the memory of all requests in progress.
-
-    It counts the bytes of their bodies, while they are read, wait for a slot and are answered. The
-    texts and tokens of a request take about ten times as much memory.
-    """
-
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
-        self.app = app
-        self.max_bytes = max_bytes
-        self._held = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        own = 0
-
-        async def counting_receive() -> Message:
-            nonlocal own
-            message = await receive()
-            size = len(message.get("body", b""))
-            own += size
-            self._held += size
-            if size and self._held > self.max_bytes:
-                raise ApiError(
-                    503,
-                    f"the requests in progress have more than {self.max_bytes} bytes: retry later",
-                    code="server_overloaded",
-                    headers={"Retry-After": RETRY_AFTER},
-                )
-            return message
-
-        try:
-            await self.app(scope, counting_receive, send)
-        finally:
-            self._held -= own
 
 
 async def read_body(request: Request, limit: int) -> bytes:

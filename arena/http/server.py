@@ -13,7 +13,6 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
-from enum import Enum
 from ipaddress import ip_address
 from math import ceil
 from types import FrameType
@@ -21,11 +20,11 @@ from types import FrameType
 import h11
 import uvicorn
 from pydantic import SecretStr
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from arena.core.errors import ArenaError, UsageError
-from arena.http.access import BODY_SECONDS, RETRY_AFTER, ApiError
+from arena.http.access import BODY_SECONDS
 from arena.llm.settings import Settings
 
 KEY_VARIABLE = "ARENA_API_KEY"
@@ -117,17 +116,6 @@ def server_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class Phase(Enum):
-    """The thing that a connection waits for."""
-
-    IDLE = "the next request"
-    HEAD = "the rest of a head"
-    BODY = "the rest of a body"
-    REPLY = "the application"
-    WRITE = "the client reads"
-    CLOSED = "nothing"
-
-
 class DeadlineProtocol(H11Protocol):
     """HTTP/1.1 protocol with a deadline for each phase in which the client must act.
 
@@ -141,91 +129,80 @@ class DeadlineProtocol(H11Protocol):
     """
 
     waiting_since = 0.0
-    phase = Phase.CLOSED
-    _timer: asyncio.TimerHandle | None = None
-    _cycle: object = None  # The request of the phase: two requests may follow each other at once.
-    _is_blocked = False
-    _is_upgraded = False
+    timer: asyncio.TimerHandle | None = None
+    """Ends the connection; None while the application is to act."""
+    # With the request: two requests may follow each other at once.
+    _phase: tuple[str, object] = ("", None)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self.limit_concurrency and 2 * len(self.connections) > self.limit_concurrency:
-            self._replace_stalled()
-        self._update_phase()
+            others = [each for each in self.connections if isinstance(each, DeadlineProtocol)]
+            waiting = [each for each in others if each.timer is not None]
+            if waiting:
+                min(waiting, key=lambda other: other.waiting_since).abort()
+        self._update()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._update_phase()
+        self._update()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        super().handle_websocket_upgrade(event)
         # From here on another protocol has the connection, and pings find a client that is gone.
-        self._is_upgraded = True
-        self._enter(Phase.CLOSED)
+        super().handle_websocket_upgrade(event)
+        self._update()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._update_phase()
+        self._update()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._is_blocked = True
-        self._update_phase()
+        self._update()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._is_blocked = False
-        self._update_phase()
+        self._update()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._enter(Phase.CLOSED)
         super().connection_lost(exc)
+        self._update()
 
-    def _update_phase(self) -> None:
-        phase = self._current_phase()
-        if (phase, self.cycle) != (self.phase, self._cycle):
-            self._enter(phase)
-
-    def _current_phase(self) -> Phase:
-        if self._is_upgraded:
-            return Phase.CLOSED
-        if self._is_blocked or self.transport.is_closing():  # Closing waits until all is written.
-            return Phase.WRITE
-        if self.conn.their_state is h11.SEND_BODY:
-            return Phase.BODY
-        if self.conn.their_state is not h11.IDLE:
-            return Phase.REPLY
-        # Between requests. The first one of a connection must arrive without delay.
-        has_begun = self.cycle is None or bool(self.conn.trailing_data[0])
-        return Phase.HEAD if has_begun else Phase.IDLE
-
-    def _enter(self, phase: Phase) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self.phase, self._cycle, self.waiting_since = phase, self.cycle, self.loop.time()
+    def _update(self) -> None:
+        """Set the deadline of the present phase, unless the phase has begun before."""
+        phase, cycle = self._present_phase(), self.cycle
+        if (phase, cycle) == self._phase:
+            return
+        if self.timer is not None:
+            self.timer.cancel()
+        self._phase, self.waiting_since = (phase, cycle), self.loop.time()
         seconds = {
-            Phase.IDLE: KEEP_ALIVE_SECONDS,
-            Phase.HEAD: HEAD_SECONDS,
-            Phase.BODY: BODY_SECONDS + BODY_GRACE_SECONDS,
-            Phase.WRITE: WRITE_SECONDS,
+            "idle": KEEP_ALIVE_SECONDS,
+            "head": HEAD_SECONDS,
+            "body": BODY_SECONDS + BODY_GRACE_SECONDS,
+            "write": WRITE_SECONDS,
         }.get(phase)
-        self._timer = self.loop.call_later(seconds, self.abort) if seconds else None
+        self.timer = self.loop.call_later(seconds, self.abort) if seconds else None
+
+    def _present_phase(self) -> str:
+        if self not in self.connections:  # It is lost, or another protocol has it.
+            return ""
+        # Closing waits until all is written.
+        if self.flow.write_paused or self.transport.is_closing():
+            return "write"
+        if self.conn.their_state is h11.SEND_BODY:
+            return "body"
+        if self.conn.their_state is not h11.IDLE:
+            return ""
+        # Between requests. The first one of a connection must arrive without delay.
+        return "head" if self.cycle is None or self.conn.trailing_data[0] else "idle"
 
     def abort(self) -> None:
         """End the connection at once, whatever is still to be read or written."""
-        self._enter(Phase.CLOSED)
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None
         self.transport.abort()
-
-    def _replace_stalled(self) -> None:
-        waiting = [
-            other
-            for other in self.connections
-            if isinstance(other, DeadlineProtocol)
-            and other is not self
-            and other.phase not in {Phase.REPLY, Phase.CLOSED}
-        ]
-        if waiting:
-            min(waiting, key=lambda other: other.waiting_since).abort()
 
 
 def connection_limits(max_connections: int) -> tuple[int, int]:
@@ -248,11 +225,10 @@ def _raise_file_limit(wanted: int) -> int:
     except ImportError:  # Windows has no such limit.
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return wanted
-    raised = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-    return raised
+    limits = [wanted, *(limit for limit in (hard,) if limit != resource.RLIM_INFINITY)]
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(limits), hard))
+    return min(limits)
 
 
 class DrainingServer(uvicorn.Server):
@@ -280,33 +256,6 @@ class DrainingServer(uvicorn.Server):
             # way.
             os._exit(128 + sig)
         self.should_exit = True
-
-
-class ShutdownResponder:
-    """ASGI middleware that answers 503 to requests that outlast the drain time.
-
-    Only uvicorn cancels a whole request, and only at the end of the drain time. A response that
-    has already started is cut off; its client notices the incomplete body.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response_started = False
-
-        async def watched_send(message: Message) -> None:
-            nonlocal response_started
-            response_started = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive, watched_send)
-        except asyncio.CancelledError:
-            if not response_started:
-                headers = {"Retry-After": RETRY_AFTER}
-                error = ApiError(503, "the server is shutting down", headers=headers)
-                await error.response(scope, receive, send)
 
 
 async def run_server(

@@ -13,13 +13,11 @@ from starlette.routing import Route
 
 from arena.core.errors import ArenaError
 from arena.http.access import (
-    AccessControl,
-    BodyLimit,
+    Guard,
     handle_error,
     handle_internal_error,
     read_body,
 )
-from arena.http.server import ShutdownResponder
 from backends.server import ServeOptions
 from backends.server.completions import CompletionEndpoints
 from backends.server.models import LoadAdapterBody, ModelEndpoints, UnloadAdapterBody
@@ -73,7 +71,7 @@ def make_app(
     )
     app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
     # A request without a key uses no memory for its body.
-    return ShutdownResponder(AccessControl(BodyLimit(app, options.max_queue_bytes), key))
+    return Guard(app, key, options.max_queue_bytes)
 
 
 async def _healthy(_request: Request) -> Response:

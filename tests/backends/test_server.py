@@ -636,9 +636,8 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
 
 SLOW = """
 import asyncio, sys
-from arena.http.server import (
-    ShutdownResponder, bind_socket, resolve_address, run_server
-)
+from arena.http.access import Guard
+from arena.http.server import bind_socket, resolve_address, run_server
 
 async def slow(scope, receive, send):
     print("asked", flush=True)
@@ -646,7 +645,7 @@ async def slow(scope, receive, send):
 
 with bind_socket(resolve_address("127.0.0.1"), 0) as listener:
     greeting = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    asyncio.run(run_server(ShutdownResponder(slow), listener, greeting,
+    asyncio.run(run_server(Guard(slow, None), listener, greeting,
                            drain_seconds=int(sys.argv[1])))
 """
 

@@ -101,7 +101,7 @@ def test_a_package_is_complete(package: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout == "Show AccessControl\n", done.stderr
+    assert done.stdout == "Show Guard\n", done.stderr
 
 
 @pytest.mark.parametrize(

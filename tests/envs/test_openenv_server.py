@@ -38,7 +38,7 @@ from arena.episodes import session as session_module
 from arena.episodes.match import Watcher, play
 from arena.episodes.session import GameSession
 from arena.http import server as connections
-from arena.http.access import AccessControl, BodyLimit
+from arena.http.access import Guard
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
@@ -309,7 +309,7 @@ def test_a_model_of_this_process_is_an_opponent() -> None:
 
 def test_without_the_token_nothing_is_served() -> None:
     app = make_app(hosted())
-    guarded = AccessControl(BodyLimit(app, 10_000), SecretStr("secret"))
+    guarded = Guard(app, SecretStr("secret"), 10_000)
     with hosting(guarded) as server:
         right = {"Authorization": "Bearer secret"}
         assert get(f"{server.url}/health").status_code == 200
@@ -323,7 +323,7 @@ def test_without_the_token_nothing_is_served() -> None:
                 GameClient(server.url, headers=headers).sync().connect()
         with GameClient(server.url, headers=right).sync() as env:
             assert not env.reset(seed=1).done
-    with hosting(AccessControl(app, None)) as server:
+    with hosting(Guard(app, None)) as server:
         foreign = {"Origin": "http://evil.example"}
         with pytest.raises(ConnectionError, match="403"):
             GameClient(server.url, headers=foreign).sync().connect()

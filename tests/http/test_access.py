@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 
-from arena.http.access import AccessControl
+from arena.http.access import Guard
 
 
 def status(path: str, host: str, kind: str = "http") -> int:
@@ -31,7 +31,7 @@ def status(path: str, host: str, kind: str = "http") -> int:
         headers = [(b"host", host.encode())]
         scope = {**head, "headers": headers, "query_string": b"", "extensions": {},
                  "server": ("127.0.0.1", 80), "scheme": "http", "root_path": ""}  # fmt: skip
-        guarded = AccessControl(PlainTextResponse("open"), SecretStr("secret"))
+        guarded = Guard(PlainTextResponse("open"), SecretStr("secret"))
         await guarded(scope, receive, send)
 
     asyncio.run(ask())

@@ -14,7 +14,7 @@ from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.envs.mcp.tables import ClientTables, JoinedSeat, SeatNews
-from arena.http.access import AccessControl
+from arena.http.access import Guard
 from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
 
 INSTRUCTIONS = (
@@ -82,7 +82,7 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     address, server = resolve_address(host), make_server(tables)
     key = server_key(host, address)
     # Each request stands for itself, as in the protocol of 2026; the handle names the seat. Host
-    # and Origin are checked by `AccessControl`.
+    # and Origin are checked by `Guard`.
     app = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
@@ -94,6 +94,5 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     with bind_socket(address, port) as listener:
         url = f"{server_url(listener)}/mcp"
         greeting = f"MCP clients play {played} at {url}; Ctrl-C stops the server"
-        guarded = AccessControl(app, key)
         async with server.session_manager.run():
-            await run_server(guarded, listener, greeting, drain_seconds=DRAIN_SECONDS)
+            await run_server(Guard(app, key), listener, greeting, drain_seconds=DRAIN_SECONDS)

@@ -193,11 +193,6 @@ _running: list[LibraryProcess] = []
 """The one that was started last is the last."""
 
 
-def new_number() -> int:
-    """Return the number of a new position: random, since whoever knows it may ask for all of it."""
-    return secrets.randbits(64)
-
-
 def is_library_process() -> bool:
     """Return whether this is the process of a library, which plays its game itself."""
     return SERVED in os.environ
@@ -244,7 +239,8 @@ class ApartState(State):
             self._take(self._start())
 
     def _start(self) -> PositionReport:
-        life, self._number = self.process.life, new_number()
+        # Random numbers: whoever knows one may ask for all of its position.
+        life, self._number = self.process.life, secrets.randbits(64)
         position: PositionReport = self.process.call("start", self._number, self.steps)
         self._life = life
         return position
@@ -307,7 +303,7 @@ class ApartState(State):
         twin = super().clone()
         twin._life = 0
         with self.process.lock:
-            number = new_number()
+            number = secrets.randbits(64)
             self._ask("clone", number)
             twin._life, twin._number = self._life, number
         return twin

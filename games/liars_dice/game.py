@@ -93,20 +93,16 @@ class LiarsDice(Game):
         return bid.face, bid.quantity
 
     @property
-    def _loses_dice(self) -> bool:
-        """Whether each round costs a player a die, so that a game ends by its rules."""
-        return not (self.options.spot_on and self.options.rounds == "last_standing")
-
-    @property
     def turn_bound(self) -> int | None:
         """All bids and a call in each round; without a bound if a round may cost no die."""
-        rounds = 1 if self.options.rounds == "single" else self.total_dice - 1
-        return rounds * (len(self.bids) + 1) if self._loses_dice else None
+        if self.options.rounds == "single":
+            return len(self.bids) + 1
+        return None if self.options.spot_on else (self.total_dice - 1) * (len(self.bids) + 1)
 
     @property
     def default_max_turns(self) -> int | None:
         """About four times the usual length where the rules give no bound."""
-        return None if self._loses_dice else 20 * self.total_dice
+        return None if self.turn_bound else 20 * self.total_dice
 
     def _all_actions(self) -> Iterable[Action]:
         return (*self.bids, *self.calls)

@@ -157,15 +157,10 @@ def chips_won(betting: LeducBetting, cards: tuple[str, ...], board: str) -> tupl
     return tuple(won)
 
 
-def copies_left(card: str, seen: tuple[str, ...]) -> int:
-    """Return how many of the two copies of a card are not among the seen cards."""
-    return COPIES - seen.count(card)
-
-
 @cache
 def card_chances(seen: tuple[str, ...], deck: tuple[str, ...] = CARDS) -> Mapping[str, float]:
     """Return the probability of each card to be the next one of the deck."""
-    left = {card: copies_left(card, seen) for card in deck}
+    left = {card: COPIES - seen.count(card) for card in deck}
     # Read-only, because all callers share it.
     return MappingProxyType({card: n / sum(left.values()) for card, n in left.items() if n})
 

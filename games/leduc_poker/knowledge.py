@@ -2,7 +2,7 @@
 
 The declared model of play: the others draw evenly from their legal moves. These do not depend on
 their cards, so their moves reveal nothing, and the posterior is that of the unseen copies. This is
-also what logically follows from the events. `hand_probabilities` takes another model for two.
+also what logically follows from the events.
 
 Strategies are tables: a row of probabilities for each information set. A file has one line per
 information set: own card, board card (`-` in the first round), moves so far (rounds parted by `/`),
@@ -23,9 +23,7 @@ from arena.core.errors import UsageError
 from games.leduc_poker.betting import (
     LETTERS,
     MOVES,
-    LeducBetting,
     card_chances,
-    copies_left,
     strength,
 )
 from games.leduc_poker.game import LeducPoker
@@ -50,16 +48,11 @@ class ShowdownChances:
         return self.win + self.tie / 2
 
 
-def showdown_chances(notes: LeducNotes, strategy: Strategy | None = None) -> ShowdownChances:
-    """Return the chances of the viewer's hand at a showdown, exact for this model of play.
-
-    Args:
-        notes: Facts of the viewer, whose card has been dealt.
-        strategy: The model of how the other player of two plays; None: all move at random.
-    """
+def showdown_chances(notes: LeducNotes) -> ShowdownChances:
+    """Return the chances of the hand of a viewer, whose card has been dealt, at a showdown."""
     own, win, tie = notes.own, 0.0, 0.0
     rivals = [seat for seat in notes.betting.left if seat != notes.player]
-    for cards, chance in joint_hands(notes, rivals, strategy):
+    for cards, chance in joint_hands(notes, rivals):
         # Before the board card, all of its possible values are summed over.
         seen = (own, *cards)
         boards = {notes.board: 1.0} if notes.board else card_chances(seen, notes.game.deck)
@@ -74,11 +67,6 @@ def showdown_chances(notes: LeducNotes, strategy: Strategy | None = None) -> Sho
 class LeducKnowledge:
     """Knowledge of one seat about the cards of the others.
 
-    Args:
-        game: The game that is played.
-        player: The seat.
-        strategy: The model of how the other player of two plays; None: all move at random.
-
     Example:
         >>> from games.leduc_poker.game import LeducPoker
         >>> from games.leduc_poker.betting import HoleCardDealt
@@ -90,10 +78,9 @@ class LeducKnowledge:
         3
     """
 
-    def __init__(self, game: LeducPoker, player: int, strategy: Strategy | None = None) -> None:
+    def __init__(self, game: LeducPoker, player: int) -> None:
         self.notes = LeducNotes(game, player)
         """The facts that it rests on."""
-        self._strategy = strategy
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
@@ -106,7 +93,7 @@ class LeducKnowledge:
 
     def probabilities(self, other: int | None = None) -> dict[str, float]:
         """Return the probability of each card of another player; of two it needs no number."""
-        return hand_probabilities(self.notes, self._strategy, other)
+        return hand_probabilities(self.notes, other)
 
     def placement(self) -> Placement:
         """Return the probabilities of the others' cards as a table, a row for each of them."""
@@ -121,12 +108,12 @@ class LeducKnowledge:
     def entropy(self) -> float:
         """Return the uncertainty about the cards of the other players, in bits."""
         # H = -sum p log2 p; cards of probability 0 are not listed.
-        hands = joint_hands(self.notes, self._others, self._strategy)
+        hands = joint_hands(self.notes, self._others)
         return math.fsum(-p * math.log2(p) for _, p in hands)
 
     def world_count(self) -> int:
         """Return the number of cards that the others may have; suits do not count."""
-        return sum(1 for _ in joint_hands(self.notes, self._others, self._strategy))
+        return sum(1 for _ in joint_hands(self.notes, self._others))
 
 
 # Strategies
@@ -197,52 +184,29 @@ def probabilities(strategy: Strategy, observation: Observation) -> dict[Action, 
     return {MOVES[move]: p for move, p in strategy[own_key(notes)].items()}
 
 
-def hand_probabilities(
-    notes: LeducNotes, strategy: Strategy | None = None, other: int | None = None
-) -> dict[str, float]:
+def hand_probabilities(notes: LeducNotes, other: int | None = None) -> dict[str, float]:
     """Return the probability of each card of another player, given all that the viewer saw.
 
-    With h a card of the other player and a_1, ..., a_k its moves,
-
-        P(h | a)  ~  (copies of h that are not seen) * prod_i P(a_i | h, what was public then).
+    It is the share of the card among the copies that the viewer has not seen.
 
     Args:
         notes: Facts of the viewer.
-        strategy: The model of how the other player of two plays. None: all draw evenly from their
-            legal moves, so that the moves reveal nothing.
         other: The seat of the other player; None: that of the other one of two.
     """
     other = 1 - notes.player if other is None else other
     # After a showdown nothing is left to infer.
     if other in notes.cards:
         return {notes.cards[other]: 1.0}
-    seen = _seen(notes)
-    weights = {card: float(copies_left(card, seen)) for card in notes.game.deck}
-    if strategy is not None:
-        # Bayes: the prior by copies, times the probability of the moves that were made.
-        for card in weights:
-            weights[card] *= _likelihood(notes, strategy, card, other)
-    total = sum(weights.values())
-    if not total:
-        # The model excludes what the other player did: only the cards themselves count.
-        return hand_probabilities(notes)
-    return {card: weight / total for card, weight in weights.items() if weight}
+    return dict(card_chances(_seen(notes), notes.game.deck))
 
 
-def joint_hands(
-    notes: LeducNotes, seats: Sequence[int], strategy: Strategy | None = None
-) -> Iterator[tuple[tuple[str, ...], float]]:
+def joint_hands(notes: LeducNotes, seats: Sequence[int]) -> Iterator[tuple[tuple[str, ...], float]]:
     """Yield the cards that some other players may have, with their probabilities.
 
     Args:
         notes: Facts of the viewer.
         seats: The other players.
-        strategy: See `hand_probabilities`.
     """
-    if len(seats) == 1:
-        for card, chance in hand_probabilities(notes, strategy, seats[0]).items():
-            yield (card,), chance
-        return
 
     def draw(cards: tuple[str, ...], chance: float) -> Iterator[tuple[tuple[str, ...], float]]:
         if len(cards) == len(seats):
@@ -262,21 +226,6 @@ def joint_hands(
 def _seen(notes: LeducNotes) -> tuple[str, ...]:
     """Return the cards that the viewer has seen."""
     return (*notes.cards.values(), *filter(None, (notes.board,)))
-
-
-def _likelihood(notes: LeducNotes, strategy: Strategy, card: str, player: int) -> float:
-    """Return the probability of all moves of a player under a strategy if it holds a card."""
-    betting, board, likelihood = LeducBetting(), "", 1.0
-    for number, moves in enumerate(notes.betting.rounds):
-        if number:
-            # The board card was hidden in the first round, for the model too.
-            betting, board = betting.next_round(), notes.board
-        # Only the own moves of that player depend on its card.
-        for move in moves:
-            if betting.player == player:
-                likelihood *= strategy[card, board, str(betting)].get(move, 0.0)
-            betting = betting.after(move)
-    return likelihood
 
 
 # Bots

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from exact_policies import best_response_value
-from leduc_solver import leduc_keys, leduc_strategy, write_strategy
+from leduc_solver import leduc_strategy, write_strategy
 
 from arena.agents.agent import Seat, uniform
 from arena.core.action import CHANCE
@@ -38,7 +38,6 @@ from games.leduc_poker.knowledge import (
     LeducKnowledge,
     Strategy,
     equilibrium,
-    hand_probabilities,
     move_values,
     probabilities,
     read_strategy,
@@ -163,24 +162,6 @@ def test_the_posterior_counts_cards(cards: str, moves: str) -> None:
         assert knowledge.world_count() == len(counted)
         (row,) = knowledge.placement().probabilities
         assert row == pytest.approx([expected.get(card, 0.0) for card in CARDS])
-        # Bayes by another way: all deals, and moves that do not depend on them.
-        assert hand_probabilities(notes, UNIFORM) == pytest.approx(expected)
-
-
-UNIFORM: Strategy = {
-    key: dict.fromkeys("fcr", 1 / 3) for key in leduc_keys()
-}  # Moves that are not legal do not occur, so each factor is the same for all cards.
-
-
-def test_the_posterior_under_a_strategy_equals_brute_force() -> None:
-    state = after("KQ", "cr")
-    table = equilibrium()
-    weights = {card: n * table[card, "", "c"]["r"] for card, n in worlds("King", "").items()}
-    expected = {card: w / sum(weights.values()) for card, w in weights.items()}
-    assert hand_probabilities(notes_of(state, 0), table) == pytest.approx(expected)
-    # A model that excludes what happened says nothing.
-    never = {key: {"c": 1.0} for key in leduc_keys()}
-    assert hand_probabilities(notes_of(state, 0), never)["Jack"] == pytest.approx(0.4)
 
 
 def test_showdown_chances_equal_all_deals() -> None:

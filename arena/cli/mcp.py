@@ -82,6 +82,11 @@ def mcp_command(
             "server that you start yourself"
         )
     others = [spec for spec in specs if spec != CLIENT]
+    if not clients.http and specs.count(CLIENT) > 1:
+        raise UsageError(
+            "one client speaks on the standard streams, and it plays one seat: leave one "
+            "--seat I=mcp, or add --http, where each seat has an address of its own"
+        )
     match, llm = match_of(played, game_flags, model_flags, others)
     try:
         # Now: at the end of a game it would be lost.

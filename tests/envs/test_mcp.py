@@ -43,8 +43,8 @@ def first(actions: list[str]) -> str:
 @contextmanager
 def serving(
     *arguments: str, cwd: Path, **variables: str
-) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run `arena mcp … --http` until the end of the block; yield its URL and its process."""
+) -> Iterator[tuple[list[str], subprocess.Popen[str]]]:
+    """Run `arena mcp … --http` until the end of the block; yield its URLs and its process."""
     process = subprocess.Popen(
         [*ARENA, "mcp", *arguments, "--port", "0", "--http"],
         cwd=cwd,
@@ -55,10 +55,12 @@ def serving(
     )
     assert process.stdout is not None
     try:
-        line = process.stdout.readline()
-        found = re.search(r"http://\S+/mcp", line)
-        assert found, f"{line}{process.communicate()}"
-        yield found[0], process
+        text = line = process.stdout.readline()
+        while line and "Ctrl-C" not in text:
+            text += (line := process.stdout.readline())
+        urls = re.findall(r"http://[^\s;]+/mcp[^\s;]*", text)
+        assert urls, f"{text}{process.communicate()}"
+        yield urls, process
     finally:
         process.terminate()
         process.communicate(timeout=20)
@@ -155,7 +157,7 @@ def test_games_show_a_seat_nothing_hidden(name: str, games: int, tmp_path: Path)
         async with Client(url) as client:
             return [await play(client, rng.choice) for _ in range(games)]
 
-    with serving(name, "--seed", "1", "--text-level", "notes", cwd=tmp_path) as (url, _):
+    with serving(name, "--seed", "1", "--text-level", "notes", cwd=tmp_path) as ([url], _):
         heard = asyncio.run(all_games(url))
         replays = {r.header.seed: r for r in map(read_replay, finished(tmp_path, games))}
     differ = [check_nothing_hidden(replays[n + 1], each, rng) for n, each in enumerate(heard)]
@@ -190,12 +192,12 @@ def test_twenty_seats_at_once(tmp_path: Path) -> None:
         async with Client(url) as client:
             return await play(client)
 
-    async def all_seats(url: str) -> list[list[dict[str, Any]]]:
-        return await asyncio.gather(*(one(url) for _ in range(20)))
+    async def all_seats(urls: list[str]) -> list[list[dict[str, Any]]]:
+        return await asyncio.gather(*(one(url) for url in urls for _ in range(10)))
 
     seats = ("--seat", "0=mcp", "--seat", "1=mcp")
-    with serving("leduc_poker", *seats, cwd=tmp_path) as (url, _):
-        heard = asyncio.run(all_seats(url))
+    with serving("leduc_poker", *seats, cwd=tmp_path) as (urls, _):
+        heard = asyncio.run(all_seats(urls))
         replays = [read_replay(path) for path in finished(tmp_path, 10)]
     assert sorted(each[0]["seat"] for each in heard) == [0] * 10 + [1] * 10
     assert all(each[-1]["status"] == "over" for each in heard)
@@ -203,8 +205,8 @@ def test_twenty_seats_at_once(tmp_path: Path) -> None:
 
 
 def test_a_client_that_dies_costs_the_others_two_decisions(tmp_path: Path) -> None:
-    async def two_clients(url: str) -> tuple[list[dict[str, Any]], float]:
-        async with Client(url) as lost, Client(url) as client:
+    async def two_clients(urls: list[str]) -> tuple[list[dict[str, Any]], float]:
+        async with Client(urls[0]) as lost, Client(urls[1]) as client:
             handle = (await call(lost, "join", seat=0))["handle"]
             started = time.monotonic()
             heard = await play(client, seat=1)
@@ -213,8 +215,8 @@ def test_a_client_that_dies_costs_the_others_two_decisions(tmp_path: Path) -> No
             return heard, time.monotonic() - started
 
     seats = ("--seat", "0=mcp", "--seat", "1=mcp", "--turn-seconds", "0.5")
-    with serving("goofspiel", *seats, cwd=tmp_path) as (url, _):
-        heard, seconds = asyncio.run(two_clients(url))
+    with serving("goofspiel", *seats, cwd=tmp_path) as (urls, _):
+        heard, seconds = asyncio.run(two_clients(urls))
         (path,) = finished(tmp_path, 1)
     assert heard[-1]["status"] == "over"
     assert seconds < 10
@@ -225,13 +227,13 @@ def test_a_client_that_dies_costs_the_others_two_decisions(tmp_path: Path) -> No
 
 
 def test_wrong_calls_are_refused_in_one_line(tmp_path: Path) -> None:
-    async def refusals(url: str) -> list[str]:
+    async def refusals(urls: list[str]) -> list[str]:
         texts = []
-        async with Client(url) as client, Client(url) as thief:
+        async with Client(urls[0]) as client, Client(urls[1]) as thief:
             mine = await call(client, "join", seat=0)
             handle = mine["handle"]
             waiting = [
-                ("join", {"seat": 0}),
+                ("join", {"seat": 1}),
                 ("join", {"seat": 7}),
                 ("act", {"handle": handle, "action": "call"}),
                 ("legal_actions", {"handle": handle}),
@@ -272,17 +274,47 @@ def test_wrong_calls_are_refused_in_one_line(tmp_path: Path) -> None:
         return texts
 
     seats = ("--seat", "0=mcp", "--seat", "1=mcp")
-    with serving("leduc_poker", *seats, cwd=tmp_path) as (url, process):
-        texts = asyncio.run(refusals(url))
+    with serving("leduc_poker", *seats, cwd=tmp_path) as (urls, process):
+        texts = asyncio.run(refusals(urls))
         assert process.poll() is None
     assert all("Traceback" not in text for text in texts)
-    assert "seat 0 is taken by another client; free: 1" in texts[0]
-    assert "seat 7 is not a client's; seats of clients: 0, 1" in texts[1]
+    assert "this address is for seat 0; seat 1 is for another client" in texts[0]
+    assert "this address is for seat 0; seat 7 is for another client" in texts[1]
     assert all("not your turn yet" in text for text in texts[2:4])
     assert all("no seat has this handle" in text for text in texts[4:7])
     assert "seat 1 is not to act now" in texts[9]
     assert "turn 4 of seat 0 is to come" in texts[11]
     assert "3,000 characters, at most 2,000" in texts[12]
+
+
+def test_one_client_cannot_take_two_seats(tmp_path: Path) -> None:
+    """Over HTTP the address decides, not what a client sends; other addresses open nothing."""
+
+    async def attempts(urls: list[str]) -> set[str]:
+        texts = set()
+        async with Client(urls[0]) as client:
+            assert (await call(client, "join"))["seat"] == 0
+            assert (await call(client, "join"))["seat"] == 0  # Of another game.
+        bare = urls[0].rpartition("/")[0]
+        async with Client(bare) as client:
+            for seat in ({}, {"seat": 0}):
+                with pytest.raises(ValueError) as refusal:
+                    await call(client, "join", **seat)
+                texts.add(str(refusal.value))
+        assert post(f"{bare}/x", b"{}") == post(f"{urls[0]}x", b"{}") == 404
+        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"join"}}'
+        headers = {"Accept": "application/json, text/event-stream", "X-Arena-Seat": "1"}
+        request = urllib.request.Request(
+            urls[0], body, {"Content-Type": "application/json", **headers}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert b'"seat":0' in answer.read().replace(b" ", b"").replace(b"\\", b"")
+        return texts
+
+    seats = ("--seat", "0=mcp", "--seat", "1=mcp")
+    with serving("kuhn_poker", *seats, cwd=tmp_path) as (urls, _):
+        [text] = asyncio.run(attempts(urls))
+    assert "each seat has an address of its own" in text
 
 
 def test_a_signal_ends_the_server_on_standard_streams(tmp_path: Path) -> None:
@@ -307,7 +339,7 @@ def test_a_server_with_models_leaves_a_ledger(tmp_path: Path) -> None:
 
 
 def test_key(tmp_path: Path) -> None:
-    with serving("kuhn_poker", cwd=tmp_path, ARENA_API_KEY="secret") as (url, _):
+    with serving("kuhn_poker", cwd=tmp_path, ARENA_API_KEY="secret") as ([url], _):
         assert post(url, b"{}") == 401
         assert set(statuses(url, "/mcp").values()) <= {400, 401, 403}
         foreign = {"Origin": "http://example.com", "Authorization": "Bearer secret"}
@@ -319,6 +351,7 @@ def test_key(tmp_path: Path) -> None:
     [
         (["mcp", "kuhn_poker", "--seat", "0=bot:random"], "add --seat 0=mcp"),
         (["mcp", "kuhn_poker", "--http", "--host", "0.0.0.0"], "a key is required"),
+        (["mcp", "kuhn_poker", "--seat", "0=mcp", "--seat", "1=mcp"], "it plays one seat"),
     ],
 )
 def test_wrong_flags(arguments: list[str], reason: str, tmp_path: Path) -> None:

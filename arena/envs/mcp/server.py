@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from arena.agents.chat import full_rules
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.envs.mcp.tables import ClientTables, JoinedSeat, SeatNews
@@ -25,6 +27,9 @@ INSTRUCTIONS = (
 )
 MAX_BODY_BYTES = 65_536
 DRAIN_SECONDS = 1.0
+PATH = "/mcp"
+SEAT_HEADER = b"x-arena-seat"
+"""Set by this server, never by a client: the seat of the address that a request was sent to."""
 
 
 @contextmanager
@@ -40,10 +45,10 @@ def make_server(tables: ClientTables) -> MCPServer:
     """Return the server with its tools. The docstrings are what a client reads."""
     server = MCPServer("arena", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
 
-    async def join(seat: int | None = None) -> JoinedSeat:
+    async def join(context: Context, seat: int | None = None) -> JoinedSeat:
         """Take a seat, by default any that is free, and return its secret handle."""
         with _refusals():
-            return tables.join(seat)
+            return tables.join(_own_seat(tables, context.headers or {}, seat))
 
     async def rules() -> str:
         """Return the rules of the game and the notation of actions."""
@@ -74,10 +79,45 @@ def make_server(tables: ClientTables) -> MCPServer:
     return server
 
 
+def _own_seat(tables: ClientTables, headers: Mapping[str, str], seat: int | None) -> int | None:
+    """Return the seat that a client may take: with several, a client has one, not all of them.
+
+    Raises UsageError if the client asks for the seat of another.
+    """
+    if len(tables.seats) == 1:
+        return seat
+    own = headers.get(SEAT_HEADER.decode())
+    if own is None:
+        raise UsageError("each seat has an address of its own: the server's terminal shows them")
+    if seat not in (None, int(own)):
+        raise UsageError(f"this address is for seat {own}; seat {seat} is for another client")
+    return int(own)
+
+
+class SeatAddresses:
+    """ASGI middleware that tells an application for which seat a secret address is."""
+
+    def __init__(self, app: ASGIApp, seats: Mapping[str, int]) -> None:
+        self.app = app
+        self.seats = seats
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = scope["path"].encode()
+        headers = [(name, value) for name, value in scope["headers"] if name != SEAT_HEADER]
+        for path, seat in self.seats.items():
+            # Compared in constant time, so that a search by timing finds no address.
+            if secrets.compare_digest(path.encode(), given):
+                headers.append((SEAT_HEADER, b"%d" % seat))
+                scope = {**scope, "path": PATH, "raw_path": PATH.encode()}
+        await self.app({**scope, "headers": headers}, receive, send)
+
+
 async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     """Serve any number of clients over streamable HTTP at `/mcp`, until a signal.
 
-    Clients must send the key as a bearer token; without one only this machine reaches the server.
+    With several seats of clients each has an address of its own: requests have no session, and a
+    client that could take two seats would see the cards of both. Clients must send the key as a
+    bearer token; without one only this machine reaches the server.
     """
     address, server = resolve_address(host), make_server(tables)
     key = server_key(host, address)
@@ -90,9 +130,16 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
-    played = f"seat {' and '.join(map(str, tables.seats))} of {tables.host.game.name}"
+    name = tables.host.game.name
+    seats = {f"{PATH}/{secrets.token_urlsafe(16)}": seat for seat in tables.seats}
     with bind_socket(address, port) as listener:
-        url = f"{server_url(listener)}/mcp"
-        greeting = f"MCP clients play {played} at {url}; Ctrl-C stops the server"
+        base = server_url(listener)
+        if len(seats) == 1:
+            greeting = f"MCP clients play seat {tables.seats[0]} of {name} at {base}{PATH}"
+        else:
+            lines = (f"\n  seat {seat}: {base}{path}" for path, seat in seats.items())
+            greeting = f"MCP clients play {name}, each at the address of its seat:{''.join(lines)}"
+        greeting += "; Ctrl-C stops the server"
+        guarded = Guard(SeatAddresses(app, seats), key)
         async with server.session_manager.run():
-            await run_server(Guard(app, key), listener, greeting, drain_seconds=DRAIN_SECONDS)
+            await run_server(guarded, listener, greeting, drain_seconds=DRAIN_SECONDS)

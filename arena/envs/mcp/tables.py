@@ -212,21 +212,19 @@ class ClientTables:
     def join(self, number: int | None) -> JoinedSeat:
         """Take a seat, by default any, in the game that waits for clients, or in a new one.
 
-        Raises UsageError if the seat is taken or no client can have it.
+        Raises UsageError if no client can have the seat.
         """
         if number is not None and number not in self.seats:
             known = ", ".join(map(str, self.seats))
             raise UsageError(f"seat {number} is not a client's; seats of clients: {known}")
         oldest = time.monotonic() - KEPT_SECONDS
         self.tables = [each for each in self.tables if (each.ended_at or oldest) >= oldest]
-        # The game that waits for clients, or a new one.
-        table = next((each for each in self.tables if each.free), None)
+        # The game that waits for this client, or a new one.
+        wanted = self.seats if number is None else (number,)
+        table = next((each for each in self.tables if {*wanted} & {*each.free}), None)
         if table is None:
             table = ClientTable(self)
             self.tables.append(table)
-        if number is not None and number not in table.free:
-            free = ", ".join(map(str, table.free))
-            raise UsageError(f"seat {number} is taken by another client; free: {free}")
         seat = table.take(table.free[0] if number is None else number)
         game = self.host.game
         return JoinedSeat(

@@ -21,7 +21,7 @@ from pydantic import JsonValue, SecretStr
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
 from arena.llm.batches import BatchEndpoint
-from arena.llm.environment import variables
+from arena.llm.environment import address
 from arena.llm.settings import Limits, ModelOverride, Settings
 from backends.batch_endpoints import AnthropicBatches, OpenAIBatches
 from backends.litellm_client import (
@@ -104,8 +104,7 @@ class LiteLLMBackend:
         # A gateway with OpenAI's chat API may not have this one, and litellm up to 1.82 does not
         # carry its thoughts.
         is_offered = provider.route == "openai" and carries_reasoning_items()
-        known = variables()
-        self._base_url = next((known[n] for n in provider.addresses if n in known), None)
+        self._base_url = address(provider.addresses, provider.keys)
         is_openai = self._base_url in {None, OPENAI_URL}
         self._uses_responses = is_offered and (info.uses_responses or (is_openai and info.reasons))
         self.traits = BackendTraits(

@@ -26,7 +26,7 @@ from arena.cli.help import CommandEntry, Commands, write_definitions
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
-from arena.llm.environment import redact_keys, variables
+from arena.llm.environment import DOTENV_FILE, dotenv, redact_keys
 
 DEBUG = "ARENA_DEBUG"
 """Variable of the flag --debug."""
@@ -227,8 +227,16 @@ def _read_dotenv() -> None:
 
     Keys of providers stay out of it: other programs that are started could read them there.
     """
-    prefixes = tuple(f"ARENA_{name.upper()}_" for name in COMMANDS)
-    os.environ |= {n: text for n, text in variables().items() if n.startswith(prefixes)}
+    own = {name: text for name, text in dotenv().items() if not os.environ.get(name)}
+    if not own:
+        return
+    from arena.llm.config import check_folder_values  # The import takes time.
+
+    flags = tuple(f"ARENA_{name.upper()}_" for name in COMMANDS)
+    for name, text in own.items():
+        if name.startswith((*flags, "ARENA_VLLM_PYTHON", "LLM_BACKEND", "ART_WRAPPER_URL")):
+            check_folder_values(DOTENV_FILE, text, name)
+    os.environ |= {n: text for n, text in own.items() if n.startswith(flags)}
 
 
 def _show_warning(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +15,25 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
-from arena.llm.environment import variables
+from arena.core.spec import redacted
+from arena.core.text import shorten
+from arena.llm.environment import DOTENV_FILE, check_address, variables
 
 CONFIG_FILE = "arena.toml"
+PROGRAM = re.compile(r"(?:^|[=,])\s*agent:")
+"""A SPEC of a program, alone or in a list or in a seat, `0=agent:COMMAND`."""
+GUARDED = {
+    "reward_fn": re.compile("."),
+    "vllm_python": re.compile("."),
+    "address": re.compile("."),  # A cluster of Ray sends objects that are unpickled.
+    "group_scorer": re.compile(":"),
+    "preset": re.compile("(?!)"),  # A file of presets is checked itself.
+    "system": re.compile("(?!)"),
+}
+"""By the end of a setting's name, the values that run code; PROGRAM for all other settings."""
+URL = re.compile(r"https?://[^\s,#]*", re.IGNORECASE)
+SENT_KEYS = ("ARENA_API_KEY", "ART_API_KEY", "ARENA_OPENAI_API_KEY")
+"""Keys that arena sends to servers that settings name."""
 
 
 def setting(
@@ -148,7 +166,44 @@ def config_file() -> dict[str, JsonValue]:
         if "ARENA_CONFIG" in variables():
             raise UsageError(f"ARENA_CONFIG={path}: this file does not exist")
         return {}
-    return read_toml(path, f"settings: {path}")
+    table = read_toml(path, f"settings: {path}")
+    if not os.environ.get("ARENA_CONFIG"):
+        check_folder_values(str(path), table)
+    return table
+
+
+def check_folder_values(file: str, value: JsonValue, name: str = "") -> None:
+    """Refuse settings that a file found in the working folder may not decide.
+
+    The folder may be another person's: its files run no code of theirs, send no key of the user's
+    to an address of theirs, and show models no files from elsewhere. Raises UsageError.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            check_folder_values(file, inner, key)
+    elif isinstance(value, list):
+        for item in value:
+            check_folder_values(file, item, name)
+    elif isinstance(value, str):
+        setting_name = next((n for n in GUARDED if name.lower().endswith(n)), "")
+        if setting_name == "preset" and value.endswith(".toml"):
+            check_folder_values(value, read_toml(Path(value), f"{file}: {name} = {value}"))
+        elif GUARDED.get(setting_name, PROGRAM).search(value) or (
+            value.endswith(".txt") and not _is_inside(value)
+        ):
+            remedy = name if file == DOTENV_FILE else f"ARENA_CONFIG={config_path()}"
+            raise UsageError(
+                f"{file}: {name} = {shorten(redacted(value))!r}: a file of the working folder may "
+                "not choose code that runs, or files from elsewhere; if that is meant, give it as "
+                f"a flag, or export {remedy}"
+            )
+        for url in URL.findall(value):
+            check_address(url, f"{file}: {name}", SENT_KEYS)
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a file is below the working directory."""
+    return Path(path).resolve().is_relative_to(Path.cwd().resolve())
 
 
 def config_table(name: str) -> dict[str, JsonValue]:

@@ -6,9 +6,12 @@ import os
 import re
 from collections.abc import Iterable
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from arena.core.errors import UsageError
+from arena.core.spec import redacted
 
 DOTENV_FILE = ".env"
 PASSED_KEYS = "ARENA_AGENT_KEYS"
@@ -25,16 +28,62 @@ def variables() -> dict[str, str]:
 
     An empty variable counts as unset. Raises UsageError for a `.env` that cannot be read.
     """
-    found: dict[str, str | None] = {}
-    if Path(DOTENV_FILE).exists():  # The import takes time.
-        from dotenv import dotenv_values
+    return dotenv() | {name: text for name, text in os.environ.items() if text}
 
-        try:
-            found |= dotenv_values(DOTENV_FILE)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"settings: {DOTENV_FILE} cannot be read: {error}") from None
-    found |= {name: text for name, text in os.environ.items() if text}
+
+def dotenv() -> dict[str, str]:
+    """Return the variables of `.env`. Raises UsageError if it cannot be read."""
+    if not Path(DOTENV_FILE).exists():
+        return {}
+    from dotenv import dotenv_values  # The import takes time.
+
+    try:
+        found = dotenv_values(DOTENV_FILE)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"settings: {DOTENV_FILE} cannot be read: {error}") from None
     return {name: text for name, text in found.items() if text}
+
+
+def address(names: Iterable[str], keys: Iterable[str]) -> str | None:
+    """Return the address of a provider: the value of the first variable that is set.
+
+    `keys` are the variables whose value is sent there. Raises UsageError as `check_address`.
+    """
+    known = variables()
+    name = next((name for name in names if name in known), None)
+    if name is None:
+        return None
+    if not os.environ.get(name):
+        check_address(known[name], f"{DOTENV_FILE}: {name}", keys)
+    return known[name]
+
+
+def check_address(url: str, place: str, keys: Iterable[str]) -> None:
+    """Raise UsageError if a file of the working folder would send the user's own keys elsewhere.
+
+    The folder may be another person's: its addresses get keys of its `.env` only. Servers of this
+    machine may have any.
+    """
+    if is_local(url):
+        return
+    own = dotenv()
+    for key in keys:
+        if os.environ.get(key, "") not in ("", own.get(key)):
+            raise UsageError(
+                f"{place}: {redacted(url)} would get the {key} of the environment; if that is "
+                f"meant, export the address too, or set {key} in {DOTENV_FILE}"
+            )
+
+
+def is_local(url: str) -> bool:
+    """Return whether a URL surely names this machine."""
+    if re.search(r"[@\\\s]", url):  # Parsers disagree about the host of such a URL.
+        return False
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def without_keys(kept: Iterable[str] = ()) -> dict[str, str]:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from arena.cli import run
 from arena.core.errors import UsageError
 from arena.llm.backend import BackendTraits, Price
 from arena.llm.config import config_table
+from arena.llm.environment import address
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from backends.scripted import ScriptedBackend
@@ -57,6 +59,86 @@ def test_a_file_that_cannot_be_read_is_named(text: bytes, fault: str) -> None:
     with pytest.raises(UsageError, match="^" + re.escape(fault)) as raised:
         config_table("train")
     assert "\n" not in str(raised.value)
+
+
+REFUSED = {
+    "train.reward_fn = 'evil:f'": "reward_fn = 'evil:f'",
+    "train.cluedo.group_scorer = 'evil:f'": "group_scorer",
+    "train.vllm_python = './python'": "vllm_python",
+    "eval.address = '10.0.0.1:6379'": "address",
+    "train.opponents = 'bot:novice, agent:./evil=2'": "opponents",
+    "llm_backend = 'agent:./evil'": "llm_backend",
+    "models.prompt = '../mine.txt'": "prompt",
+    "train.preset = 'evil.toml'": "evil.toml: reward_fn",
+    "llm_backend = 'HTTP://evil.example/v1#m'": "llm_backend: HTTP://evil.example/v1 would get the",
+    "train.server = 'http://127.0.0.1:1,http://evil.example'": "ARENA_API_KEY of the environment",
+    "art_wrapper_url = 'http://localhost:1@evil.example'": "ARENA_API_KEY of the environment",
+}
+"""Lines of arena.toml in the folder of another person, and words of the refusal."""
+ALLOWED = [
+    "train.group_scorer = 'judge'", "train.preset = 'demo'", "train.opponents = 'bot:novice'",
+    "models.prompt = 'here.txt'", "models.system = 'You are x, agent: win'",
+    "llm_backend = 'http://localhost:8000/v1#m'", "train.server = 'http://[::1]:8000,vllm'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [*REFUSED, *ALLOWED])
+def test_a_file_of_the_folder_runs_no_code_and_gets_no_key(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_API_KEY", "sk-of-the-user")
+    Path("arena.toml").write_text(line)
+    Path("evil.toml").write_text("reward_fn = 'evil:f'")
+    for read in (Settings.load, lambda: config_table("train")):
+        if line in ALLOWED:
+            read()
+            continue
+        with pytest.raises(UsageError) as raised:
+            read()
+        assert REFUSED[line] in str(raised.value) and "sk-of" not in str(raised.value)
+    # The user names the file, or the folder has a key of its own.
+    if "://" in line:
+        Path(".env").write_text("ARENA_API_KEY=sk-of-the-user")
+        Settings.load()
+    monkeypatch.setenv("ARENA_CONFIG", "arena.toml")
+    Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("ARENA_PLAY_SEAT=0=agent:touch marker", 2),
+        ("ARENA_PLAY_BACKEND=https://evil.example/v1", 2),
+        ("LLM_BACKEND=http://evil.example/v1", 2),
+        ("ART_WRAPPER_URL=http://evil.example", 2),
+        ("ARENA_VLLM_PYTHON=./evil", 2),
+        ("ARENA_TRAIN_REWARD_FN=evil:f", 2),
+        ("ARENA_PLAY_OUT=there", 0),
+    ],
+)
+def test_a_dotenv_of_the_folder_runs_no_code_and_gets_no_key(
+    line: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARENA_API_KEY", "sk-of-the-user")
+    monkeypatch.setenv("ARENA_PLAY_OUT", "")  # Restored afterwards.
+    Path(".env").write_text(line)
+    assert run(["play", "kuhn_poker", "--no-watch"]) == code
+    assert capsys.readouterr().err.count("\n") == (code == 2)
+    assert not Path("marker").exists() and Path("there").exists() == (code == 0)
+
+
+def test_an_address_is_taken_from_where_the_key_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, keys = ["OPENAI_BASE_URL", "OPENAI_API_BASE"], ["OPENAI_API_KEY"]
+    for name in (*names, *keys):
+        monkeypatch.delenv(name, raising=False)
+    assert address(names, keys) is None
+    Path(".env").write_text("OPENAI_API_BASE=https://evil.example/v1\nOPENAI_API_KEY=sk-evil")
+    assert address(names, keys) == "https://evil.example/v1"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    with pytest.raises(UsageError, match=r"^.env: OPENAI_API_BASE: https://evil.example/v1 would"):
+        address(names, keys)
+    monkeypatch.setenv("OPENAI_API_BASE", "https://mine.example/v1")
+    assert address(names, keys) == "https://mine.example/v1"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import openai
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.llm.environment import address
 from arena.plugins.catalog import require
 from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
 from trainers.hosts.art.art_host import (
@@ -82,7 +83,7 @@ class ServerlessHost(ArtHost["ServerlessArtBackend"]):
         """Register the model. W&B cannot go back: a later step than `step` is continued from."""
         from trainers.hosts.art.classes import trainable_model
 
-        key, url = self._setting(KEY) or "", self._setting(URL_VARIABLE)
+        key, url = self._setting(KEY) or "", address([URL_VARIABLE], [KEY])
         self._backend = ServerlessArtBackend(_serverless_class()(api_key=key, base_url=url), key)
         config, folder = self._request.config, self._request.folder
         entity = self._setting(ENTITY_VARIABLE)

@@ -17,9 +17,9 @@ from arena.cli.flags import GameFlags, first_seed
 from arena.cli.play_flags import (
     ExecutorFlags,
     ModelFlags,
+    games_that_fit,
     has_models,
     probe_models,
-    reserve_descriptors,
 )
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts, unused_path
@@ -234,7 +234,6 @@ class ExperimentRun:
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
         self.flags.check_executor()
-        reserve_descriptors(self._concurrent(1) if self.llm else 1)
         for spec in self.specs:
             check_agent(self._match, spec, self.llm)
 
@@ -359,14 +358,14 @@ class ExperimentRun:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
             missing = len(slots) - len(earlier)
             if llm and self.flags.batch:
-                reserve_descriptors(self._concurrent(missing))
                 llm.keep_batches(results.folder)
             if llm and self._model_flags.probe and missing:
                 await probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
             # With two games per worker, no worker waits for its next game.
-            max_concurrent = self._concurrent(missing) if llm else 2 * executor.workers
+            wanted = self._concurrent(missing) if llm else 2 * executor.workers
+            max_concurrent = games_that_fit(min(wanted, len(slots)), slots[0].specs)
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(
                 slots,

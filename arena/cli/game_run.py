@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.agents.seating import make_agent
-from arena.cli.play_flags import LOCAL, ExecutorFlags, has_models, probe_models, reserve_descriptors
+from arena.cli.play_flags import LOCAL, ExecutorFlags, games_that_fit, has_models, probe_models
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
@@ -168,7 +168,8 @@ class GameRun:
         self.executor.check_executor()
         if self.executor.has_workers and (self.humans or self.watch or self.delay):
             raise UsageError("games in workers cannot be watched: --executor local, or --no-watch")
-        reserve_descriptors(min(self.max_concurrent, len(self.seeds)), self.match.specs)
+        most = min(self.max_concurrent, len(self.seeds))
+        self.max_concurrent = games_that_fit(most, self.match.specs)
         first = self.match.with_seed(self.seeds[0])
         # Each seat gets its agent once; a wrong name is reported before a model is loaded.
         others: dict[int, Agent] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
 from arena.agents.seating import Level, default_bot, level_bot
 from arena.cli.flags import Flag
+from arena.cli.terminal import echo
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, without_scaffold
@@ -283,6 +285,8 @@ class ExecutorFlags(Config):
             # The number of cores of a cluster is known only once it is connected.
             return make_executor("ray", self.workers, llm, self.address)
         workers = min(self.workers or available_cores(), max(units, 1))
+        if workers > 1:
+            workers = fitting(workers, "workers", PER_WORKER)
         default: ExecutorKind = "processes" if workers > 1 else "local"
         return make_executor(self.executor or default, workers, llm)
 
@@ -290,34 +294,46 @@ class ExecutorFlags(Config):
 LOCAL = ExecutorFlags(executor="local")
 """Everything in this process."""
 
+PER_WORKER = 2
+"""Descriptors of a worker process: its pipe, and what tells that it ends."""
 PER_GAME = 2
-"""The replay that is written, and a connection or a file that is read meanwhile."""
+"""Descriptors of a game: the replay that is written, and a connection or a file that is read."""
 PER_PROGRAM = 4
-"""The three streams of `agent:COMMAND`, and one more while it starts."""
+"""Descriptors of `agent:COMMAND`: its three streams, and one more while it starts."""
 RESERVE = 192
-"""Libraries, the terminal, the files of results, and the connections to providers."""
+"""Descriptors of libraries, the terminal, the files of results, and connections to providers."""
 
 
-def reserve_descriptors(games: int, specs: Sequence[str] = ()) -> None:
-    """Raise the soft limit of open files so that this number of games of these players fits.
+def games_that_fit(games: int, specs: Sequence[str] = ()) -> int:
+    """Return how many of these games can be played at once (`fitting`)."""
+    programs = sum(Spec.parse(spec).prefix == "agent" for spec in specs)
+    return fitting(games, "games", PER_GAME + PER_PROGRAM * programs)
 
-    Raises UsageError if the hard limit is too low.
+
+def fitting(number: int, what: str, descriptors: int) -> int:
+    """Return how many games or workers fit the limit of open files, at least one.
+
+    Raises the soft limit so that all fit. If the hard limit is too low for that, prints a line.
     """
     try:
         import resource
     except ImportError:  # Windows has no such limit.
-        return
-    programs = sum(Spec.parse(spec).prefix == "agent" for spec in specs)
-    per_game = PER_GAME + PER_PROGRAM * programs
-    needed = RESERVE + per_game * games
+        return number
+    needed = RESERVE + descriptors * number
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     if soft == unlimited or soft >= needed:
-        return
+        return number
     if hard != unlimited and hard < needed:
-        most = max(1, (hard - RESERVE) // per_game)
-        raise UsageError(
-            f"--max-concurrent {games}: this process may open {hard} files (ulimit -Hn), enough "
-            f"for {most} games at once; choose {most}, or raise the limit"
-        )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        # Small runs need less than the reserve.
+        most = max(1, (hard - min(RESERVE, hard // 2)) // descriptors)
+        if most < number:
+            echo(
+                f"this process may open {hard} files (ulimit -Hn): {most} {what} at once instead "
+                f"of {number}; raise the limit for more",
+                file=sys.stderr,
+            )
+        return min(most, number)
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return number

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from cluedo_server import legal_answer
@@ -13,31 +16,47 @@ from misbehaving import Misbehaving
 pytest.importorskip("resource", reason="this system has no limit of open files")
 
 
-def play(flags: str, soft: int, hard: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run `arena play` in a process with these limits of open files."""
+AGENT = Path(__file__).parents[2] / "docs" / "examples" / "agent.py"
+
+
+def run(words: Sequence[str], soft: int, hard: int, folder: Path) -> CompletedProcess[str]:
+    """Run `arena` in a process with these limits of open files."""
     code = (
         "import resource, sys; from arena.cli import run; "
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard})); sys.exit(run(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "play", "cluedo", *flags.split()]
+    command = [sys.executable, "-c", code, *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_the_soft_limit_is_raised_for_many_games(tmp_path: Path) -> None:
     with Misbehaving(legal_answer, latency=0.2) as server:
         flags = (
-            f"--seat 0={server.openai_url}#tiny --games 150 --max-concurrent 150 --max-turns 1 "
-            "--set probe=false --json --out out"
+            f"play cluedo --seat 0={server.openai_url}#tiny --games 150 --max-concurrent 150 "
+            "--max-turns 1 --set probe=false --json --out out"
         )
-        done = play(flags, 128, 1024, tmp_path)
+        done = run(flags.split(), 128, 1024, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "failed" not in done.stderr, "no open file was booked as a fault of a player"
     assert len(list((tmp_path / "out").glob("*.jsonl"))) == 150
 
 
-def test_games_that_do_not_fit_are_refused_at_once(tmp_path: Path) -> None:
-    done = play("--games 500 --max-concurrent 500 --out out", 256, 512, tmp_path)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "--max-concurrent 500" in line and "512 files" in line and "160 games" in line
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(
+    "command",
+    [
+        "play cluedo --games 100 --max-concurrent 100 --seat 0={url} --max-turns 1",
+        "eval cluedo --players 3 --games 24 --max-concurrent 24 --player {url} --max-turns 1",
+        # Each program has three streams.
+        "play kuhn_poker --games 20 --seat '0=agent:{program}'",
+        "eval kuhn_poker --player 'agent:{program}' --games 8 --executor processes --workers 40",
+    ],
+)
+def test_games_that_do_not_fit_are_played_by_and_by(command: str, tmp_path: Path) -> None:
+    """In the least environment: 64 open files for everything."""
+    with Misbehaving(legal_answer) as server:
+        url, program = f"{server.openai_url}#tiny", f"{sys.executable} {AGENT}"
+        words = shlex.split(command.format(url=url, program=program))
+        done = run([*words, "--json", "--out", "out"], 64, 64, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "this process may open 64 files (ulimit -Hn)" in done.stderr.splitlines()[0]
+    assert "failed" not in done.stderr, "no open file was booked as a fault of a player"

@@ -71,6 +71,8 @@ NAME_WIDTH = 18
 """Columns of the names, so that the sections are aligned."""
 GOOD, BAD, ABSENT = "✓", "✗", "·"
 """Marks of a row. What is merely not installed or not set is no fault."""
+NOTES = {"art": "ART 0.5.18, as later versions have other trajectories and need Python 3.12"}
+"""What to know of an extra."""
 STYLES = {GOOD: "green", BAD: "red", ABSENT: "dim"}
 
 
@@ -168,7 +170,8 @@ def _extras(packages: Sequence[Package]) -> Iterator[tuple[str, str, str]]:
         text = f"{len(parts) - len(missing)} of {len(parts)} installed"
         if missing:
             text += f"; missing {', '.join(missing)}"
-        yield ABSENT if missing else GOOD, extra, text
+        note = f"; {NOTES[extra]}" if extra in NOTES else ""
+        yield ABSENT if missing else GOOD, extra, text + note
 
 
 def verdict(packages: Sequence[Package], hosted: Sequence[str]) -> str:

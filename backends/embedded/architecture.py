@@ -17,7 +17,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from arena.core.errors import UsageError
-from arena.core.text import first_fault
+from arena.core.text import first_fault, size_text
 
 ADAPTER, ADAPTER_FILE, BASE = "adapter", "adapter_model.safetensors", "base.json"
 """Files of a checkpoint that consists of an adapter: its folder in PEFT's format, the tensors in
@@ -153,7 +153,10 @@ class Architecture(BaseModel):
     @property
     def parameters(self) -> int:
         """Return the number of weights."""
-        return sum(map(prod, self.tensor_shapes().values()))
+        # All layers are alike, so that their number costs nothing.
+        one, two = (self.model_copy(update={"layers": n}).tensor_shapes() for n in (1, 2))
+        first, both = (sum(map(prod, shapes.values())) for shapes in (one, two))
+        return first + (self.layers - 1) * (both - first)
 
     @property
     def cache_bytes_per_token(self) -> int:
@@ -186,6 +189,11 @@ class Architecture(BaseModel):
 
     def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """Raise UsageError unless tensors of these names and shapes are a whole checkpoint."""
+        # First of all, since a list of their tensors may have no end.
+        if self.layers > len(shapes):
+            raise UsageError(
+                f"the checkpoint has {len(shapes)} tensors, its config.json {self.layers} layers"
+            )
         expected = self.tensor_shapes()
         for name, shape in expected.items():
             if name not in shapes:
@@ -221,7 +229,18 @@ def read_architecture(folder: Path) -> Architecture:
 
     Raises UsageError for a folder without a config.json and for a model that is not supported.
     """
-    return parse_architecture(read_model_config(folder), str(folder))
+    architecture = parse_architecture(read_model_config(folder), str(folder))
+    try:
+        size = sum(path.stat().st_size for path in weight_files(folder))
+    except UsageError:  # It is raised where the weights are read.
+        return architecture
+    # A weight takes two bytes or more. So no number of config.json makes lists without end.
+    if architecture.parameters > size:
+        raise UsageError(
+            f"{folder}: its config.json describes more weights than its files of "
+            f"{size_text(size)} can hold"
+        )
+    return architecture
 
 
 def parse_architecture(config: Mapping[str, JsonValue], place: str = "config.json") -> Architecture:
@@ -295,7 +314,7 @@ def adapter_base(folder: Path) -> AdapterBase | None:
     Raises UsageError if its base.json is damaged, or names a folder without a model.
     """
     path = folder / BASE
-    if not path.exists() or (folder / "model.safetensors").exists():
+    if not path.exists() or (folder / "model.safetensors").is_file():
         return None
     try:
         base = AdapterBase.model_validate(read_json_object(path))
@@ -325,7 +344,7 @@ def weight_files(folder: Path) -> list[Path]:
     Raises UsageError if there are none, and for an index that is damaged or names a missing file.
     """
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if whole.exists():
+    if whole.is_file():
         return [whole]
     if base := adapter_base(folder):
         return [*weight_files(base.folder), folder / ADAPTER / ADAPTER_FILE]
@@ -346,9 +365,22 @@ def weight_files(folder: Path) -> list[Path]:
     return files
 
 
+MAX_JSON_BYTES = 16 << 20
+
+
+def read_text(path: Path, longest: int) -> str:
+    """Return the text of a regular file of at most `longest` bytes. Raises OSError, ValueError."""
+    # A pipe or a device would be read for ever.
+    if path.exists() and not path.is_file():
+        raise ValueError("it is not a regular file")
+    if path.stat().st_size > longest:
+        raise ValueError(f"it has more than {size_text(longest)}")
+    return path.read_text("utf-8-sig")
+
+
 def read_json_object(path: Path) -> dict[str, JsonValue]:
     """Return the JSON object in a file. Raises OSError, ValueError, RecursionError."""
-    value = json.loads(path.read_text("utf-8-sig"))
+    value = json.loads(read_text(path, MAX_JSON_BYTES))
     if not isinstance(value, dict):
         raise ValueError(f"{path.name} is not a JSON object")
     return value

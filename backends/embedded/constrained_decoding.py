@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ from backends.embedded.tokenizer import CheckpointTokenizer
 
 MAX_CACHED_BYTES = 64 * 2**20
 """Of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""
+MAX_CHOICES, MAX_CHOICE_CHARACTERS = 100_000, 8 << 20
+"""Texts of one constraint, and their characters together."""
+MAX_SCHEMA_CHARACTERS = 32_768
+"""Characters of a JSON schema, which native code compiles; its patterns grow in memory."""
 JSON_FORMAT: Any = {
     "whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "
 }  # fmt: skip
@@ -118,6 +123,12 @@ class ConstraintFactory:
         cached = self._choices.get(choices)
         if cached is not None:
             return cached
+        size = sum(map(len, choices))
+        if len(choices) > MAX_CHOICES or size > MAX_CHOICE_CHARACTERS:
+            raise UsageError(
+                f"guided_choice: {len(choices)} texts of {size} characters; at most {MAX_CHOICES} "
+                f"of {MAX_CHOICE_CHARACTERS} together"
+            )
         encoded = self.tokenizer.encode_plain(choices)
         if not all(encoded):
             raise UsageError("guided_choice: a choice is empty")
@@ -134,13 +145,20 @@ class ConstraintFactory:
         require("an answer that follows a JSON schema", ("llguidance",), "embedded")
         import llguidance
 
+        if (size := len(json.dumps(schema))) > MAX_SCHEMA_CHARACTERS:
+            raise UsageError(
+                f"the JSON schema has {size} characters, more than {MAX_SCHEMA_CHARACTERS}"
+            )
+        limits = llguidance.LLParserLimits(max_lexer_states=20_000, max_grammar_size=50_000)
         if self._grammar_tokenizer is None:  # Built at first use.
             self._grammar_tokenizer = llguidance.LLTokenizer(
                 self.tokenizer.raw.to_str(), n_vocab=self.vocabulary, eos_token=self.end_ids[0]
             )
         try:
             grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, overrides=JSON_FORMAT)
-            matcher = llguidance.LLMatcher(self._grammar_tokenizer, grammar, log_level=0)
+            matcher = llguidance.LLMatcher(
+                self._grammar_tokenizer, grammar, log_level=0, limits=limits
+            )
         except ValueError as error:
             raise UsageError(f"the JSON schema cannot be used: {error}") from None
         if matcher.is_error():

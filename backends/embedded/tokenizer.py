@@ -7,25 +7,26 @@ special tokens and the chat template are in `tokenizer_config.json` and `chat_te
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Template, TemplateError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Template, TemplateError
 from pydantic import JsonValue
 from tokenizers import Tokenizer
 
 from arena.core.errors import UsageError
 from arena.llm.backend import Message, Role
-from backends.embedded.architecture import read_json_object
+from backends.embedded.architecture import read_json_object, read_text
+from backends.embedded.chat_template import compile_template, render
 
+MAX_TOKENIZER_BYTES = 128 << 20
+"""Four times the largest vocabularies known."""
+MAX_TEMPLATE_BYTES = 1 << 20
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+"""Token of one byte, in vocabularies that fall back to bytes."""
 _CONTROL_SHAPE = re.compile(r"[<\[]\S+[>\]]")
 """Added tokens with such a spelling are control tokens, although their file may not say so."""
 
@@ -38,10 +39,10 @@ class CheckpointTokenizer:
 
     def __init__(self, folder: Path) -> None:
         path = folder / "tokenizer.json"
-        if not path.is_file():
+        if not path.exists():
             raise UsageError(f"{folder}: has no tokenizer.json")
         try:
-            self.raw = Tokenizer.from_file(f"{path}")
+            self.raw = Tokenizer.from_str(read_text(path, MAX_TOKENIZER_BYTES))
         except Exception as error:  # The library raises Exception for a damaged file.
             reason = str(error).partition("\n")[0]
             raise UsageError(f"{path}: cannot read the tokenizer ({reason})") from None
@@ -115,48 +116,38 @@ class CheckpointTokenizer:
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         return str(self.raw.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
+    def token_bytes(self, token: int) -> bytes:
+        """Return the bytes of one token, which may be a part of a character.
+
+        Byte-level vocabularies write each byte as a letter (Radford et al., "Language Models are
+        Unsupervised Multitask Learners", 2019); others have tokens of single bytes.
+        """
+        text, name = self.decode([token]), self.raw.id_to_token(token) or ""
+        if "\ufffd" not in text:
+            return text.encode()
+        if match := _BYTE.fullmatch(name):
+            return bytes([int(match[1], 16)])
+        letters = _byte_letters()
+        known = all(letter in letters for letter in name)
+        return bytes(letters[letter] for letter in name) if known else text.encode()
+
     def render(self, chat: Sequence[Mapping[str, Any]], **variables: Any) -> str:
         """Return the chat as text; `variables` are those of the template.
 
         Raises TemplateError if the template is damaged, or refuses this chat.
         """
         if self._compiled is None:
-            self._compiled = _ENVIRONMENT.from_string(self.chat_template)
+            self._compiled = compile_template(self.chat_template)
         given = {"messages": list(chat), "tools": None, "documents": None} | variables
-        return self._compiled.render(**(self._names | given))
+        return render(self._compiled, self._names | given)
 
 
-class _Generation(Extension):
-    """Accept `{% generation %}`, which marks the assistant's words for training, as plain text."""
-
-    tags = {"generation"}  # noqa: RUF012 (declared so by the base class)
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.Scope(body, lineno=line)
-
-
-def _raise_exception(message: str) -> None:
-    raise TemplateError(message)
-
-
-def _make_environment() -> ImmutableSandboxedEnvironment:
-    """Return the settings, functions and filters on which chat templates rely.
-
-    Source: Hugging Face, "Writing a chat template", transformers documentation.
-    """
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
-    )
-    # Jinja's own filter escapes HTML.
-    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
-    environment.globals["raise_exception"] = _raise_exception
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    return environment
-
-
-_ENVIRONMENT = _make_environment()
+@cache
+def _byte_letters() -> dict[str, int]:
+    """Return the byte that each letter of a byte-level vocabulary stands for."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(others)}
 
 
 def read_optional_object(path: Path) -> dict[str, Any]:
@@ -190,8 +181,11 @@ def _listed_tokens(config: Mapping[str, Any]) -> Iterator[str]:
 def _read_chat_template(folder: Path, config: Mapping[str, Any]) -> str:
     """Return the template of chats, "" without one; a list of named ones has a default."""
     path = folder / "chat_template.jinja"
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
+    if path.exists():
+        try:
+            return read_text(path, MAX_TEMPLATE_BYTES)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: cannot be read ({error})") from None
     template = config.get("chat_template") or ""
     if isinstance(template, list):
         named = {each.get("name"): each.get("template") for each in template}
@@ -207,6 +201,7 @@ MAX_CACHED_SEGMENTS = 65_536
 """Text segments (usually messages) whose tokens are cached."""
 PROBE_CHAT = (Message("user", " a  b.\n\nC "), Message("assistant", "d"), Message("user", "\n e"))
 """A chat with the white space that tokenizers treat in different ways."""
+PROBE_SYSTEM = (Message("system", "s"), *PROBE_CHAT)
 
 
 class ChatTokenizer:
@@ -214,6 +209,8 @@ class ChatTokenizer:
 
     Raises UsageError for a folder without a usable tokenizer.
     """
+
+    _separators: re.Pattern[str] | None
 
     def __init__(self, folder: Path, config: Mapping[str, JsonValue]) -> None:
         tokenizer = CheckpointTokenizer(folder)
@@ -223,10 +220,13 @@ class ChatTokenizer:
         self.guard = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._guard)
         self.token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
         self._separators = _special_token_pattern(tokenizer)
+        self._joins_system = False
+        """The template refuses a system message, whose text joins the first message of the user."""
         if not tokenizer.chat_template:
             raise UsageError(f"{folder}: the tokenizer has no chat template")
         try:
             probe = self._render(PROBE_CHAT)
+            self._joins_system = not self._accepts(PROBE_SYSTEM)
         except TemplateError as error:
             raise UsageError(f"{folder}: its chat template cannot be used ({error})") from None
         if self._encode_segments(probe) != self._encode_whole(probe):
@@ -254,7 +254,16 @@ class ChatTokenizer:
         allowed = ANSWER_TAGS if role == "assistant" else ()
         return BREAK.join(self.tokenizer.plain_pieces(text.replace(BREAK, ""), allowed))
 
+    def _accepts(self, messages: Sequence[Message]) -> bool:
+        try:
+            return bool(self._render(messages))
+        except TemplateError:
+            return False
+
     def _render(self, messages: Sequence[Message], **template: bool) -> str:
+        if self._joins_system and len(messages) > 1 and messages[0].role == "system":
+            first, second, *others = messages
+            messages = [Message("user", f"{first.content}\n\n{second.content}"), *others]
         chat = [{"role": message.role, "content": message.content} for message in messages]
         variables: dict[str, Any] = {"add_generation_prompt": True} | template
         return self.tokenizer.render(chat, **variables)

@@ -149,6 +149,7 @@ class CompletionEndpoints:
         builder = make_builder(
             job=job,
             token_text="token_id:{}".format if as_ids else self._sampler.chat_tokenizer.token_text,
+            token_bytes=self._sampler.chat_tokenizer.tokenizer.token_bytes,
             has_token_ids=body.return_token_ids,
         )
         if not body.stream:

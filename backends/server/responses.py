@@ -69,6 +69,7 @@ class ResponseBuilder(ABC):
 
     job: GenerationJob
     token_text: Callable[[int], str]
+    token_bytes: Callable[[int], bytes]
     """Returns the representation of a token id in lists of log-probabilities."""
     has_logprobs: bool = False
     has_token_ids: bool = False
@@ -188,7 +189,8 @@ class ChatResponseBuilder(ResponseBuilder):
 
     def _entry(self, token: int, logprob: float) -> JsonObject:
         text = self.token_text(token)
-        return {"token": text, "logprob": finite_logprob(logprob), "bytes": [*text.encode()]}
+        content = [*self.token_bytes(token)]
+        return {"token": text, "logprob": finite_logprob(logprob), "bytes": content}
 
 
 @dataclass(kw_only=True)
@@ -214,7 +216,7 @@ class TextResponseBuilder(ResponseBuilder):
         }
 
     def _logprobs(self, tokens: Sequence[GeneratedToken], start: int) -> JsonObject:
-        text = self.token_text
+        text = self._token_name
         return {
             "tokens": [text(token.id) for token in tokens],
             "token_logprobs": [finite_logprob(token.logprob) for token in tokens],
@@ -226,6 +228,13 @@ class TextResponseBuilder(ResponseBuilder):
             # The position of each token in the text of the choice.
             "text_offset": [*accumulate((len(t.text) for t in tokens[:-1]), initial=start)],
         }
+
+    def _token_name(self, token: int) -> str:
+        """Return the text of a token; OpenAI's form of bytes for a part of a character."""
+        text = self.token_text(token)
+        if "\ufffd" not in text:
+            return text
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in self.token_bytes(token))
 
 
 def join_text(tokens: Sequence[GeneratedToken]) -> str:

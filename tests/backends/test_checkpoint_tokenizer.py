@@ -51,6 +51,16 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["tiny", "clue-tiny"])
+def test_the_bytes_of_tokens_are_those_of_the_text(name: str, tiny: Path) -> None:
+    tokenizer = CheckpointTokenizer(tiny if name == "tiny" else find_checkpoint(name))
+    for text in ("Miss Scarlett", "zażółć", "\U0001f3b2 \U0001f0a1!"):
+        tokens = tokenizer.encode(text, add_special_tokens=False)
+        assert b"".join(map(tokenizer.token_bytes, tokens)) == text.encode()
+    pieces = {tokenizer.token_bytes(token) for token in tokenizer.encode("\U0001f3b2")}
+    assert any(len(piece) < 4 and piece[0] >= 0x80 for piece in pieces)
+
+
+@pytest.mark.parametrize("name", ["tiny", "clue-tiny"])
 def test_texts_tokens_and_chats_are_those_of_transformers(name: str, tiny: Path) -> None:
     folder = tiny if name == "tiny" else find_checkpoint(name)
     ours, theirs = CheckpointTokenizer(folder), AutoTokenizer.from_pretrained(folder)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,6 +20,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import UsageError  # noqa: E402
+from arena.llm.backend import Message  # noqa: E402
 from backends.embedded import constrained_decoding  # noqa: E402
 from backends.embedded.architecture import read_model_config  # noqa: E402
 from backends.embedded.constrained_decoding import ConstraintFactory  # noqa: E402
@@ -74,6 +79,123 @@ def test_a_damaged_checkpoint_is_one_line(
     with pytest.raises(UsageError) as error:
         Sampler(folder)
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+def configure(**fields: int) -> Callable[[Path], Any]:
+    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def sparse(path: Path) -> None:
+    """Make a file of two gigabytes that takes no place."""
+    with path.open("r+b") as file:
+        file.truncate(2 << 30)
+
+
+LOOPS = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"
+CALLS = "{% macro f(n) %}{{ f(n - 1) if n }}{{ f(n - 1) if n }}{% endmacro %}{{ f(60) }}"
+DOUBLED = (
+    "{% set n = namespace(x='x') %}{% for a in range(60) %}{% set n.x = n.x OF n.x %}{% endfor %}"
+)
+FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *(
+            ("config.json", configure(**{field: 10**9}))
+            for field in ("num_hidden_layers", "vocab_size")
+        ),
+        ("config.json", configure(num_hidden_layers=10**6, hidden_size=10**6)),
+        ("config.json", configure(num_attention_heads=10**6, num_key_value_heads=10**6)),
+        *((name, pipe) for name in (*FILES, "chat_template.jinja")),
+        *((name, sparse) for name in ("config.json", "tokenizer.json", "chat_template.jinja")),
+        *(
+            ("chat_template.jinja", write(text))
+            for text in (
+                LOOPS,
+                CALLS,
+                LOOPS.replace("range(9999)", "('x' * 9999)"),
+                DOUBLED.replace("OF", "~"),
+                DOUBLED.replace("OF", "+"),
+                "{{ 'x' * 3000000000 }}",
+                "{{ 3000000000 * ['x'] }}",
+                "{{ '%3000000000d' % 1 }}",
+                "{{ '{:3000000000}'.format(1) }}",
+                "{{ 'x'.ljust(3000000000) }}",
+                "{{ 'x'|center(3000000000) }}",
+                "{{ ('x' * 99999)|replace('x', 'y' * 99999) }}",
+                "{{ ('x' * 99999).join('y' * 99999) }}",
+                "{{ 9 ** (9 ** 9) }}",
+                "{{ " + "(" * 99999 + " }}",
+                "{{ 1|tojson(indent=3000000000) }}",
+                "{{ lipsum(3000000000) }}",
+                "{% for a in range(9999) %}{{ 'x' * 9999999 }}{% endfor %}",
+                "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+                "{{ 1 / 0 }}",
+                "{{ ''.__class__.__mro__ }}",
+            )
+        ),
+    ],
+)
+def test_a_checkpoint_of_a_stranger_is_refused_within_bounds(
+    model: Path, tmp_path: Path, name: str, damage: Callable[[Path], Any]
+) -> None:
+    """The limit of address space stands for the memory of the machine."""
+    folder = shutil.copytree(model, tmp_path / "hostile")
+    damage(folder / name)
+    used = psutil.Process().memory_info().vms
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), before[1]))
+    started = time.thread_time()
+    try:
+        with pytest.raises(UsageError) as error:
+            Sampler(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+    assert time.thread_time() - started < 3
+
+
+def test_a_template_without_a_system_role_gets_its_text_from_the_user(
+    model: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(model, tmp_path / "nosys")
+    path = folder / "chat_template.jinja"
+    refusal = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    )
+    path.write_text(refusal + path.read_text())
+    config = read_model_config(folder)
+    chat = (
+        Message("system", "You play."),
+        Message("user", "Your move?"),
+        Message("assistant", "a"),
+    )
+    joined = (Message("user", "You play.\n\nYour move?"), chat[2])
+    tokenizer = ChatTokenizer(folder, config)
+    assert (
+        tokenizer.encode(chat)
+        == tokenizer.encode(joined)
+        == ChatTokenizer(model, config).encode(joined)
+    )
+
+
+def test_what_a_client_asks_to_compile_is_bounded(model: Path) -> None:
+    tokenizer = ChatTokenizer(model, read_model_config(model)).tokenizer
+    factory = ConstraintFactory(tokenizer, len(tokenizer), [0])
+    with pytest.raises(UsageError, match="JSON schema has .* characters"):
+        factory.create(SamplingParams(guided_json={"pattern": "a" * 41_000}))
+    with pytest.raises(UsageError, match="guided_choice: 100001 texts"):
+        factory.create(SamplingParams(guided_choice=("a",) * 100_001))
+    with pytest.raises(UsageError, match="guided_choice: 1 texts of 9000000 characters"):
+        factory.create(SamplingParams(guided_choice=("a" * 9_000_000,)))
 
 
 def write_adapter(folder: Path, tensors: dict[str, Any], **config: Any) -> Path:

@@ -109,7 +109,7 @@ def test_chat_with_the_official_client(client: Any) -> None:
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     for token in choice.logprobs.content:
         assert token.logprob <= 0 and token.sampled_logprob <= 0
-        assert bytes(token.bytes).decode() == token.token
+        assert bytes(token.bytes).decode(errors="replace") == token.token
         assert len(token.top_logprobs) == 3
         assert [t.logprob for t in token.top_logprobs] == sorted(
             (t.logprob for t in token.top_logprobs), reverse=True
@@ -171,6 +171,9 @@ def test_token_ids_can_stand_for_tokens(server: Server) -> None:
     ).json()["choices"]
     tokens = [token["token"] for token in choice["logprobs"]["content"]]
     assert tokens == [f"token_id:{token}" for token in choice["token_ids"]]
+    contents = [bytes(token["bytes"]) for token in choice["logprobs"]["content"]]
+    text = b"".join(contents).decode(errors="replace")
+    assert text.startswith(choice["message"]["content"])
 
 
 def test_a_stop_string_ends_the_answer(server: Server) -> None:
@@ -337,7 +340,7 @@ def test_text_completions(client: Any) -> None:
     assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
     for choice in answer.choices:
         assert len(choice.logprobs.tokens) == len(choice.logprobs.token_logprobs) <= 5
-        # Different tokens may be spelled alike: pieces of characters.
+        # Ids behind the end of the vocabulary have no text.
         assert all(1 <= len(top) <= 2 for top in choice.logprobs.top_logprobs)
         assert choice.logprobs.text_offset[0] == 0
     again = client.completions.create(model=NAME, prompt="did it", max_tokens=5, seed=1)

@@ -220,7 +220,8 @@ def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -
     told = f"as an earlier run was told; arena eval --from {folder.relative_to(tmp_path)} scores"
     assert any(told in note for note in more["notes"])
     later = last_json(arena("eval --json --from", str(folder), cwd=tmp_path).stdout)
-    (scored,) = later["reports"]  # type: ignore[misc]
+    reports: Any = later["reports"]
+    (scored,) = reports
     assert scored["scored"] == scored["games"] == more["games"]
     assert all("efficiency_early" in row["measures"] for row in scored["players"])
     missing = arena(

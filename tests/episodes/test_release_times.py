@@ -70,7 +70,7 @@ def test_bots_take_the_same_time_with_and_without_a_choice() -> None:
 
 
 def test_a_forced_move_of_a_model_takes_the_time_of_its_free_ones() -> None:
-    times = ReleaseTimes([Model(), Model(), BOT], 0.1, seed=7)  # type: ignore[list-item]
+    times = ReleaseTimes([Model(), Model(), BOT], 0.1, seed=7)
     rng = stream(1, "model")
     actual = [rng.lognormvariate(1, 0.5) for _ in range(400)]
     taken = [(times.seconds({0: seconds}), times.seconds({0: None})) for seconds in actual]

@@ -239,6 +239,11 @@ def later_version(folder: Path) -> None:
         )
 
 
+def pipe_as_card(folder: Path) -> None:
+    (folder / "card.json").unlink()
+    os.mkfifo(folder / "card.json")
+
+
 FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing replay": (lambda f: first_replay(f).unlink(), "No such file"),
     "damaged replay": (lambda f: first_replay(f).write_text("{}"), "game 0: "),
@@ -320,7 +325,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
         "the key 'name' occurs twice",
     ),
     "card that is a pipe": (
-        lambda f: ((f / "card.json").unlink(), os.mkfifo(f / "card.json")),
+        pipe_as_card,
         "no regular file",
     ),
     "card without end": (lambda f: (f / "card.json").write_text('{"format": 1,'), "not a model"),

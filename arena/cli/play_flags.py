@@ -16,7 +16,8 @@ from arena.cli.terminal import echo
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, without_scaffold
-from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
+from arena.episodes.executors import Executor, available_cores
+from arena.episodes.executors.factory import ExecutorKind, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings

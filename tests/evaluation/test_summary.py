@@ -16,7 +16,7 @@ from rich.console import Console
 
 from arena.agents.chat import ChatOptions
 from arena.core.analysis import WeightedSum
-from arena.episodes.executors import make_executor
+from arena.episodes.executors.factory import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,

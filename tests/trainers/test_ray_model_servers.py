@@ -25,7 +25,7 @@ from test_adapter_server import Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying, UsageError  # noqa: E402
-from arena.episodes.executors import make_executor  # noqa: E402
+from arena.episodes.executors.factory import make_executor  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.runs.records import RunFiles, read_records  # noqa: E402
 from trainers.weight_sync import ray_servers  # noqa: E402

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from arena.episodes.executors import Executor, LocalExecutor, available_cores
-from arena.llm.service import LLMService
+
+if TYPE_CHECKING:
+    from arena.llm.service import LLMService
 
 ExecutorKind = Literal["local", "processes", "ray"]
 

@@ -191,7 +191,7 @@ def test_no_more_games_at_once_than_the_model_keeps_chats(
         return play(slots, play_one, store, at_once, *more)
 
     monkeypatch.setattr(schedule, "run_schedule", noted)
-    words = f"eval kuhn_poker --player embedded:clue-tiny --games 2 --out {tmp_path / 'x'} {flag}"
+    words = f"eval kuhn_poker --player embedded:clue-tiny --games 6 --out {tmp_path / 'x'} {flag}"
     assert run([*words.split(), "--max-tokens", "4"]) == 0
     assert found == [expected]
 

@@ -110,7 +110,6 @@ async def _serve(
             _greeting(sampler, listener, key),
             drain_seconds=options.drain_seconds,
             max_connections=options.max_connections,
-            verbose=options.verbose,
         )
     finally:
         log.flush()

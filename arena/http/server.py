@@ -12,6 +12,7 @@ import errno
 import os
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from math import ceil
@@ -210,25 +211,18 @@ def connection_limits(max_connections: int) -> tuple[int, int]:
 
     Raises the soft limit on file descriptors of this process if it can. asyncio accepts a whole
     backlog before any of these connections is counted, and a connection that is replaced keeps its
-    descriptor for some turns: so descriptors for four backlogs stay free.
+    descriptor for some turns: so half of the descriptors stay free, also for the model and the log.
     """
-    available = _raise_file_limit(2 * max_connections)
-    backlog = max(4, min(64, available // 16))
-    reserved = 4 * backlog + 64  # The rest: files of the model, the log, the event loop.
-    return max(1, min(max_connections, available - reserved)), backlog
-
-
-def _raise_file_limit(wanted: int) -> int:
-    """Return the number of files that this process may open, raised to `wanted` if allowed."""
-    try:
+    available = 2 * max_connections
+    with suppress(ImportError):  # Windows has no such limit.
         import resource
-    except ImportError:  # Windows has no such limit.
-        return wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limits = [wanted, *(limit for limit in (hard,) if limit != resource.RLIM_INFINITY)]
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(limits), hard))
-    return min(limits)
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY:
+            available = min(available, hard)
+        if soft != resource.RLIM_INFINITY and soft < available:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (available, hard))
+    return max(1, min(max_connections, available // 2)), max(4, min(64, available // 32))
 
 
 class DrainingServer(uvicorn.Server):
@@ -263,10 +257,9 @@ async def run_server(
     listener: socket.socket,
     greeting: str,
     *,
-    drain_seconds: float,
+    drain_seconds: float = 1.0,
     max_connections: int = MAX_CONNECTIONS,
     websocket_bytes: int = 0,
-    verbose: bool = False,
 ) -> None:
     """Serve an ASGI application on a bound socket until SIGINT or SIGTERM.
 
@@ -278,7 +271,6 @@ async def run_server(
         max_connections: Connections at the same time; fewer if the process may open fewer files.
         websocket_bytes: The longest message of a WebSocket; a longer one ends the connection. 0
             serves no WebSockets, and an application without them needs no start-up of its own.
-        verbose: Log at level "info" instead of "error": clients can cause warnings at any rate.
     """
     limit, accepted_at_once = connection_limits(max_connections)
     config = uvicorn.Config(
@@ -291,7 +283,7 @@ async def run_server(
         # cores may answer late.
         ws_ping_timeout=PONG_SECONDS,
         lifespan="on" if websocket_bytes else "off",
-        log_level="info" if verbose else "error",
+        log_level="error",  # Clients can cause warnings at any rate.
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -63,5 +63,3 @@ class ServeOptions(Config):
     count every ten seconds."""
     log_requests: bool = setting(False, flag="--log-requests")
     """Print each request as a line of JSON instead."""
-    verbose: bool = setting(False)
-    """Log what the server does."""

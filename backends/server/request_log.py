@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
 COUNT_SECONDS = 10.0
 """Time from the first request to the line with their number."""
-UNKNOWN = "unknown route"
-
-
-@dataclass(slots=True)
-class RequestCount:
-    """Sums over the requests of one subject and status."""
-
-    requests: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -40,7 +29,8 @@ class RequestLog:
     app: ASGIApp
     as_json: bool = False
     each: bool = True
-    _counts: dict[tuple[str, int], RequestCount] = field(default_factory=dict)
+    _sums: dict[tuple[str, int], tuple[float, ...]] = field(default_factory=dict)
+    """Requests, tokens in and out, and seconds, by model and status."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in OPEN_ROUTES:
@@ -60,39 +50,31 @@ class RequestLog:
 
     def _add(self, scope: Scope, status: int, seconds: float) -> None:
         job: GenerationJob | None = scope.get("state", {}).get("job")
-        route = scope["path"] if "endpoint" in scope else UNKNOWN
-        # Names of adapters are chosen by clients.
-        model = shorten(printable(job.model), 60) if job else ""
-        tokens_in, tokens_out = (job.prompt_tokens, job.generated) if job else (0, 0)
+        # Names of adapters and other paths are chosen by clients.
+        subject = scope["path"] if "endpoint" in scope else "unknown route"
+        subject = shorten(printable(job.model), 60) if job else subject
+        tokens = (job.prompt_tokens, job.generated) if job else (0, 0)
         if self.as_json:
-            _print(
-                json.dumps(
-                    {"time": round(time.time(), 3), "route": route, "model": model,
-                     "tokens_in": tokens_in, "tokens_out": tokens_out,
-                     "seconds": round(seconds, 3), "status": status}
-                )
-            )  # fmt: skip
+            names = ("time", "subject", "status", "tokens_in", "tokens_out", "seconds")
+            values = (round(time.time(), 3), subject, status, *tokens, round(seconds, 3))
+            _print(json.dumps(dict(zip(names, values, strict=True))))
             return
-        if not self._counts and not self.each:
+        if not self._sums and not self.each:
             asyncio.get_running_loop().call_later(COUNT_SECONDS, self.flush)
-        count = self._counts.setdefault((model or route, status), RequestCount())
-        count.requests += 1
-        count.tokens_in += tokens_in
-        count.tokens_out += tokens_out
-        count.seconds += seconds
+        sums = self._sums.get((subject, status), (0, 0, 0, 0.0))
+        self._sums[subject, status] = tuple(map(sum, zip(sums, (1, *tokens, seconds), strict=True)))
         if self.each:
             self.flush()
 
     def flush(self) -> None:
         """Print what was counted."""
-        for (subject, status), count in self._counts.items():
-            words = [] if self.each else [pluralize(count.requests, "request")]
-            if count.tokens_in:
-                words += [f"{count.tokens_in:,} tokens in", f"{count.tokens_out:,} out"]
-            mean = "" if self.each else " each"
-            words += [f"{count.seconds / count.requests:.2f} s{mean}", f"status {status}"]
+        for (subject, status), (number, tokens_in, tokens_out, seconds) in self._sums.items():
+            words = [] if self.each else [pluralize(int(number), "request")]
+            if tokens_in:
+                words += [f"{tokens_in:,} tokens in", f"{tokens_out:,} out"]
+            words += [f"{seconds / number:.2f} s{'' if self.each else ' each'}", f"status {status}"]
             _print(f"{time.strftime('%H:%M:%S')} {subject}: {', '.join(words)}")
-        self._counts.clear()
+        self._sums.clear()
 
 
 def _print(line: str) -> None:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import shorten
 from arena.http.access import foreign_page
-from arena.http.server import Address, bind_socket, run_server
+from arena.http.server import Address, bind_socket
 from replays.web.exchange import file_response
 from replays.web.home.home_api import HomeApi
 from replays.web.http_errors import HttpError
@@ -73,9 +73,6 @@ class SecurityMiddleware:
         # Of a WebSocket the answer refuses the handshake.
         app = JSONResponse({"error": error}, 403) if error else self.app
         await app(scope, receive, send_with_headers)
-
-
-DRAIN_SECONDS = 1
 
 
 class WebPart(Protocol):
@@ -182,16 +179,3 @@ def listen(address: Address, port: int) -> socket.socket:
         return bind_socket(address, port)
     except ArenaError as error:
         raise UsageError(str(error)) from None
-
-
-async def serve_pages(
-    app: ASGIApp, listener: socket.socket, greeting: str, websocket_bytes: int = 0
-) -> None:
-    """Serve pages until a signal; see `run_server`."""
-    await run_server(
-        app,
-        listener,
-        greeting,
-        drain_seconds=DRAIN_SECONDS,
-        websocket_bytes=websocket_bytes,
-    )

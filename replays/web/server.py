@@ -13,9 +13,9 @@ from starlette.types import ASGIApp
 
 from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
-from arena.http.server import Address, resolve_address, server_url
+from arena.http.server import Address, resolve_address, run_server, server_url
 from arena.llm.service import LLMService
-from replays.web.app import PageFiles, WebPart, compose, listen, make_app, serve_pages, viewer_parts
+from replays.web.app import PageFiles, WebPart, compose, listen, make_app, viewer_parts
 from replays.web.listing import check_single_file
 from replays.web.play.links import WebGameSetup
 from replays.web.play.new_game import NewGames
@@ -45,11 +45,11 @@ def run(
         url = f"{server_url(listener)}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
         if new_games is None:
-            asyncio.run(serve_pages(make_app(directory), listener, greeting))
+            asyncio.run(run_server(make_app(directory), listener, greeting))
         else:
             games = WebGames(directory.folder / PLAY_FOLDER, llm, served_as=PLAY_FOLDER)
             app = play_app(games, directory, new_games)
-            asyncio.run(serve_pages(app, listener, greeting, MAX_MESSAGE_BYTES))
+            asyncio.run(run_server(app, listener, greeting, websocket_bytes=MAX_MESSAGE_BYTES))
     return 0
 
 
@@ -91,7 +91,8 @@ class PlayServer:
         base = f"http://{_url_host(self.host, listener)}:{listener.getsockname()[1]}"
         match = self.setup.match
         web_game = games.add(self.setup, game_stem(match.game, match.seed))
-        await serve_pages(app, listener, greeting(base, web_game), MAX_MESSAGE_BYTES)
+        lines = greeting(base, web_game)
+        await run_server(app, listener, lines, websocket_bytes=MAX_MESSAGE_BYTES)
 
 
 def play_app(games: WebGames, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:

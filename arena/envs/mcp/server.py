@@ -26,7 +26,6 @@ INSTRUCTIONS = (
     "cards of other players elsewhere is cheating."
 )
 MAX_BODY_BYTES = 65_536
-DRAIN_SECONDS = 1.0
 PATH = "/mcp"
 SEAT_HEADER = b"x-arena-seat"
 """Set by this server, never by a client: the seat of the address that a request was sent to."""
@@ -142,4 +141,4 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
         greeting += "; Ctrl-C stops the server"
         guarded = Guard(SeatAddresses(app, seats), key)
         async with server.session_manager.run():
-            await run_server(guarded, listener, greeting, drain_seconds=DRAIN_SECONDS)
+            await run_server(guarded, listener, greeting)

@@ -51,7 +51,6 @@ COMMANDS = {
         "doctor:doctor_command", "Check what is installed; write a settings file."
     ),
     "bench": CommandEntry("bench:app", "Run a benchmark suite, verify it, rank players."),
-    "runs": CommandEntry("runs:app", "List and show training runs."),
     "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
     "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
     "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),

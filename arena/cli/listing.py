@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import JsonValue
 
-from arena.cli.flags import JsonFlag, flag_groups
+from arena.cli.flags import Flag, JsonFlag, MarkdownFlag
 from arena.cli.help import ArenaCommand
-from arena.cli.runs import RunsFlags
-from arena.cli.terminal import echo
+from arena.cli.terminal import echo, print_grids
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import SCAFFOLDS, redacted
 from arena.core.text import UNKNOWN, short_count, size_text
+from arena.llm.config import config_table
 
 if TYPE_CHECKING:
     from arena.evaluation.formatting import Grid
@@ -196,26 +196,45 @@ def _bots(entries: Sequence[CatalogEntry]) -> list[dict[str, str]]:
     ]
 
 
+LogDirFlag = Annotated[
+    Path | None,
+    Flag(
+        envvar="ARENA_TRAIN_LOG_DIR",
+        help="Folder of all experiments. Default: the one of arena train.",
+    ),
+]
+
+
 @app.command("models", cls=ArenaCommand)
-@flag_groups
-def models_command(flags: RunsFlags) -> int:
+def models_command(
+    log_dir: LogDirFlag = None, as_json: JsonFlag = False, markdown: MarkdownFlag = False
+) -> int:
     """List models: bundled ones, the newest checkpoint of each run, and those of arena.toml.
 
     A player with a model is --seat 0=embedded:MODEL. The memory is an estimate; activations of
     training, which grow with --tokens-per-batch, come on top.
     """
     from arena.llm.settings import KeylessSettings
+    from trainers.config.config import TrainConfig
 
-    models = [_describe_model(*place) for place in _checkpoints(flags.home)]
+    default = TrainConfig.model_fields["log_dir"].default
+    home = log_dir or Path(str(config_table("train").get("log_dir", default)))
+    models = [_describe_model(*place) for place in _checkpoints(home)]
     stated: dict[str, JsonValue] = {
         redacted(spec): facts.model_dump(exclude_none=True)
         for spec, facts in KeylessSettings.load().models.items()
     }
-    code = flags.show({"models": [*models], "configured": stated}, [_model_table(models)])
-    if not flags.as_json:
-        for spec, facts in stated.items():
-            echo(f"{spec}: {json.dumps(facts)}")
-    return code
+    table = _model_table(models)
+    if as_json:
+        print(json.dumps({"models": models, "configured": stated}, allow_nan=False))
+        return 0
+    if markdown:
+        print(table.markdown())
+    else:
+        print_grids([table])
+    for spec, facts in stated.items():
+        echo(f"{spec}: {json.dumps(facts)}")
+    return 0
 
 
 def _checkpoints(home: Path) -> Iterator[tuple[str, str, Path]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import multiprocessing
 import os
@@ -18,7 +17,7 @@ from web_viewer import record, serving
 from arena import CHANCE, State, make_game
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
-from arena.episodes.match import Match, act_out, play
+from arena.episodes.match import act_out
 from arena.testing.rules import check_clone, check_pickle
 from games.adapters.library_game import LibraryGame, process_of
 from games.adapters.process import MOST_RUNNING, ApartState, LibraryProcess
@@ -177,27 +176,3 @@ def test_the_same_game_here_and_apart() -> None:
     assert first.log.events == second.log.events
     assert first.returns() == second.returns() and not second.to_act
     process.stop()
-
-
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [
-        ("open_spiel/tic_tac_toe", 0.5),
-        ("open_spiel/connect_four", 0.5),
-        ("open_spiel/nim:pile_sizes=3;4;5", 0.5),
-    ],
-)
-def test_tree_search_beats_random_play(name: str, least: float) -> None:
-    game, total, games = make_game(name), 0.0, 8
-    for seed in range(games):
-        seats = ("bot:mcts", "bot:random")[:: 1 if seed % 2 else -1]
-        episode = asyncio.run(play(Match(game, seats, seed)))
-        assert not any(ply.decision.failure for ply in episode.plies)
-        total += episode.outcome.returns[seats.index("bot:mcts")]
-    assert total / games >= least
-
-
-def test_tree_search_names_the_games_that_it_does_not_play() -> None:
-    game = make_game("open_spiel/goofspiel")
-    with pytest.raises(UsageError, match="bot:mcts plays no game with hidden information"):
-        Match(game, ("bot:mcts", "bot:random"), 1).seat()

@@ -13,8 +13,8 @@ from arena.evaluation.records import Interval
 from replays.html_report.training_report import render, write_training_report
 from trainers.config.config import TrainConfig
 from trainers.loop.training import ReportWriter
+from trainers.runs import tables
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
-from trainers.runs.tables import pages
 from trainers.runs.training_run import TrainingRun
 
 FINISHED = RunState(
@@ -62,12 +62,11 @@ def test_tables_have_par_and_call_periodic_evaluations_exploratory(tmp_path: Pat
     run = run_of(rows(60), FINISHED, tmp_path, config)
     page = Page(render(run)).text
     assert "Win rate (par 25 %) at the start" in page and "StepWin rate (par 25 %)" in page
-    tables = list(pages(run, 20))
-    assert any("exploratory, not adjusted" in grid.title for grid in tables)
     assert "All but those on the final deals are exploratory" in page
-    assert any("(par 25 %)" in cell for cell in tables[0].rows[0])
-    headings = [heading for grid in tables for heading in grid.headings]
-    assert headings.count("won (par 25 %)") == 2, "of steps and of evaluations"
+    results = [*run.learning_curve(), *run.final_evaluations()]
+    assert "exploratory, not adjusted" in tables.evaluations(results, run.par).title
+    for grid in (tables.evaluations(results, run.par), tables.steps(run.records, run.par)):
+        assert grid.headings.count("won (par 25 %)") == 1
     unknown = config.model_copy(update={"game": "not-installed"})
     assert "par" not in Page(render(run_of(rows(3), FINISHED, tmp_path, unknown))).text.split()
 

@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE
-from arena.core.text import clock, decimal, percentage
-from arena.evaluation.formatting import Grid, amount, number, par_text, percent
-from arena.evaluation.records import Interval
+from arena.core.text import decimal, percentage
+from arena.evaluation.formatting import Grid, amount, par_text, percent
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.records import StepRecord
-from trainers.runs.sentences import checkpoint_name, mean_name, value_only
-from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite, key_order
+from trainers.runs.sentences import checkpoint_name, mean_name
+from trainers.runs.training_run import CheckpointEvaluation, finite
 
 MAX_ROWS = 20
 """Steps that fit on a screen."""
-
-
-def overview(runs: Sequence[TrainingRun], log_dir: Path) -> Grid:
-    """Return one line per run: its progress and its result."""
-    headings = ("run", "game", "steps", "status", "won in training", "best delta held out", "time")
-    rows = []
-    for run in runs:
-        summary = run.summary()
-        reason = summary.fault or summary.reason or run.state.phase
-        rows.append(
-            (
-                run.name,
-                summary.game or "–",
-                f"{summary.step}/{'–' if summary.steps is None else summary.steps}",
-                f"{summary.status}: {reason}" if reason else summary.status,
-                _first_and_last(run, summary.win_rate),
-                _best_delta(run),
-                clock(summary.seconds),
-            )
-        )
-    return Grid(f"Runs in {log_dir}", headings, rows)
-
-
-def _first_and_last(run: TrainingRun, win_rates: Sequence[Interval]) -> str:
-    rates = " → ".join(map(value_only, win_rates))
-    return rates + par_text(run.par) if rates else "–"
-
-
-def _best_delta(run: TrainingRun) -> str:
-    delta = amount(run.delta, run.scale, signed=True)
-    return f"{delta}, selected on these deals" if run.delta_selected else delta
-
-
-def pages(run: TrainingRun, every: int | None) -> Iterator[Grid]:
-    """Yield the tables of one run, the most important first."""
-    yield overview([run], run.files.folder.parent)
-    if run.config:
-        yield changed_settings(run.config)
-    if some := thinned(run.records, every):
-        yield steps(some, run.par)
-        yield rewards(some)
-        yield times(run.records)
-    if results := [*run.learning_curve(), *run.final_evaluations()]:
-        yield evaluations(results, run.par)
 
 
 def thinned(records: Sequence[StepRecord], every: int | None) -> list[StepRecord]:
@@ -107,37 +61,6 @@ def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
 
 def _metric(update: Mapping[str, float], name: str) -> str:
     return f"{update[name]:.2g}" if name in update else "–"
-
-
-def rewards(records: Sequence[StepRecord]) -> Grid:
-    """Return the mean of each reward term in each step."""
-    names = key_order([row.terms for row in records])
-    weights = {name: term.weight for row in records for name, term in row.terms.items()}
-    headings = ("step", *(f"{name} ×{weights[name]:g}" for name in names))
-    cells = [
-        (
-            str(row.step),
-            *(
-                number(row.terms[name].interval if name in row.terms else Interval(), signed=True)
-                for name in names
-            ),
-        )
-        for row in records
-    ]
-    return Grid("Mean of each reward term, without its weight", headings, cells)
-
-
-def times(records: Sequence[StepRecord]) -> Grid:
-    """Return the total time of each phase.
-
-    Games that are scored ahead or by workers count as rollouts, with their rewards.
-    """
-    total = sum(row.seconds for row in records)
-    cells = []
-    for name in key_order([row.time for row in records]):
-        seconds = sum(row.time.get(name, 0.0) for row in records)
-        cells.append((name, clock(seconds), percentage(seconds / total if total else None)))
-    return Grid("Time", ("phase", "time", "share"), cells)
 
 
 def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> Grid:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import JsonValue
-
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
@@ -21,38 +19,12 @@ from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.records import (
     HeldOutResult,
-    Record,
     RunFiles,
     RunState,
     StepRecord,
-    as_json,
     read_records,
 )
 from trainers.runs.run_files import is_training, read_config, read_state
-
-
-class RunSummary(Record):
-    """A run in a few numbers, as `arena runs list --json` prints it."""
-
-    name: str
-    folder: str
-    game: str | None
-    config_hash: str | None
-    step: int
-    steps: int | None
-    status: str
-    reason: str
-    win_rate: list[Interval]
-    """In training: of the first and of the last step."""
-    scale: ReturnScale
-    delta: Interval
-    """Of the mean returns on held-out deals; of the win rates in a game of wins."""
-    delta_selected: bool
-    games: int
-    sampled_tokens: int
-    trained_tokens: int
-    seconds: float
-    fault: str | None
 
 
 class CheckpointEvaluation(HeldOutResult):
@@ -166,29 +138,6 @@ class TrainingRun:
         measured = final or [row.evaluation for row in self.records if row.evaluation]
         return measured[-1].scale if measured else WIN_RATE
 
-    def summary(self) -> RunSummary:
-        """Return the numbers of `arena runs list`."""
-        config, steps = self.config, played(self.records)
-        return RunSummary(
-            name=self.name,
-            folder=str(self.files.folder),
-            game=config.game if config else None,
-            config_hash=config.config_hash if config else None,
-            step=self.state.step,
-            steps=self.total_steps,
-            status=self.status,
-            reason=self.state.reason,
-            win_rate=[record.win_rate for record in steps[:1] + steps[-1:]],
-            scale=self.scale,
-            delta=self.delta,
-            delta_selected=self.delta_selected,
-            games=self.games,
-            sampled_tokens=sum(record.tokens.sampled for record in self.records),
-            trained_tokens=sum(record.tokens.trained for record in self.records),
-            seconds=self.seconds,
-            fault=self.fault or None,
-        )
-
     def learning_curve(self) -> list[CheckpointEvaluation]:
         """Return the periodic evaluations, with tokens and seconds of all steps until then."""
         # Costs accumulate over all steps, also over those without an evaluation.
@@ -223,15 +172,6 @@ class TrainingRun:
             if name in self.state.final
         ]
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return everything, as `arena runs show --json` prints it."""
-        return {
-            **as_json(self.summary()),
-            "config": as_json(self.config) if self.config else None,
-            "state": as_json(self.state),
-            "rows": [as_json(record) for record in self.records],
-        }
-
 
 @contextmanager
 def _collected(faults: list[str]) -> Iterator[None]:
@@ -240,12 +180,6 @@ def _collected(faults: list[str]) -> Iterator[None]:
         yield
     except ArenaError as error:
         faults.append(str(error))
-
-
-def stored_runs(log_dir: Path) -> list[TrainingRun]:
-    """Return the runs in a folder, by name."""
-    configs = log_dir.glob("*/config.json") if log_dir.is_dir() else ()
-    return [TrainingRun.read(path.parent) for path in sorted(configs)]
 
 
 PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "other")

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from arena import CHANCE, Action, Decision, Event, GameAnalysis, Observation, Seat, Step
-from arena.core.errors import UsageError
+from arena import CHANCE, Action, GameAnalysis, Step
 from games.adapters.library_game import (
-    LibraryDrew,
-    LibraryGame,
-    LibraryMove,
-    LibraryMoved,
     compute,
 )
 from games.adapters.open_spiel import library
-from games.adapters.open_spiel.game import NATIVE, OpenSpielGame, is_searchable
+from games.adapters.open_spiel.game import NATIVE, OpenSpielGame
 from games.adapters.open_spiel.state import OpenSpielState
 
 MOST_MOVES = 2_000
@@ -137,69 +131,3 @@ def _choices(
         legal = [action] if action in legal else []
     rng.shuffle(legal)
     yield from legal
-
-
-# Tree search
-
-
-SIMULATIONS = 100
-"""Budget of a decision: simulations, each with one random game to its end."""
-
-
-class TreeSearch:
-    """OpenSpiel's `MCTSBot`, for games without hidden information.
-
-    It runs 100 simulations for a decision, each valued by one random game (L. Kocsis and
-    C. Szepesvári 2006). The moves that its seat has seen lead to the position.
-    """
-
-    def __init__(self, seat: Seat) -> None:
-        game = seat.game
-        assert isinstance(game, LibraryGame)
-        if not compute(game, is_searchable, rng=seat.rng):
-            raise UsageError(
-                f"{game.name}: bot:mcts plays no game with hidden information, with simultaneous "
-                "moves, with rewards before the end, with chance of its own or in Python; "
-                "bot:random plays any"
-            )
-        self._game, self._rng = game, seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        legal, events = observation.legal_actions, tuple(observation.events)
-        number = compute(self._game, searched, observation.player, events, rng=self._rng)
-        chosen = (a for a in legal if isinstance(a, LibraryMove) and a.number == number)
-        return Decision(next(chosen, None) or self._rng.choice(legal))
-
-
-def searched(
-    game: OpenSpielGame, player: int, events: Sequence[Event], rng: random.Random
-) -> int | None:
-    """Return the number of the move that the search finds; None without a known position."""
-    position = _position(game, player, events)
-    if position is None:
-        return None
-    seed, most = rng.getrandbits(31), game.spiel.max_utility()
-    exploration = 2.0 * (most if 0 < most < float("inf") else 1.0)
-    spiel = library.pyspiel()
-    rollouts = spiel.RandomRolloutEvaluator(1, seed)
-    bot = spiel.MCTSBot(game.spiel, rollouts, exploration, SIMULATIONS, 256, True, seed, False)
-    return int(bot.step(position))
-
-
-def _position(game: OpenSpielGame, player: int, events: Sequence[Event]) -> Any:
-    """Return OpenSpiel's state after moves that are all public; None if their texts are not one
-    move each."""
-    state = game.spiel.new_initial_state()
-    for event in events:
-        match event:
-            case LibraryDrew(text):
-                actor, numbers = CHANCE, [number for number, _ in state.chance_outcomes()]
-            case LibraryMoved(actor, text):
-                numbers = state.legal_actions(actor)
-            case _:
-                continue
-        fitting = [n for n in numbers if game.event_text(state, actor, n) == text]
-        if len(fitting) != 1:
-            return None
-        state.apply_action(fitting[0])
-    return state if state.current_player() == player else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import re
 from array import array
 from collections.abc import Iterable, Sequence
@@ -25,7 +24,6 @@ from games.adapters.library_game import (
     LibraryObserved,
     LibraryText,
     clean_lines,
-    compute,
     game_class,
     one_line_label,
     options_class,
@@ -65,11 +63,6 @@ class OpenSpielGame(LibraryGame):
     Position = "games.adapters.open_spiel.state:OpenSpielState"
     # Tree search is a hundred times slower, and does not play every game.
     default_bots = ("random", "random")
-
-    @property
-    def level_bots(self) -> tuple[str, str, str]:
-        best = "mcts" if compute(self, is_searchable, rng=random.Random(0)) else "random"
-        return ("random", best, best)
 
     kind: ClassVar[Any]
     """The `pyspiel.GameType` under which the game is registered."""
@@ -333,13 +326,3 @@ def _listed(name: str, kind: Any) -> FamilyGame:
         features=tuple(features),
         problem=fault,
     )
-
-
-def is_searchable(game: OpenSpielGame, rng: random.Random) -> bool:
-    """Return whether OpenSpiel's tree search supports the game."""
-    kind, types = game.spiel.get_type(), library.pyspiel().GameType
-    terminal = kind.reward_model == types.RewardModel.TERMINAL
-    # OpenSpiel's search in C++ ends the process in its games that are written in Python.
-    unfit = game.hides or game.short_name.startswith("python_")
-    in_turn = kind.dynamics == types.Dynamics.SEQUENTIAL
-    return terminal and in_turn and not (unfit or game.is_sampled)

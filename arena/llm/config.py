@@ -26,7 +26,6 @@ GUARDED = {
     "reward_fn": re.compile("."),
     "vllm_python": re.compile("."),
     "address": re.compile("."),  # A cluster of Ray sends objects that are unpickled.
-    "group_scorer": re.compile(":"),
     "preset": re.compile("(?!)"),  # A file of presets is checked itself.
     "system": re.compile("(?!)"),
 }

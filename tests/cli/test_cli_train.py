@@ -259,7 +259,6 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --reward claims=1", "the learner is not asked for claims; add --set beliefs=true"),
         ("cluedo --set kl_reference_every=2", "without --kl-coef there is no penalty"),
         ("cluedo --device mps", "--device mps: choose auto, cpu, cuda or cuda:NUMBER"),
-        ("cluedo --set group_scorer=no_such:f", "group_scorer no_such:f: there is no module"),
         ("cluedo --seed 100000000001", "--seed 100000000001: input should be less than"),
         ("kuhn_poker --players 3", "kuhn_poker has no option 'players'"),
         ("", "Missing argument 'game'"),

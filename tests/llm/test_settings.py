@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_read_is_named(text: bytes, fault: str) -> None:
 
 REFUSED = {
     "train.reward_fn = 'evil:f'": "reward_fn = 'evil:f'",
-    "train.cluedo.group_scorer = 'evil:f'": "group_scorer",
+    "train.cluedo.reward_fn = 'evil:f'": "reward_fn",
     "train.vllm_python = './python'": "vllm_python",
     "eval.address = '10.0.0.1:6379'": "address",
     "train.opponents = 'bot:novice, agent:./evil=2'": "opponents",
@@ -76,7 +76,7 @@ REFUSED = {
 }
 """Lines of arena.toml in the folder of another person, and words of the refusal."""
 ALLOWED = [
-    "train.group_scorer = 'judge'", "train.preset = 'demo'", "train.opponents = 'bot:novice'",
+    "train.preset = 'demo'", "train.opponents = 'bot:novice'",
     "models.prompt = 'here.txt'", "models.system = 'You are x, agent: win'",
     "llm_backend = 'http://localhost:8000/v1#m'", "train.server = 'http://[::1]:8000,vllm'",
 ]  # fmt: skip

@@ -301,24 +301,6 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path:
     assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
 
 
-def test_a_row_has_the_rewards_that_were_trained(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "judges_of_my_own.py").write_text(
-        "async def by_place(group):\n"
-        "    own = group.trajectories\n"
-        "    judged = [one.with_reward(10.0 + place) for place, one in enumerate(own)]\n"
-        "    return group.with_trajectories(judged)\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    learn(small(base, group_scorer="judges_of_my_own:by_place"), tmp_path / "x")
-    row = rows_of(tmp_path / "x")[-1]
-    assert row.reward.value == 11.0 and row.reward.n == 2
-    assert (row.terms["group_score"].mean, row.terms["group_score"].weight) == (11.0, 1.0)
-    assert row.terms["independent_reward"].mean == row.terms["win"].mean
-    assert row.terms["win"].weight == 0.0
-
-
 # What fails
 
 

@@ -144,8 +144,6 @@ class TrainConfig(BudgetLimits):
     credit: CreditName = setting("", REWARD)
     """How turns get advantages. game: each turn that of its game. judged: each decision also its
     own value by exact knowledge. Empty: judged in Cluedo on the embedded host, else game."""
-    group_scorer: str = setting("", REWARD, flag=False)
-    """Name or module:function that scores all trajectories of a group together."""
 
     learning_rate: float = setting(3e-4, UPDATE, gt=0, le=1)
     """Learning rate of Adam."""

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -56,8 +56,6 @@ from trainers.loop.checkpoints import Checkpoints
 from trainers.loop.metrics import Health, RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
 from trainers.loop.training import ReportWriter, RunLog, TrainingLoop, TrainingView, update_weights
-from trainers.rewards.group_scorers import score_groups
-from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.rollouts import (
     NEWEST,
     GroupSetup,
@@ -69,7 +67,6 @@ from trainers.rollouts.rollouts import (
 )
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.trackers import TrackedRun, Trackers
-from trainers.trajectory import TrajectoryGroup
 
 
 async def train(
@@ -124,7 +121,7 @@ class OwnGames:
         self.game = game = make_game(config.game, **config.options)
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm)
-        self.rewards, self.scorer, self.credit = parsed.rewards, parsed.scorer, parsed.credit
+        self.rewards, self.credit = parsed.rewards, parsed.credit
         chats = game.num_players if config.self_play else 1
         setting = replace(rollout_setting(config, game), concurrency=games_at_once(config, chats))
         self.executor = make_executor(
@@ -145,7 +142,6 @@ class OwnGames:
         self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
         self._warned_of_overflow = False
         self.trackers: Trackers | None = None
-        self._scorer_guard = RewardGuard()
         self._number = 0
         """Number of the step in progress."""
         self._counted = Ledger()
@@ -201,24 +197,24 @@ class OwnGames:
             fault = [*counts.faults, *counts.reward_faults][0]
             raise StopPlaying(f"no game of step {number} could be finished: {fault}")
         with timer.measure("rewards"):
-            groups = await self._rescored(played.groups, counts)
-            credited = self.credit.assign(complete_groups(groups, config.rollouts_per_group))
-        selected = select_groups(groups, credited, bool(config.kl_coef or config.entropy_coef))
+            complete = complete_groups(played.groups, config.rollouts_per_group)
+            credited = self.credit.assign(complete)
+        selected = select_groups(
+            played.groups, credited, bool(config.kl_coef or config.entropy_coef)
+        )
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
             reference = config.reference_step(number - 1)
             update = await update_weights(self.host, selected.trained, reference)
-            update |= staleness_metrics(config, number, counts, groups, selected.trained)
+            update |= staleness_metrics(config, number, counts, played.groups, selected.trained)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
             due = config.is_evaluated(number)
             evaluation = await self.checkpoints.evaluate(number) if due else None
-        # The score of a group scorer replaces the weighted sum of the terms.
-        weights = self.rewards.weights if self.scorer is None else {"group_score": 1.0}
-        return step_record(config, number, counts, weights, update).model_copy(
+        return step_record(config, number, counts, self.rewards.weights, update).model_copy(
             update={
                 "groups": selected.counts,
                 "evaluation": evaluation,
@@ -278,23 +274,6 @@ class OwnGames:
                 "long for the model; they count as illegal: max_context_tokens, --text-level or "
                 "--prompt brief may help"
             )
-
-    async def _rescored(
-        self, groups: Sequence[TrajectoryGroup], counts: RolloutCounts
-    ) -> Sequence[TrajectoryGroup]:
-        """Return the groups after the group scorer."""
-        if self.scorer is None:
-            return groups
-        # A group scorer compares trajectories, so it gets groups without failed games only.
-        complete = complete_groups(groups, self.config.rollouts_per_group)
-        incomplete = [group for group in groups if group.failures]
-        self.view.phase("judging")
-        name = self.config.group_scorer
-        complete = await score_groups(self.scorer, complete, name, self._scorer_guard)
-        counts.reward_faults += [fault for group in complete for fault in group.failures]
-        counts.add_judged(complete)
-        # Incomplete groups are counted, but not trained on.
-        return [*complete, *incomplete]
 
 
 class RolloutsAhead:

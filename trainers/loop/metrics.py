@@ -59,8 +59,6 @@ class RolloutCounts:
     results: list[RolloutResult] = field(default_factory=list)
     """Results of all learning seats in finished games, in order of completion. Groups that are
     dropped later are included."""
-    judged: list[RolloutResult] = field(default_factory=list)
-    """Results with the rewards of a group scorer, for the groups that it was given."""
     terms: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """Deal and value of each reward term, in order of completion."""
     faults: list[str] = field(default_factory=list)
@@ -74,15 +72,6 @@ class RolloutCounts:
             return []
         times = pluralize(len(self.reward_faults), "time")
         return [f"no reward {times}, and the groups are dropped: {self.reward_faults[0]}"]
-
-    def add_judged(self, groups: Sequence[TrajectoryGroup]) -> None:
-        """Record the rewards that a group scorer assigned to these groups."""
-        for trajectory in (each for group in groups for each in group.trajectories):
-            self.judged.append(RolloutResult(trajectory.seed, trajectory.reward, trajectory.won))
-            # independent_reward is the reward before the group scorer changed it.
-            for name in ("group_score", "independent_reward"):
-                value = float(trajectory.metrics[name])
-                self.terms.setdefault(name, []).append((trajectory.seed, value))
 
     def add_game(self, episode: Episode, seat: int, deal: int, breakdown: RewardBreakdown) -> None:
         """Add the statistics of one learning seat of a finished game."""
@@ -140,8 +129,6 @@ def step_record(
     # Sorted, since the order of completion differs between runs and float sums depend on order.
     results = sorted(counts.results)
     deals = [one.deal for one in results]
-    # A group scorer's rewards replace the games' own, as they are the ones trained on.
-    rewarded = sorted(counts.judged) or results
     # An overflow counts as a reply but has no tokens.
     received = counts.replies - counts.context_overflow
     metrics = finite_metrics(update)
@@ -152,7 +139,7 @@ def step_record(
         decisions=counts.decisions,
         context_overflow=counts.context_overflow,
         win_rate=_mean([float(one.won) for one in results], deals, (0.0, 1.0)),
-        reward=_mean([one.reward for one in rewarded], [one.deal for one in rewarded]),
+        reward=_mean([one.reward for one in results], deals),
         # Terms without a weight are logged only.
         terms={
             name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()

@@ -27,7 +27,7 @@ from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.pretrain import STATE, pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.pretrain.recipe import CurvePoint, make_recipe
-from trainers.rewards import GroupScorer, Rewards, load_group_scorer
+from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
 from trainers.runs.trackers import check_trackers
 
@@ -39,7 +39,6 @@ class ParsedConfig:
     mix: OpponentMix
     rewards: Rewards
     credit: Credit
-    scorer: GroupScorer | None
 
 
 def check_config(config: TrainConfig, settings: Settings) -> None:
@@ -56,11 +55,10 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConf
     """Return the parts of a run that its config names. Raises UsageError as `check_config` does."""
     mix = OpponentMix.parse(config.opponents, game)
     credit, rewards = credited_rewards(config, game)
-    scorer = load_group_scorer(config.group_scorer) if config.group_scorer else None
     _check_seats(config, game, mix)
     _check_players("--opponents", mix.specs, game, llm)
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
-    _check_rewards(config, rewards, scorer)
+    _check_rewards(config, rewards)
     if config.kl_reference_every and not config.kl_coef:
         raise UsageError(
             f"kl_reference_every={config.kl_reference_every}: without --kl-coef there is no "
@@ -69,7 +67,7 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConf
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
     check_trackers(config.track)
-    return ParsedConfig(mix, rewards, credit, scorer)
+    return ParsedConfig(mix, rewards, credit)
 
 
 def credited_rewards(config: TrainConfig, game: Game) -> tuple[Credit, Rewards]:
@@ -108,8 +106,8 @@ def _check_seats(config: TrainConfig, game: Game, mix: OpponentMix) -> None:
         )
 
 
-def _check_rewards(config: TrainConfig, rewards: Rewards, scorer: GroupScorer | None) -> None:
-    if scorer is None and not any(rewards.weights.values()):
+def _check_rewards(config: TrainConfig, rewards: Rewards) -> None:
+    if not any(rewards.weights.values()):
         raise UsageError(
             f"--reward {config.reward}: all weights are 0, so there is nothing to learn"
         )

@@ -3,18 +3,15 @@
     rewards = Rewards.parse("win=1,entropy_removed=0.5", game)
     breakdown = rewards.score(SeatEpisode(game, episode, seat))
 
-terms.py          the generic terms, each a `RewardTerm`; the catalog's kind `reward`
-scoring.py        from the text of --reward to a number
-group_scorers.py  scorers that see all trajectories of a group, for example a judge model
+terms.py    the generic terms, each a `RewardTerm`; the catalog's kind `reward`
+scoring.py  from the text of --reward to a number
 """
 
 from arena.episodes.measurement import RewardTerm, SeatEpisode
-from trainers.rewards.group_scorers import GroupScorer, load_group_scorer, score_group
 from trainers.rewards.scoring import RewardBreakdown, Rewards, TermSummary, default_reward
 from trainers.rewards.terms import information_gains
 
 __all__ = [
-    "GroupScorer",
     "RewardBreakdown",
     "RewardTerm",
     "Rewards",
@@ -22,6 +19,4 @@ __all__ = [
     "TermSummary",
     "default_reward",
     "information_gains",
-    "load_group_scorer",
-    "score_group",
 ]

@@ -157,8 +157,6 @@ def setup(run: TrainingRun) -> str:
     others = "in every seat" if config.self_play else f"against {printable(opponents)}"
     name = Credit.parse(config, game).name if game else "game"
     reward = config.reward or (default_reward(game, name) if game else "of the game")
-    if config.group_scorer:
-        reward = f"of the group scorer {config.group_scorer}"
     credit = " and judged decisions" if name == "judged" else ""
     return (
         f"{subject} by GRPO with {config.groups_per_step} deals × {config.rollouts_per_group} "

@@ -7,9 +7,8 @@ two log-probabilities per token; the field `policy_logprob` holds the second one
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias, cast, get_args
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast, get_args
 
 from pydantic import JsonValue
 
@@ -20,7 +19,6 @@ from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.classes import TrajectoryGroup as ArtGroup
 from trainers.trajectory import SampledToken, Trajectory, TrajectoryGroup, Turn
 
-ArtScorer: TypeAlias = Callable[[ArtGroup], Awaitable[ArtGroup | None]]
 OPENAI_FINISH_REASONS = frozenset({"stop", "length", "content_filter", "tool_calls"})
 
 
@@ -144,25 +142,3 @@ def sampled_tokens(choice: Choice) -> tuple[SampledToken, ...]:
         policy_logprob = (token.model_extra or {}).get("policy_logprob", token.logprob)
         tokens.append(SampledToken(int(number), token.logprob, policy_logprob))
     return tuple(tokens)
-
-
-def art_scorer(
-    scorer: ArtScorer,
-) -> Callable[[TrajectoryGroup], Awaitable[TrajectoryGroup | None]]:
-    """Return a scorer of ART's groups, such as RULER, as a scorer of ours."""
-
-    async def score(group: TrajectoryGroup) -> TrajectoryGroup | None:
-        scored = await scorer(to_art(group))
-        if scored is None:
-            return None
-        if len(scored.trajectories) != len(group.trajectories):
-            return from_art(scored)  # The caller reports it.
-        pairs = zip(group.trajectories, scored.trajectories, strict=True)
-        return group.with_trajectories([_rescored(own, theirs) for own, theirs in pairs])
-
-    return score
-
-
-def _rescored(own: Trajectory, theirs: ArtTrajectory) -> Trajectory:
-    metrics = {name: float(value) for name, value in theirs.metrics.items()}
-    return replace(own.with_reward(theirs.reward), metrics=metrics)

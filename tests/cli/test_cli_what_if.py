@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
 from arena.cli.play_flags import ModelFlags
 from arena.cli.replay import (
-    MODES,
     Call,
     ExportFlags,
     LookFlags,
@@ -25,7 +22,6 @@ from arena.cli.replay import (
     WhatIfFlags,
 )
 from arena.cli.replay_branch import branch_chat_options
-from arena.cli.replay_views import moment_address
 from arena.episodes.branch import position, turns_left
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Sampling
@@ -182,104 +178,7 @@ def test_a_replay_does_not_make_models_think(parent: Path, tmp_path: Path) -> No
     assert asked.system is not None and "Actions look like" in asked.system
 
 
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"returns": []}, "0 returns in a game for 3"),
-        ({"returns": [0.0, 1.0, math.nan]}, "not a finite number"),
-        ({"winner": 3}, "the winner is seat 3 of 3"),
-        ({"winner": -1}, "the winner is seat -1 of 3"),
-        ({"teams": [0]}, "1 teams in a game for 3"),
-        ({"roles": ["a"] * 4}, "4 roles in a game for 3"),
-    ],
-)
-@pytest.mark.parametrize("words", ["--branch 2", "--verify", "--position 3"])
-def test_an_outcome_of_other_players_is_named_with_its_line(
-    parent: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    fields: dict[str, Any],
-    complaint: str,
-    words: str,
-) -> None:
-    *rest, last = parent.read_text(encoding="utf-8").splitlines()
-    path = tmp_path / "forged.jsonl"
-    lines = [*rest, json.dumps(json.loads(last) | fields)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    said = told(capsys, path, words, code=1)
-    assert f"{path}: line {len(lines)}: " in said.err and complaint in said.err
-
-
-@pytest.mark.parametrize(
-    ("words", "flag"),
-    [
-        ("--verify", "--verify"),
-        ("--branch 5", "--branch"),
-        ("--html x.html", "--html"),
-        ("--position 1", "the terminal"),
-    ],
-)
-def test_a_folder_is_no_file(
-    parent: Path, capsys: pytest.CaptureFixture[str], words: str, flag: str
-) -> None:
-    said = told(capsys, parent.parent, words, code=2).err
-    assert said.startswith(f"arena: {flag} takes one file: {parent.parent} is a folder; `arena ")
-
-
 # Flags that would change nothing
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ("--web --html x.html", "--html and --web: one of them at a time"),
-        ("--verify --html x.html", "--verify and --html: one of them at a time"),
-        ("--seed 3", "--seed goes with --branch, not with stepping through a replay"),
-        ("--games 1", "--games goes with --branch, not with"),
-        ("--temperature 1", "--temperature goes with --branch, not with"),
-        ("--html x.html --position 3", "--position goes with --web or the terminal, not with"),
-        ("--position 1 --json", "--json goes with --verify, --branch or --export, not with"),
-        ("--verify --seat 0", "not with --verify"),
-        ("--export chat --seat 0", "--seat goes with"),
-        ("--export chat --port 8765", "--port goes with --web, not with --export"),
-        ("--branch 3 --reward win=1", "--reward goes with --export, not with --branch"),
-        ("--branch 3 --position 3", "not with --branch"),
-        ("--web --position 9999 --port 0", "plies"),
-        ("--web --seat 3 --port 0", "has seats 0 to 2"),
-    ],
-)
-def test_a_flag_that_would_change_nothing_is_refused(
-    parent: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: str,
-    complaint: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    said = told(capsys, parent, words, code=2)
-    assert complaint in said.err and said.err.count("\n") == 1
-    assert not said.out and not list(tmp_path.iterdir())
-
-
-def test_every_flag_goes_with_something() -> None:
-    groups = (LookFlags, PageFlags, WhatIfFlags, ExportFlags, ModelFlags)
-    known = {name for group in groups for name in group.model_fields} | {"as_json"}
-    taken = {name for mode in MODES for name in {*mode.takes, mode.flag} - {""}}
-    assert taken == known
-
-
-@pytest.mark.parametrize(
-    ("look", "address"),
-    [
-        (LookFlags(position=4, seat=["1"]), "#at=4&seat=1"),
-        (LookFlags(position=0), "#at=0"),
-        (LookFlags(seat=["0"]), "#seat=0"),
-        (LookFlags(), ""),
-    ],
-)
-def test_a_moment_has_an_address(parent: Path, look: LookFlags, address: str) -> None:
-    assert moment_address(replace(call_of(parent), look=look)) == address
 
 
 def test_the_page_is_served_with_the_address_of_a_moment(parent: Path, tmp_path: Path) -> None:

@@ -110,17 +110,6 @@ def test_a_seed_gives_the_same_game_as_play(name: str, options: dict[str, Any]) 
     assert env.state.returns() == episode.outcome.returns
 
 
-def test_a_seed_begins_a_series_of_games() -> None:
-    env, twin = (MultiAgentEnv(make_game("cluedo")) for _ in range(2))
-
-    def three(env: MultiAgentEnv) -> list[int | None]:
-        return [(env.reset(seed=seed), env.seed)[1] for seed in (7, None, None)]
-
-    assert three(env) == three(twin)
-    assert len(set(three(env))) == 3
-    assert env.reset()[0] and env.seed != MultiAgentEnv(env.game).seed
-
-
 def test_illegal_actions_change_nothing() -> None:
     env = MultiAgentEnv(make_game("tictactoe"))
     observations, _ = env.reset(seed=0)
@@ -150,14 +139,6 @@ def test_wrong_seeds_are_usage_errors(seed: Any) -> None:
             env.reset(seed=seed)
     with pytest.raises(UsageError, match=message):
         to_pettingzoo(game).reset(seed=seed)
-
-
-@pytest.mark.parametrize("max_turns", [0, -1, 1.5, "3", True])
-def test_wrong_limits_are_usage_errors(max_turns: Any) -> None:
-    game = make_game("kuhn_poker")
-    for make in (MultiAgentEnv, SingleAgentEnv, to_pettingzoo, to_parallel_pettingzoo):
-        with pytest.raises(UsageError, match=r"max_turns=.*: give a whole number from 1, or None"):
-            make(game, max_turns=max_turns)
 
 
 def test_nobody_moves_unless_all_who_must_do() -> None:
@@ -229,18 +210,6 @@ def test_an_illegal_action_forfeits() -> None:
     assert seen in env.observation_space
     with pytest.raises(UsageError, match=r"call reset\(\)"):
         env.step(1)
-
-
-def test_the_others_may_end_the_game_before_the_learners_first_move() -> None:
-    env = SingleAgentEnv("cluedo", player=2, max_turns=1, opponents="bot:random")
-    for seed in range(20):
-        seen, _ = env.reset(seed=seed)
-        if not seen["action_mask"].any():
-            break
-    assert env.env.state.turn == 2
-    last, reward, terminated, truncated, _ = env.step(0)
-    assert (reward, terminated, truncated) == (0.0, False, True)
-    assert not last["action_mask"].any()
 
 
 def test_seats_and_opponents_are_checked_at_once() -> None:
@@ -373,20 +342,6 @@ def test_pettingzoo_checks_every_game_in_parallel(name: str, options: dict[str, 
     parallel_seed_test(lambda: with_legal_samples(to_parallel_pettingzoo(game)), num_cycles=50)
 
 
-def test_parallel_pettingzoo_in_a_game_of_turns() -> None:
-    env = to_parallel_pettingzoo(make_game("tictactoe"))
-    observations, _ = env.reset(seed=0)
-    assert observations["player_0"]["action_mask"].all()
-    assert not observations["player_1"]["action_mask"].any()
-    observations, *_ = env.step({"player_0": 4, "player_1": 99})  # The second is ignored.
-    assert observations["player_1"]["action_mask"].sum() == 8
-    with pytest.raises(UsageError, match="player 1 has no action"):
-        env.step({"player_0": 0})
-    with pytest.raises(IllegalAction, match="player 1: action 4"):
-        env.step({"player_1": 4})
-    assert env.agents == ["player_0", "player_1"] and env.render()
-
-
 def test_pettingzoo_shows_nothing_before_the_last_has_committed() -> None:
     env = to_pettingzoo(make_game("goofspiel", players=2))
     env.reset(seed=0)
@@ -398,16 +353,6 @@ def test_pettingzoo_shows_nothing_before_the_last_has_committed() -> None:
         with pytest.raises(IllegalAction, match="player_?.?1"):
             env.step(action)
     assert env.agent_selection == "player_1"
-
-
-def test_pettingzoo_observations_join_the_arrays_in_order() -> None:
-    game = make_game("cluedo")
-    env = to_pettingzoo(game)
-    env.reset(seed=0)
-    arrays = env.infos["player_0"]["observation"].arrays()
-    joined = np.concatenate([arrays[name].ravel() for name in game.arrays.specs])
-    assert (env.observe("player_0")["observation"] == joined).all()
-    assert env.render() == env.infos["player_0"]["observation"].text()
 
 
 # Rewards before the end
@@ -438,35 +383,6 @@ def test_interim_rewards_are_paid_once() -> None:
     assert tuple(paid.values()) == env.state.returns() and sum(paid.values()) >= 5
 
 
-def test_interim_rewards_are_paid_once_in_pettingzoo() -> None:
-    rng = random.Random(1)
-    parallel = to_parallel_pettingzoo(Paying())
-    env, moves = to_pettingzoo(Paying()), 0
-    env.reset(seed=1)
-    paid = dict.fromkeys(env.possible_agents, 0.0)
-    for agent in env.agent_iter():
-        observation, reward, terminated, truncated, _ = env.last()
-        paid[agent] += reward
-        if terminated or truncated:
-            env.step(None)
-        else:
-            moves += 1
-            env.step(int(rng.choice(np.flatnonzero(observation["action_mask"]))))
-    assert list(paid.values()) == [(moves + 1) // 2, moves // 2]
-    observations, _ = parallel.reset(seed=1)
-    total = 0.0
-    while parallel.agents:
-        actions = {
-            agent: int(rng.choice(np.flatnonzero(seen["action_mask"])))
-            for agent, seen in observations.items()
-            if seen["action_mask"].any()
-        }
-        observations, rewards, *_ = parallel.step(actions)
-        assert sum(rewards.values()) == 1.0
-        total += 1
-    assert total >= 5
-
-
 # Imports
 
 
@@ -475,26 +391,6 @@ def run_python(code: str) -> str:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
     )
     return done.stdout
-
-
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "import arena, gymnasium",
-        "import gymnasium, arena",
-        "import arena; from importlib.util import find_spec; find_spec('gymnasium')\n"
-        "import gymnasium.spaces",
-    ],
-)
-def test_ids_are_there_whoever_is_imported_first(imports: str) -> None:
-    ask = (
-        "print(sum(name.startswith('arena/') for name in gymnasium.registry), "
-        "'arena.envs.gymnasium' in m)"
-    )
-    assert run_python(f"{imports}\nfrom sys import modules as m\n{ask}").split() == [
-        str(len(IDS)),
-        "False",
-    ]
 
 
 def test_arena_does_not_import_gymnasium() -> None:

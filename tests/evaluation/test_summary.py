@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import math
 import re
@@ -12,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from arena.agents.chat import ChatOptions
 from arena.core.analysis import WeightedSum
@@ -28,7 +26,6 @@ from arena.evaluation.analysis import (
     AnalyzedGame,
     GroupedAnalyses,
 )
-from arena.evaluation.formatting import Grid, percent
 from arena.evaluation.records import DECISIONS, GameResult, Interval, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import (
@@ -166,46 +163,6 @@ def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
     sample.add(game_of(1, won=True, measurements=measurements), 0, GAME.return_scale)
     assert calibration_error(calibration_of(sample)) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
     assert calibration_error(calibration_of(Sample("b"))) is None
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_numbers_stay_whole_in_a_narrow_terminal(width: int) -> None:
-    numbers = ["100.0 %", "+1.91", "44 % [24, 64]", "12,345 [0, –]", "0.0035"]
-    headings = ["player", "legal", "reward", "won of these", "tokens written", "kl"]
-    grid = Grid("Steps", headings, [["embedded:clue-tiny", *numbers]])
-    console = Console(width=width, file=io.StringIO())
-    console.print(grid.rich(console.width))
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert max(map(len, shown.splitlines())) <= width and "…" not in shown
-    for number in numbers:
-        assert all(part in shown for part in re.findall(r"\[.*\]|[^\[]*[^ \[]", number)), number
-    assert ("44 % [24, 64]" in shown) == (width > 80)
-
-
-def test_a_grid_in_markdown() -> None:
-    grid = Grid("Who won", ["player", "won"], [["a", "1"], ["b", "2"]])
-    lines = ["**Who won**", "", "| player | won |", "| --- | ---: |", "| a | 1 |", "| b | 2 |", ""]
-    assert grid.markdown() == "\n".join(lines)
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "signed", "shown"),
-    [
-        (0.541, 0.48, 0.6, False, "54 % [48, 60]"),
-        (-0.012, -0.2, 0.2, True, "−1 points [−20, +20]"),
-        (0.0, None, None, True, "0 points"),
-        (None, 0.0, 1.0, False, "–"),
-        (0.5, 0.1, None, False, "50 % [10, –]"),
-        # Nearly everything is not everything.
-        (199 / 200, 0.972, 0.999, False, "99.5 % [97.2, 99.9]"),
-        (0.9997, 0.99, 1.0, False, "99.97 % [99.00, 100.00]"),
-        (1.0, 0.9, 1.0, False, "100 % [90, 100]"),
-    ],
-)
-def test_shares_are_told_in_percent(
-    value: float, low: float | None, high: float | None, signed: bool, shown: str
-) -> None:
-    assert percent(Interval(value=value, low=low, high=high, n=10), signed) == shown
 
 
 def talk(request: Request) -> ScriptedReply:

@@ -34,7 +34,7 @@ from arena.episodes.replay import read_replay
 from arena.plugins.loader import make_game
 from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Accuse, Show, Suggest
+from games.cluedo.rules.events import Show, Suggest
 from games.goofspiel.game import BidsRevealed
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.sanitize import find_seeds, redact
@@ -221,37 +221,7 @@ def test_seeds_of_requests_as_a_model_is_asked(tmp_path: Path) -> None:
 # The timeline
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: f"{game.name} {game.num_players}")
-@pytest.mark.parametrize("seat", [None, 1])
-def test_a_timeline_can_be_continued(game: Game, seat: int | None) -> None:
-    analysis = ReplayAnalysis(recorded(game, random_game(game, 3)))
-    full = analysis.timeline(seat)
-    assert full["first"] == 0 and len(full["scenes"]) == len(full["plies"]) + 1
-    for first in range(len(full["plies"]) + 1):
-        later = analysis.timeline(seat, first)
-        assert later["plies"] == full["plies"][first:]
-        assert later["scenes"][1:] == full["scenes"][first + 1 :]
-        shown = [scene for scene in full["scenes"][: first + 1] if scene is not None]
-        assert later["scenes"][0] == (shown[-1] if shown else None), "its own scene stands"
-    assert analysis.timeline(seat, 10**6)["first"] == len(full["plies"])
-
-
 # What is known, and what is said of it
-
-
-def test_posterior_entries_are_changes() -> None:
-    analysis = known_analysis(END, Suggest(*ENVELOPE), END, END)
-    known = analysis.posterior(1)
-    assert known is not None and known["player"] == 1
-    assert known["places"] == ["Player 0", "Player 1", "Player 2", "Envelope"]
-    assert len(known["things"]) == len(known["kinds"]) == 21
-    assert [each["position"] for each in known["entries"]] == [0, 1, 3]
-    assert known["entries"][0]["worlds"] == "5557616064", "all deals"
-    last = known["entries"][-1]
-    assert last["bits"] == 0.0 and last["grid"] is not None
-    assert last["grid"][known["things"].index("Rope")] == [0, 0, 0, 1]
-    assert all(sum(row) == pytest.approx(1.0, abs=1e-5) for row in last["grid"])
-    assert ReplayAnalysis(recorded(make_game("goofspiel"), [])).posterior(0) is None
 
 
 def test_comments_say_from_when_on_they_may_be_shown() -> None:
@@ -266,30 +236,6 @@ def test_comments_say_from_when_on_they_may_be_shown() -> None:
     assert all(each["ply"] < each["visible_from"] for each in comments)
     mistakes = [each["player"] for each in comments if each["mistake"]]
     assert [s["mistakes"] for s in analysis.summaries()] == [mistakes.count(p) for p in range(3)]
-
-
-def test_the_end_is_judged_when_it_is_there() -> None:
-    missed = (Suggest(*ENVELOPE), END, END, END)
-    running = known_analysis(*missed)
-    assert "unused certainty" not in {each["kind"] for each in running.comments()}
-    over = known_analysis(*missed, END, Accuse(*ENVELOPE))
-    last = list(over.comments())[-1]
-    assert (last["kind"], last["player"], last["visible_from"]) == ("unused certainty", 0, 7)
-    assert all("/" not in m["title"] for m in over.summaries()[0]["measures"])
-
-
-def test_several_may_read_the_comments_at_once() -> None:
-    analysis = known_analysis(Suggest(*ENVELOPE), END, Suggest(*ENVELOPE), END)
-    first, second = analysis.comments(), analysis.comments(0)
-    assert next(first) == next(second)
-    assert [each["kind"] for each in first] == [
-        "answer",
-        "missed accusation",
-        "suggestion",
-        "answer",
-        "missed accusation",
-    ]
-    assert [each["kind"] for each in second] == ["answer", "missed accusation"]
 
 
 def test_what_others_played_before_a_branch_is_not_summed_up() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,14 +12,11 @@ from arena.evaluation.records import Interval
 from replays.html_report.charts import (
     WIDTH,
     ChartAxis,
-    ChartLayer,
     ChartPoint,
     Scale,
     Series,
     forest_chart,
-    layer_chart,
     line_chart,
-    thinned,
 )
 
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)
@@ -82,22 +78,3 @@ def test_values_are_drawn_at_their_place() -> None:
     assert left[0] < right[0] and left[1] > right[1]
     labels = [element.text for element in ElementTree.fromstring(svg).iter("text")]
     assert labels.count("0") == labels.count("10") == 2
-
-
-def test_layers_add_up_and_long_runs_are_thinned() -> None:
-    layers = [ChartLayer("a", [1.0] * 1000, 0), ChartLayer("none", [0.0] * 1000, 1)]
-    svg = layer_chart("layers", layers, list(range(1000)), X, Y)
-    assert svg.count('class="c0"') == 1 and 'class="c1"' not in svg
-    assert len(numbers(svg)) < 5 * 4 * 240
-    points = [ChartPoint(step, step, step - 1, None) for step in range(1000)]
-    few = thinned(points, 100)
-    assert len(few) == 100 and few[0].y == pytest.approx(4.5) and few[0].low == pytest.approx(3.5)
-    assert few[0].high is None
-
-
-def test_columns_end_where_the_axis_ends() -> None:
-    layers, axis = [ChartLayer("a", [1.0], 0)], ChartAxis("step", -0.02, 1.02)
-    clipped = layer_chart("layers", layers, [1], axis, Y)
-    free = layer_chart("layers", layers, [1], ChartAxis("step", -0.02, 1.5), Y)
-    ends = [max(map(float, re.findall(r"[ML](-?[\d.]+)", svg))) for svg in (clipped, free)]
-    assert ends[0] == pytest.approx(ends[1])

@@ -149,21 +149,6 @@ def test_a_game_starts_when_all_are_there(server: PlayProcess) -> None:
         person.close()
 
 
-def test_names(server: PlayProcess) -> None:
-    """A person is shown under the name of its page, which the replay keeps."""
-    tokens = server.table("tictactoe", ["human", "human:Bob"])
-    anna = server.join(f"{tokens[0]}?name=Anna")
-    anna.receive()
-    assert anna.parts["names"] == ["Anna", "Bob"]
-    assert "name: at most" in anna.send(name="Player 9")["error"]
-    bob = server.join(tokens[1])
-    play_out([anna, bob], random.Random(2))
-    replay = read_replay(finished(server, anna))
-    assert replay.header.players == ("human:Anna", "human:Bob") and verify(replay) is None
-    for person in (anna, bob):
-        person.close()
-
-
 def test_help_is_shown_and_recorded(server: PlayProcess) -> None:
     seats = ["human", "bot:random", "bot:random"]
     [token, _] = server.table("cluedo", seats, options={"players": 3})
@@ -215,24 +200,6 @@ def test_advice_is_given_and_recorded(server: PlayProcess) -> None:
     person.close()
 
 
-def test_a_table_may_refuse_help(server: PlayProcess) -> None:
-    """It offers no more than it allows, and no more than the game has."""
-    seats = ["human", "bot:random", "bot:random"]
-    cluedo, poker = {"options": {"players": 3}}, dict[str, object]()
-    for game, players, more, offered in (
-        ("cluedo", seats, cluedo, ["none", "notes"]),
-        ("kuhn_poker", seats[:2], poker, ["none"]),
-    ):
-        [token, _] = server.table(game, players, help="notes", **more)
-        person = server.join(token)
-        person.wait("turn")
-        assert person.table["offered_help"] == offered
-        assert "does not offer" in person.send(help="posterior")["error"]
-        assert not person.table["gives_advice"]
-        assert "no advice" in person.send(advise=True, turn=0)["error"]
-        person.close()
-
-
 def test_an_irrevocable_action_is_confirmed(server: PlayProcess) -> None:
     seats = ["human", "bot:random", "bot:random"]
     [token, _] = server.table("cluedo", seats, options={"players": 3})
@@ -259,32 +226,6 @@ def test_the_clock_plays_a_fallback(server: PlayProcess) -> None:
     failures = [ply.decision.failure for ply in plies_of(replay, 0)]
     assert failures and all("no decision within 1 seconds" in str(each) for each in failures)
     person.close()
-
-
-@pytest.mark.parametrize(
-    ("message", "error"),
-    [
-        ("", "Invalid JSON"),
-        ("[]", "should be an object"),
-        ('{"act": "bet"}', "send 'act' with 'turn'"),
-        ('{"act": "bet", "turn": -1}', "turn"),
-        ('{"act": "bet", "turn": 99}', "is to come"),
-        ('{"act": 3, "turn": 0}', "act"),
-        (json.dumps({"act": "x" * 5000, "turn": 0}), "at most 2000"),
-        ('{"help": "all"}', "help"),
-        ('{"seat": 1, "act": "bet", "turn": 0}', "seat: Extra inputs"),
-    ],
-)
-def test_wrong_messages_are_answered(server: PlayProcess, message: str, error: str) -> None:
-    [token, watching] = server.table("kuhn_poker", ["human", "bot:random"])
-    person = server.join(token)
-    person.wait("turn")
-    person.socket.send(message)
-    assert error in person.receive()["answer"]["error"]
-    watcher = server.join(watching)
-    assert watcher.send(act="bet", turn=0) == {"error": "spectators do not play"}
-    person.close()
-    watcher.close()
 
 
 def test_hostile_connections(server: PlayProcess) -> None:

@@ -22,12 +22,12 @@ from rich.console import Console
 from arena.agents.chat import Attempt
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
-from arena.episodes.record import Branch, DecisionLine
+from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
 from replays.tui.frame import LiveView, printable_lines
-from replays.tui.viewer import PANELS, TerminalViewer, step_through
+from replays.tui.viewer import PANELS, TerminalViewer
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]bold[/red] \u202eabc\ud800\r\n[/]"
 
@@ -92,17 +92,6 @@ def test_a_seat_sees_no_more_than_it_saw(tmp_path: Path) -> None:
     assert text.count(" bits ") == 1, "what others do not know is not for this seat"
 
 
-def test_a_position_names_those_who_sat_there_then(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    replay = recorded(tmp_path, players=3, turns=4)
-    seated = Branch(parent="p", parent_sha256="0" * 64, ply=6, seed=9, players=("bot:oracle",) * 3)
-    replay.header = replay.header.model_copy(update={"branches": (seated,)})
-    for ply, named in ((5, "oracle"), (6, "random")):
-        step_through(replay, ply, None)
-        assert f"0 {named}" in capsys.readouterr().out
-
-
 def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     game = make_game("cluedo", variant="classic", players=3)
     specs = ["bot:detective"] * 3
@@ -111,58 +100,6 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     view._console = Console(file=screen, force_terminal=True, width=80, height=24)
     asyncio.run(play(Match(game, specs, 2), Match(game, specs, 2).seat(), watchers=[view]))
     assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
-
-
-def test_a_seats_own_column_is_known(tmp_path: Path) -> None:
-    replay = recorded(tmp_path, players=3, turns=4)
-    viewer = TerminalViewer(replay, 3, 1)
-    rows = [re.search(r"(\S) (\S) (\S) (\S)", line) for line in drawn(viewer).splitlines()[2:15]]
-    own = [row[2] for row in rows if row]
-    assert len(own) == 13 and set(own) == {"●", "–"}, own
-    assert any(row and row[1] == "·" for row in rows)
-    assert "Seen so far" in drawn(viewer) and "g: exact prob" in drawn(viewer)
-
-
-@pytest.mark.parametrize("variant", ["cards", "classic"])
-def test_each_panel_fills_the_terminal(tmp_path: Path, variant: str) -> None:
-    replay = recorded(tmp_path, variant=variant, players=6, turns=6)
-    viewer = TerminalViewer(replay, 0, None)
-    for ply, seat in ((0, None), (len(replay.moves), None), (len(replay.moves) // 2, 4)):
-        viewer.position, viewer.seat = ply, seat
-        for key in "tgd?":
-            viewer.press(key)
-            for width, height in ((80, 24), (120, 40), (34, 9), (12, 3)):
-                lines = drawn(viewer, width, height).splitlines()
-                assert len(lines) == height
-                assert max(map(len, lines)) <= width
-
-
-def test_the_grid_shows_all_cards_at_80_by_24(tmp_path: Path) -> None:
-    replay = recorded(tmp_path, players=6, turns=5)
-    viewer = TerminalViewer(replay, len(replay.moves), None)
-    viewer.press("g")
-    text = drawn(viewer)
-    knowledge = viewer.analysis.posterior(0)
-    assert knowledge is not None
-    for thing in knowledge["things"]:
-        assert thing[:10] in text
-    assert "lines 1" not in text and "Posterior of seat 0" in text
-    assert "●" in text and re.search(r"[░▒▓]\d\d", text)
-    viewer.press("f")
-    assert "Posterior of seat 1" in drawn(viewer)
-    viewer.press("3")
-    viewer.press("f")
-    assert "Posterior of seat 3" in drawn(viewer)
-
-
-def test_keys_change_the_panel_and_go_back(cards: Replay) -> None:
-    viewer = TerminalViewer(cards, 0, None)
-    seen = []
-    for key in ("g", "d", "?", "escape", "d", "t"):
-        assert viewer.press(key)
-        seen.append(viewer.panel)
-    assert seen == ["grid", "decision", "help", "table", "decision", "table"]
-    assert f"[{viewer.panel}]" in drawn(viewer)
 
 
 def test_jumps(cards: Replay) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
-from browsing import NARROW, Tab, axe_findings, expect, tab
+from browsing import Tab, expect, tab
 from served_games import (
     CARDS,
     SEED,
     Served,
     open_game,
     serving_games,
-    wait_for_view,
 )
 from web_viewer import record
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
 pytestmark = pytest.mark.browser
-BOARD = "four.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -123,34 +121,7 @@ def test_an_exported_file_holds_the_values_or_says_where_they_are(
 # Layout
 
 
-@pytest.mark.parametrize("size, scheme", [(NARROW, "light"), ((1440, 900), "dark")])
-def test_no_finding_of_axe(
-    browser: Browser, served: Served, size: tuple[int, int], scheme: Literal["light", "dark"]
-) -> None:
-    with tab(browser, size=size, scheme=scheme) as opened:
-        open_game(opened, served.at(BOARD, at=a_question(served, BOARD) + 1))
-        played_rank(opened.page.locator(".decision"))
-        opened.wait_until_quiet()
-        assert not axe_findings(opened.page, "minor")
-
-
 # Colours
-
-
-def test_a_link_leads_back_to_the_moment(browser: Browser, served: Served) -> None:
-    with tab(browser, own_window=True) as opened:
-        opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        opened.page.clock.install()
-        open_game(opened, served.at(BOARD, at=9))
-        opened.page.keyboard.press("1")
-        wait_for_view(opened, 1)
-        link = copied(opened, "Copy link")
-        assert "at=9" in link and "seat=1" in link and BOARD not in link
-        opened.page.get_by_text("Link copied").first.wait_for()
-        open_game(opened, link)
-        opened.wait_for_position(9)
-        wait_for_view(opened, 1)
-        assert not opened.faults
 
 
 def copied(opened: Tab, name: str) -> str:

@@ -15,7 +15,7 @@ from web_viewer import being_written, record
 
 from replays.analysis.documents import ListedReplayJson
 from replays.web.http_errors import HttpError
-from replays.web.listing import Listing, check_single_file
+from replays.web.listing import Listing
 from replays.web.replay_directory import ReplayDirectory
 
 
@@ -69,31 +69,6 @@ def test_a_running_game_and_one_that_was_cut_off(tmp_path: Path, name: str, stat
 HEADER = {"type": "header", "schema_version": 1}
 
 
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        (b"", "empty"),
-        (b"no json\n", "not JSON"),
-        (b"\xff\xfe\n", "not JSON"),
-        (b"[" * 100_000 + b"\n", "not JSON"),
-        (b'{"type": "header"', "cut off"),
-        (b'{"type": "header", "game": "' + b"x" * 2**21 + b'"}\n', "too long"),
-        (json.dumps(HEADER | {"schema_version": 77}).encode() + b"\n", "schema 77"),
-        (json.dumps(HEADER | {"schema_version": [None]}).encode() + b"\n", "schema"),
-        (json.dumps(HEADER | {"game": 5}).encode() + b"\n", "line 1: arena|line 1: game"),
-    ],
-)
-def test_a_broken_replay_is_listed_with_its_fault(tmp_path: Path, data: bytes, error: str) -> None:
-    (tmp_path / "broken.jsonl").write_bytes(data)
-    row = rows(tmp_path)["broken.jsonl"]
-    if error == "line 1: arena|line 1: game":
-        assert row["error"] is not None and row["error"].startswith("line 1: ")
-    else:
-        assert row["error"] is not None and error in row["error"]
-    assert row["status"] == "unreadable" and row["bytes"] == len(data)
-    assert str(tmp_path) not in json.dumps(row)
-
-
 def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None:
     outside, root = tmp_path / "outside", tmp_path / "root"
     secret = record(outside, "secret")
@@ -111,29 +86,6 @@ def test_what_is_hidden_or_leads_elsewhere_is_not_listed(tmp_path: Path) -> None
     (root / "line\nbreak.jsonl").write_bytes(inner.read_bytes())
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.jsonl")).write_bytes(inner.read_bytes())
     assert set(rows(root)) == {"in/inner.jsonl", "within.jsonl"}
-
-
-def test_what_is_no_replay_and_what_may_become_one(tmp_path: Path) -> None:
-    data = record(tmp_path, "whole").read_bytes()
-    begun = (b"", data[:50], data[: data.index(b"\n") + 1], data[:-10])
-    faults = [
-        "the file is empty, not a replay",
-        "line 1 is cut off, or too long for the header of a replay",
-    ]
-    for name, expected in (("game.jsonl.part", [None] * 4), ("game.jsonl", [*faults, None, None])):
-        for part, error in zip(begun, expected, strict=True):
-            with being_written(tmp_path / name) as path:
-                path.write_bytes(part)
-                assert check_single_file(ReplayDirectory(path)) == error
-    (tmp_path / "game.jsonl.part").write_bytes(b"# Games\n")
-    assert (
-        check_single_file(ReplayDirectory(tmp_path / "game.jsonl.part"))
-        == "line 1 is not JSON; this is not a replay"
-    )
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    assert "not a regular file" in (
-        check_single_file(ReplayDirectory(tmp_path / "pipe.jsonl")) or ""
-    )
 
 
 def test_a_game_that_ends_is_found_under_its_new_name(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import (
     NARROW,
-    Tab,
     axe_findings,
     expect,
     tab,
@@ -135,26 +134,3 @@ def test_narrow_screens_do_not_scroll_sideways(browser: Browser, served: Served)
                 opened.page.keyboard.press(key)
                 opened.page.locator(".decision:not([aria-busy])").wait_for()
                 assert opened.overflow() == 0, f"{path} after {key}"
-
-
-# The head is aligned by an observer, after the page has its new size.
-
-
-def test_dark_is_dark_and_can_be_chosen(browser: Browser, served: Served) -> None:
-    with tab(browser, scheme="dark") as opened:
-        opened.page.goto(served.home)
-        opened.page.locator(".rows .row").first.wait_for()
-        opened.wait_until(lambda: _brightness(opened) < 60)
-        opened.page.get_by_role("button", name="Theme").click()
-        opened.wait_until(lambda: _brightness(opened) > 200)
-        light = _brightness(opened)
-        opened.page.reload()
-        opened.page.locator(".rows .row").first.wait_for()
-        opened.wait_until(lambda: _brightness(opened) == light)
-
-
-def _brightness(opened: Tab) -> float:
-    """Of the ground of the page, from 0 to 255."""
-    colour = str(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-    parts = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
-    return sum(parts) / 3

@@ -99,21 +99,6 @@ def test_a_seat_is_told_nothing_of_the_others(server: WebViewer) -> None:
     )
 
 
-def test_the_list(server: WebViewer, base: Path) -> None:
-    answer = server.ask("games")
-    listed = answer.json
-    rows = {row["path"]: row for row in listed["games"]}
-    assert (
-        listed["single"] is False and listed["all"] == listed["found"] and listed["root"] == "root"
-    )
-    fine = {"clue.jsonl", "staying.jsonl", "deep er/kühn #1.jsonl", "cut.jsonl"}
-    played = {"unknown.jsonl", "moves.jsonl"}  # Only playing shows their faults.
-    assert set(rows) == fine | played | {"empty.jsonl", "noise.jsonl", "old.jsonl"}
-    assert "schema" in rows["old.jsonl"]["error"]
-    assert str(base).encode() not in answer.body
-    assert server.ask("timeline", path="deep er/kühn #1.jsonl").json["game"]["name"] == "kuhn_poker"
-
-
 @pytest.mark.parametrize(
     ("name", "error"),
     [
@@ -202,18 +187,6 @@ def test_only_the_pages_own_files_are_served(server: WebViewer, target: str) -> 
     assert b"import" not in answer.body
 
 
-def test_the_page_and_its_files(server: WebViewer) -> None:
-    index = server.get("/")
-    assert index.status == 200 and index.headers["content-type"] == "text/html; charset=utf-8"
-    for route in ("/page/main.js", "/page/source.js", "/scene/cluedo.js"):
-        answer = server.get(route)
-        assert (answer.status == 200 and b"export" in answer.body) or b"import" in answer.body
-        assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
-    assert server.get("/page/index.html").body == index.body
-    head = server.get("/", "HEAD")
-    assert head.status == 200 and head.body == b"" and int(head.headers["content-length"]) > 0
-
-
 @pytest.mark.parametrize(
     "target",
     ["/", "/page/main.js", "/scene/cluedo.js", "/api/games", "/nothing", "/api/timeline",
@@ -273,38 +246,6 @@ def test_nothing_can_be_changed(server: WebViewer, method: str) -> None:
         assert answer.status == 405 and set(answer.json) == {"error"}
 
 
-@pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        ("seat=3", "seats 0 to 2"),
-        ("seat=-1", "seat= must be a whole number"),
-        ("seat=one", "seat= must be a whole number"),
-        ("seat=", "seat= must be a whole number"),
-        ("seat=%C2%B2", "seat= must be a whole number"),
-        ("seat=0&seat=1", "seat= is given 2 times"),
-        ("first=1e3", "first= must be a whole number"),
-        ("first=99999999999999999999", "first= must be a whole number"),
-    ],
-)
-def test_numbers_are_checked(server: WebViewer, query: str, error: str) -> None:
-    answer = server.get(f"/api/timeline?path=clue.jsonl&{query}")
-    assert answer.status == 400 and error in answer.json["error"]
-
-
-def test_comments_come_as_they_are_found(server: WebViewer, base: Path) -> None:
-    """Each is sent in a chunk of its own, though compressing could have joined them."""
-    request = (
-        f"GET /api/comments?path=staying.jsonl HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
-        "Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-        connection.sendall(request.encode())
-        answer = b"".join(iter(lambda: connection.recv(2**16), b""))
-    assert b"application/x-ndjson" in answer and b"content-encoding" not in answer
-    count = len(list(ReplayAnalysis(read_replay(base / "root" / "clue.jsonl")).comments()))
-    assert answer.count(b"}\n\r\n") == count + 1
-
-
 def test_a_running_game_is_followed(server: WebViewer, base: Path) -> None:
     whole = (base / "root" / "clue.jsonl").read_bytes()
     running = base / "root" / "running.jsonl.part"
@@ -326,18 +267,6 @@ def test_a_running_game_is_followed(server: WebViewer, base: Path) -> None:
     assert ended == server.ask("timeline", path="running.jsonl", first=position).json
     running.with_suffix("").unlink()
     assert server.ask("timeline", path="running.jsonl.part").status == 404
-
-
-def test_one_replay_alone(base: Path) -> None:
-    with serving(base / "root" / "clue.jsonl") as server:
-        listed = server.ask("games").json
-        assert listed["single"] is True and [g["path"] for g in listed["games"]] == ["clue.jsonl"]
-        assert server.ask("timeline", path="clue.jsonl").status == 200
-        for other in ("cut.jsonl", "deep er/kühn #1.jsonl", "staying.jsonl", "../root/clue.jsonl"):
-            assert server.ask("timeline", path=other).status == 404
-        assert server.greeting.count("\n") == 1 and "Ctrl-C stops the server" in server.greeting
-        assert server.end() == 0
-        assert server.process.stderr is not None and server.process.stderr.read() == ""
 
 
 @pytest.mark.timed

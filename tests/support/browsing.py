@@ -20,7 +20,7 @@ from arena.episodes.match import Match
 from arena.plugins.loader import make_game
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Expect, FloatRect, Locator, Page
+    from playwright.sync_api import Browser, BrowserContext, Expect, Locator, Page
 
 WIDE, NARROW = (1280, 900), (390, 844)
 PATIENCE = 30.0
@@ -254,13 +254,6 @@ def _forget(context: BrowserContext, origins: set[str]) -> None:
     for origin in origins:
         session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
     session.detach()
-
-
-def box_of(part: Locator) -> FloatRect:
-    """Return where a part of a page is now; it may still move, see `Tab.wait_until`."""
-    box = part.bounding_box()
-    assert box is not None
-    return box
 
 
 def axe_findings(page: Page, *ignored: str) -> list[str]:

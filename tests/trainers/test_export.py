@@ -33,7 +33,7 @@ from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.export import exporter_class
 from trainers.export.exporter import ExportResult, export_replays
 from trainers.export.seat_replies import ReplyReader, SeatReplies
-from trainers.rewards import Rewards, information_gains
+from trainers.rewards import information_gains
 from trainers.trajectory import Judgement
 
 END = 7
@@ -204,34 +204,6 @@ def attempts_in(path: Path) -> Iterator[Any]:
             yield Attempt.model_validate(raw)
 
 
-def test_what_a_chat_is_worth_stands_beside_it(tmp_path: Path, cluedo: Path) -> None:
-    out = tmp_path / "chat.jsonl"
-    told = export([cluedo], "chat", out, "win=2,format=1")
-    [row] = rows_of(out)
-    seat = seat_of(cluedo)
-    scored = Rewards.parse("win=2,format=1", seat.seat_episode.game).score(seat.seat_episode)
-    assert row["reward"] == scored.reward and {
-        name: value for name, value in row["terms"].items() if value is not None
-    } == dict(scored.terms)
-    assert (row["game"], row["seed"], row["seat"], row["spec"]) == ("cluedo", 3, 1, "scripted")
-    assert row["won"] is False and row["return"] == 0.0 and row["failures"] > 0
-    assert any(message["content"] == NOISE for message in row["messages"])
-    assert (told.rows, told.games, told.skipped, told.file) == (1, 1, [], out)
-
-
-def test_games_of_any_kind_stand_in_one_file_with_the_same_columns(
-    tmp_path: Path, cluedo: Path
-) -> None:
-    record(tmp_path, "small", in_order())
-    for form in ("chat", "parquet"):
-        told = export([tmp_path / "small.jsonl", cluedo], form, tmp_path / form)
-        assert told.games == 2
-    by_game = {row["game"]: row for row in rows_of(tmp_path / "chat")}
-    small, large = by_game["tictactoe"], by_game["cluedo"]
-    assert small.keys() == large.keys() and small["terms"].keys() == large["terms"].keys()
-    assert small["terms"]["entropy_removed"] is None and large["terms"]["entropy_removed"] > 0
-
-
 def test_a_branch_tells_only_what_is_its_own(tmp_path: Path) -> None:
     parent = record(tmp_path, "parent", in_order())
     start = position(read_replay(parent), 5)
@@ -288,24 +260,6 @@ def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path)
     gained = first + math.fsum(row["information_gain"] for row in rows)
     assert gained == pytest.approx(rows[0]["terms"]["entropy_removed"])
     assert rows[0]["terms"]["entropy_removed"] > 0
-
-
-def test_parquet_is_written_in_parts(
-    tmp_path: Path, cluedo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No more rows wait than a part has, so memory does not grow with the games."""
-    pq = pytest.importorskip("pyarrow.parquet")
-    from trainers.export import parquet
-
-    plain = tmp_path / "plain"
-    export([cluedo], "parquet", plain)
-    rows = len(read_parquet(plain))
-    record(tmp_path, "small", in_order())
-    monkeypatch.setattr(parquet, "ROWS", 1)
-    parts = tmp_path / "parts"
-    export([cluedo, tmp_path / "small.jsonl"], "parquet", parts)
-    assert pq.ParquetFile(parts).num_row_groups == 2
-    assert read_parquet(parts)[:rows] == read_parquet(plain)
 
 
 # What is left out
@@ -392,15 +346,6 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
         "nobody": "0 returns in a game for 2",
     }
     assert all(len(skipped.reason) < 300 for skipped in told.skipped)
-
-
-def test_as_many_attempts_as_the_flag_allows_are_no_forgery(tmp_path: Path) -> None:
-    """Requests that were too long for the model are attempts for which nothing was counted."""
-    forged = Forged(record(tmp_path, "good", in_order(NOISE)))
-    most = forged.attempts("most", 20)
-    overflow: dict[str, Any] = {"failure": "provider_error", "cause": "context_length"}
-    too_long = forged.attempts("too long", 30, **overflow)
-    assert export([most, too_long], "chat", tmp_path / "out").games == 2
 
 
 REASONS = (

@@ -60,7 +60,7 @@ COMMANDS = {
 GROUPS = {
     "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit",
-    "Train": "train pretrain runs",
+    "Train": "train pretrain",
     "Connect": "serve mcp atropos openenv verifiers",
     "Set up": "doctor",
 }

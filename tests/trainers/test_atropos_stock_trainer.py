@@ -91,7 +91,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainedRun]:
             finally:
                 playing.send_signal(signal.SIGTERM)
                 output = "".join(playing.communicate(timeout=60))
-            assert playing.returncode == 128 + signal.SIGTERM, output
+            # The environment ends by itself once the trainer has, or by the signal.
+            assert playing.returncode in {0, 128 + signal.SIGTERM}, output
             yield TrainedRun(trainer, output, server, latest, adapters)
     finally:
         finish(serving)

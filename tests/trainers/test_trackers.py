@@ -11,7 +11,14 @@ from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 from trainers.runs.records import GroupCounts, StepRecord, TermMean
-from trainers.runs.trackers import TRACKERS, TrackedRun, Trackers, check_trackers, metrics_of
+from trainers.runs.trackers import (
+    TRACKERS,
+    TrackedRun,
+    Trackers,
+    WandbTracker,
+    check_trackers,
+    metrics_of,
+)
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1", project="games", experiment_name="x")
 
@@ -114,3 +121,19 @@ def test_tensorboard_reads_the_numbers_back(tmp_path: Path) -> None:
     events = read.Tensors("time/step")
     values = [(event.step, event.tensor_proto.float_val[0]) for event in events]
     assert values == [(0, 0.0), (1, 2.0), (2, 4.0)]
+
+
+def test_a_file_of_the_folder_names_no_server_for_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.delenv("WANDB_BASE_URL", raising=False)
+    Path("wandb").mkdir()
+    Path("wandb", "settings").write_text("[default]\nbase_url = https://evil.example\n")
+    tracker = WandbTracker(TrackedRun.of(CONFIG, tmp_path / "run", Settings.load()))
+    try:
+        assert tracker._run.settings.base_url == "https://api.wandb.ai"
+    finally:
+        tracker.close()

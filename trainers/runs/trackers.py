@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.text import shorten
+from arena.llm.environment import address
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require, run_plugin
 from trainers.config.config import TrainConfig
@@ -119,6 +120,9 @@ def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:
     yield from ((name, value) for name, value in known.items() if value is not None)
 
 
+WANDB_URL = "https://api.wandb.ai"
+
+
 class WandbTracker:
     """Weights & Biases: online with a key, into the run's folder without one."""
 
@@ -135,7 +139,12 @@ class WandbTracker:
             dir=str(run.folder),
             mode="online" if key else "offline",
             config=dict(run.config),
-            settings=wandb.Settings(silent=True, api_key=key.get_secret_value() if key else None),
+            settings=wandb.Settings(
+                silent=True,
+                api_key=key.get_secret_value() if key else None,
+                # Stated, because a file wandb/settings of the working folder may name another.
+                base_url=address(["WANDB_BASE_URL"], ["WANDB_API_KEY"]) or WANDB_URL,
+            ),
         )
 
     def log(self, step: int, values: Mapping[str, float]) -> None:

@@ -102,38 +102,6 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
 
 
-def test_jumps(cards: Replay) -> None:
-    replay = cards
-    viewer = TerminalViewer(replay, 0, None)
-    comments = list(viewer.analysis.comments(None))
-    mistakes = sorted({each["ply"] + 1 for each in comments if each["mistake"]})
-    assert mistakes, "a detective makes mistakes"
-    for wanted in mistakes:
-        viewer.press("m")
-        assert viewer.position == wanted
-        move = replay.moves[wanted - 1]
-        assert isinstance(move, DecisionLine)
-        for panel in "td":
-            viewer.press(panel)
-            shown = drawn(viewer)
-            assert f"! mistake of seat {move.player}, ply {wanted}:" in shown
-        assert f"Ply {wanted}, seat {move.player} detective: {move.action}"[:70] in shown
-    viewer.press("t")
-    viewer.press("m")
-    assert viewer.position == mistakes[-1] and "no later mistake" in drawn(viewer)
-    viewer.press("M")
-    assert viewer.position == (mistakes[-2] if len(mistakes) > 1 else mistakes[-1])
-    viewer.press("home")
-    moved = [n for n, m in enumerate(replay.moves, 1) if getattr(m, "player", None) == 2]
-    for key in "ff":
-        viewer.press(key)
-    for place in moved[:3]:
-        viewer.press("]")
-        assert viewer.position == place
-    viewer.press("[")
-    assert viewer.position == moved[1]
-
-
 def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:
     replay = cards
     wholes = [TerminalViewer(replay, 0, seat) for seat in (0, 2)]

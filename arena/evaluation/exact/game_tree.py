@@ -19,7 +19,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +29,6 @@ from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.state import State
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Floats = NDArray[np.float64]
 
@@ -98,14 +94,16 @@ class GameTree:
         before = [len(situation.before) for situation in found.situations]
         self.depths = np.array(before, int)[self.sets]
         """The number of earlier choices of the same player, for each pair."""
-        self._levels = [slice(*ends) for ends in zip(found.starts, found.starts[1:], strict=False)]
-        self._parents, self._pairs = np.array(found.parents), np.array(found.pairs)
-        self._chances = np.array(found.chances)
-        self._returns = np.array(found.returns)
+        self.levels = [slice(*ends) for ends in zip(found.starts, found.starts[1:], strict=False)]
+        """The positions of each depth."""
+        self.parents, self.pairs = np.array(found.parents), np.array(found.pairs)
+        """Of each position: the one before it, and the pair of the choice between (-1: none)."""
+        self.chances, self.returns = np.array(found.chances), np.array(found.returns)
+        """Of each position: the chance of the move to it, and the returns if it is an end."""
         # The positions after a choice, each with its player and the pair of the choice.
-        self._chosen = np.flatnonzero(self._pairs >= 0)
-        self._movers = np.full(len(self._pairs), CHANCE)
-        self._movers[self._chosen] = self.players[self._pairs[self._chosen]]
+        self._chosen = np.flatnonzero(self.pairs >= 0)
+        self._movers = np.full(len(self.pairs), CHANCE)
+        self._movers[self._chosen] = self.players[self.pairs[self._chosen]]
 
     def uniform(self) -> Floats:
         """Return the policy that chooses evenly."""
@@ -123,10 +121,10 @@ class GameTree:
         Shape [positions, players].
         """
         moves = self._probabilities(policy)[:, None]
-        values = self._returns.copy()
+        values = self.returns.copy()
         # Bottom up: v(h) = sum over the moves of p(move) v(h move).
-        for level in self._levels[:0:-1]:
-            np.add.at(values, self._parents[level], moves[level] * values[level])
+        for level in self.levels[:0:-1]:
+            np.add.at(values, self.parents[level], moves[level] * values[level])
         return values
 
     def action_values(self, policy: Floats) -> Floats:
@@ -136,23 +134,15 @@ class GameTree:
 
     def counterfactual_values(self, policy: Floats) -> tuple[Floats, Floats]:
         """Return the numerator and the denominator of Q(I, a) of each pair."""
-        values, reach = self.values(policy), self._reach(policy, of_others=True)
+        values, reach = self.values(policy), self._reach(policy)
         chosen = self._chosen
-        movers, pairs = self._movers[chosen], self._pairs[chosen]
+        movers, pairs = self._movers[chosen], self.pairs[chosen]
         # The move itself is the player's own, so the reach after it is pi_-i(h).
         weights = reach[chosen, movers]
         number = len(self.sets)
         # With weights the counts are floats, which the stubs of numpy do not say.
         sums = np.bincount(pairs, weights * values[chosen, movers], number).astype(float)
         return sums, np.bincount(pairs, weights, number).astype(float)
-
-    def own_reach(self, policy: Floats) -> Floats:
-        """Return pi_i(I) of each pair: the product of its player's own choices before it."""
-        reach, chosen = self._reach(policy, of_others=False), self._chosen
-        result = np.ones(len(self.sets))
-        # With perfect recall it is the same for all positions of an information set.
-        result[self._pairs[chosen]] = reach[self._parents[chosen], self._movers[chosen]]
-        return result
 
     def best_response(self, policy: Floats, player: int) -> Floats:
         """Return the policy with the choices of `player` replaced by a best response."""
@@ -164,40 +154,6 @@ class GameTree:
             greedy = self.normalised((values == best).astype(float))
             policy = np.where((self.players == player) & (self.depths == depth), greedy, policy)
         return policy
-
-    def sequence_form(self) -> tuple[csr_matrix, list[csr_matrix]]:
-        """Return the sequence form of a game of two players, for linear programs.
-
-        The expected returns of player 0 by the last pairs of both, [1 + pairs, 1 + pairs], and the
-        constraints of each player, [1 + sets, 1 + pairs]. Number 0 is the empty sequence, and the
-        rows and columns of the other player are empty.
-        """
-        from scipy.sparse import csr_matrix  # Imported late: few commands need it.
-
-        pairs, sets = len(self.sets), len(self.first_pairs)
-        last = np.zeros((len(self._pairs), 2), int)
-        reach = self._chances.copy()
-        for level in self._levels[1:]:
-            last[level] = last[self._parents[level]]
-            chosen = self._chosen[(self._chosen >= level.start) & (self._chosen < level.stop)]
-            last[chosen, self._movers[chosen]] = self._pairs[chosen] + 1
-            reach[level] *= reach[self._parents[level]]
-        shape = (1 + pairs, 1 + pairs)
-        returns = csr_matrix((reach * self._returns[:, 0], (last[:, 0], last[:, 1])), shape)
-        before = np.zeros(pairs, int)
-        before[self._pairs[self._chosen]] = last[
-            self._parents[self._chosen], self._movers[self._chosen]
-        ]
-        constraints = []
-        for player in (0, 1):
-            own = np.flatnonzero(self.players == player)
-            head = self.first_pairs[np.isin(self.first_pairs, own)]
-            ones = [np.ones(1), np.ones(len(own)), -np.ones(len(head))]
-            rows = [[0], 1 + self.sets[own], 1 + self.sets[head]]
-            columns = [[0], 1 + own, before[head]]
-            entries = (np.concatenate(ones), (np.concatenate(rows), np.concatenate(columns)))
-            constraints.append(csr_matrix(entries, (1 + sets, 1 + pairs)))
-        return returns, constraints
 
     def exploitability(self, policy: Floats) -> float:
         """Return NashConv / players; see `arena.evaluation.exact.exploitability`."""
@@ -211,16 +167,16 @@ class GameTree:
 
     def _probabilities(self, policy: Floats) -> Floats:
         """Return the probability of the move that leads to each position."""
-        moves = self._chances.copy()
-        moves[self._chosen] = policy[self._pairs[self._chosen]]
+        moves = self.chances.copy()
+        moves[self._chosen] = policy[self.pairs[self._chosen]]
         return moves
 
-    def _reach(self, policy: Floats, of_others: bool) -> Floats:
-        """Return pi_-i(h), or pi_i(h), of each position and player, [positions, players]."""
+    def _reach(self, policy: Floats) -> Floats:
+        """Return pi_-i(h) of each position and player, [positions, players]."""
         own = self._movers[:, None] == np.arange(self.game.num_players)
-        reach = np.where(own == of_others, 1.0, self._probabilities(policy)[:, None])
-        for level in self._levels[1:]:
-            reach[level] *= reach[self._parents[level]]
+        reach = np.where(own, 1.0, self._probabilities(policy)[:, None])
+        for level in self.levels[1:]:
+            reach[level] *= reach[self.parents[level]]
         return reach
 
 

@@ -23,6 +23,7 @@ t * (the player's own reach of I).
 from __future__ import annotations
 
 import numpy as np
+from sequence_form import earlier_choices, latest_choices, plan, sequence_form
 
 from arena.core.errors import ArenaError
 from arena.evaluation.exact.game_tree import Floats, GameTree
@@ -32,6 +33,7 @@ from arena.evaluation.records import Estimate
 def cfr_plus(tree: GameTree, iterations: int) -> Floats:
     """Return the average policy of CFR+ after some iterations, [pairs]."""
     regrets, sums, players = np.zeros(len(tree.sets)), np.zeros(len(tree.sets)), tree.players
+    earlier = earlier_choices(tree, latest_choices(tree))
     for iteration in range(1, iterations + 1):
         # Alternating: each player answers the newest policy of those before it.
         for player in range(tree.game.num_players):
@@ -40,7 +42,7 @@ def cfr_plus(tree: GameTree, iterations: int) -> Floats:
             mean = np.add.reduceat(policy * values, tree.first_pairs)[tree.sets]
             own = players == player
             regrets = np.where(own, np.maximum(0.0, regrets + values - mean), regrets)
-            sums += np.where(own, iteration * tree.own_reach(policy) * policy, 0.0)
+            sums += np.where(own, iteration * plan(tree, policy, earlier), 0.0)
     return _matching(tree, sums)
 
 
@@ -55,7 +57,7 @@ def solve(tree: GameTree) -> Floats:
     from scipy.optimize import linprog  # Imported late: it takes half a second.
     from scipy.sparse import bmat, csr_matrix
 
-    returns, (first, second) = tree.sequence_form()
+    returns, (first, second) = sequence_form(tree)
     # One column for each sequence of player 0 and for each information set of player 1 (and the
     # empty one); the objective is the value p_0 at the start of player 1.
     size, values = first.shape[1], second.shape[0]

@@ -10,6 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arena.core.errors import BudgetSpent, UsageError
 from arena.llm.backend import Completion, Price, Request
@@ -21,6 +25,9 @@ CAUTION = 3
 about the next ones."""
 OUTPUT_TO_INPUT = (1.0, 10.0)
 """Least and highest ratio of the price of a reply's token to that of a prompt's."""
+DOLLARS, TOKENS = 0, 1
+Amounts = NDArray[np.float64]
+"""Dollars and tokens, in the places `DOLLARS` and `TOKENS`."""
 
 
 @dataclass(slots=True)
@@ -33,24 +40,17 @@ class CallCosts:
     """A first call is in flight and finds the price out; the others wait for it."""
     answers: int = 0
     cost: float = 0.0
-    _priced: float = 0.0
-    """Dollars of the answers that were not free."""
-    _weights: list[float] = field(default_factory=lambda: [0.0] * len(OUTPUT_TO_INPUT))
-    """Tokens of those answers, a reply's token counted as often as each ratio says."""
+    prompt_tokens: int = 0
+    """Of the answers that were not free: free ones must not hide the price of the others."""
+    reply_tokens: int = 0
 
-    @property
-    def is_known(self) -> bool:
-        return self.price is not None or self.answers > 0
-
-    def learn(self, prompt_tokens: int, completion_tokens: int, cost: float) -> None:
+    def learn(self, prompt_tokens: int, reply_tokens: int, cost: float) -> None:
         """Add the cost of an answer, whose prompt is measured as `highest` measures the next."""
         self.answers += 1
-        self.cost += cost
-        # Free answers are left out: they must not hide the price of those that cost something.
         if cost > 0:
-            self._priced += cost
-            for place, ratio in enumerate(OUTPUT_TO_INPUT):
-                self._weights[place] += prompt_tokens + ratio * completion_tokens
+            self.cost += cost
+            self.prompt_tokens += prompt_tokens
+            self.reply_tokens += reply_tokens
 
     def highest(self, prompt_tokens: int, longest_reply: int) -> float:
         """Return the dollars that a call costs if its reply is as long as allowed.
@@ -60,9 +60,9 @@ class CallCosts:
         sum, so its maximum lies at the least or the highest ratio.
         """
         costs = [self.price.cost(prompt_tokens, longest_reply)] if self.price else []
-        for ratio, weight in zip(OUTPUT_TO_INPUT, self._weights, strict=True):
-            if weight:
-                costs.append(self._priced / weight * (prompt_tokens + ratio * longest_reply))
+        for ratio in OUTPUT_TO_INPUT:
+            if weight := self.prompt_tokens + ratio * self.reply_tokens:
+                costs.append(self.cost / weight * (prompt_tokens + ratio * longest_reply))
         return max(costs, default=0.0)
 
     def expected(self, prompt_tokens: int, longest_reply: int) -> float:
@@ -72,35 +72,25 @@ class CallCosts:
 
 
 @dataclass(eq=False, slots=True)
-class Spending:
-    """US dollars and tokens, of a game in progress or in all."""
+class PaidGame:
+    """A game in progress, and what it has used."""
 
-    cost: float = 0.0
-    tokens: float = 0
+    used: Amounts = field(default_factory=lambda: np.zeros(2))
 
 
-CURRENT_GAME: ContextVar[Spending | None] = ContextVar("current_game", default=None)
+CURRENT_GAME: ContextVar[PaidGame | None] = ContextVar("current_game", default=None)
 """The game that calls are counted to; tasks that a game starts inherit it."""
 
 
-def fits(total: float, limit: float | None) -> bool:
-    """Return whether a total is within a limit; None means that there is none."""
-    # Sums of prices are not exact in their last digit.
-    return limit is None or total <= limit * (1 + 1e-9)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Reservation:
-    """Tokens and dollars that are set aside for a call in flight."""
+    """What is set aside for a call in flight: its highest cost, its prompt and longest replies."""
 
-    spec: str
+    costs: CallCosts
     prompt_tokens: int
     """The prompt, estimated."""
-    tokens: int
-    """The prompt and the longest replies."""
-    cost: float | None
-    """None: unknown, and this call finds it out."""
-    game: Spending | None
+    amounts: Amounts
+    game: PaidGame | None
     """The game that the call belongs to."""
 
 
@@ -120,15 +110,18 @@ class Budget:
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
-        for flag, limit in (("--max-cost", max_cost), ("token_limit", token_limit)):
+        limits = {"--max-cost": max_cost, "token_limit": token_limit}
+        for flag, limit in limits.items():
             if limit is not None and not limit >= 0:
                 raise UsageError(f"{flag} {limit}: a budget is 0 or more")
         self.max_cost, self.token_limit = max_cost, token_limit
-        self.spent, self._held = Spending(), Spending()
+        self.spent, self._held, self._longest = np.zeros((3, 2))
+        # Sums of prices are not exact in their last digit.
+        self._limits = (1 + 1e-9) * np.array([inf if n is None else n for n in limits.values()])
         self._costs: dict[str, CallCosts] = {}
-        self._running: list[Spending] = []
+        self._running: list[PaidGame] = []
         """In the order of their starts."""
-        self._finished, self._longest = 0, Spending()
+        self._finished = 0
         self._refusal = ""  # Reason for which a call was refused.
         self._changed, self._game_ended = Signal(), Signal()
         self._admission = asyncio.Lock()
@@ -147,14 +140,14 @@ class Budget:
         if not models:
             yield
             return
-        game = Spending()
+        game = PaidGame()
         # One at a time, in the order of arrival; the others wait for the lock.
         async with self._admission:
             # After a refused call no game starts: there is too little left for the one it cut off.
             while self._refusal or not self._admits(game):
                 if not self._running:
-                    text = self._spent_text("one more game", self._rest(game))
-                    raise BudgetSpent(self._refusal or text)
+                    need = self._rest([game])
+                    raise BudgetSpent(self._refusal or self._spent_text("one more game", need))
                 await self._game_ended.wait()
             self._running.append(game)
         token = CURRENT_GAME.set(game)
@@ -162,8 +155,7 @@ class Budget:
             yield
             # Only a finished game shows what others may need.
             self._finished += 1
-            self._longest.cost = max(self._longest.cost, game.cost)
-            self._longest.tokens = max(self._longest.tokens, game.tokens)
+            self._longest = np.maximum(self._longest, game.used)
         finally:
             CURRENT_GAME.reset(token)
             self._running.remove(game)
@@ -173,36 +165,24 @@ class Budget:
         """Wait while older games are expected to need what the game of this call would spend."""
         game = CURRENT_GAME.get()
         while game in self._running[1:]:
-            if self._covers(self._running[: self._running.index(game) + 1]):
+            if self._covers(self._rest(self._running[: self._running.index(game) + 1])):
                 break
             await self._game_ended.wait()
 
-    def _admits(self, game: Spending) -> bool:
+    def _admits(self, game: PaidGame) -> bool:
         few = len(self._running) < max(self._finished, 1)
-        return few and self._covers([*self._running, game])
+        return few and self._covers(self._rest([*self._running, game]))
 
-    def _covers(self, games: Sequence[Spending]) -> bool:
-        rests = [self._rest(game) for game in games]
-        return self._fits(sum(rest.cost for rest in rests), sum(rest.tokens for rest in rests))
-
-    def _rest(self, game: Spending) -> Spending:
-        """Return what a game may still need; 0 if none is finished."""
-        if not self._finished:
-            return Spending()
-        factor = 1 + CAUTION / self._finished
-        cost, tokens = factor * self._longest.cost, factor * self._longest.tokens
+    def _rest(self, games: Sequence[PaidGame]) -> Amounts:
+        """Return what these games may still need; nothing is known if none is finished."""
+        longest = (1 + CAUTION / self._finished) * self._longest if self._finished else 0.0
+        used = np.array([game.used for game in games])
         # Longer than expected: as much again, the usual guess about what has no known scale.
-        return Spending(
-            cost - game.cost if cost > game.cost else game.cost,
-            tokens - game.tokens if tokens > game.tokens else game.tokens,
-        )
+        total: Amounts = np.where(longest > used, longest - used, used).sum(axis=0)
+        return total
 
-    def _fits(self, cost: float, tokens: float) -> bool:
-        """Return whether more dollars and tokens are within the limits."""
-        spent = self.spent
-        return fits(spent.cost + cost, self.max_cost) and fits(
-            spent.tokens + tokens, self.token_limit
-        )
+    def _covers(self, more: Amounts) -> bool:
+        return bool((self.spent + more <= self._limits).all())
 
     async def reserve(self, spec: str, request: Request) -> Reservation:
         """Set aside what a call may need; `settle` must follow. Raises BudgetSpent."""
@@ -213,18 +193,17 @@ class Budget:
 
     def settle(self, reservation: Reservation, completion: Completion | None) -> None:
         """Replace what was set aside by what was used; `None` for a call without an answer."""
-        costs = self._costs[reservation.spec]
+        costs, game = reservation.costs, reservation.game
         # The estimate is released even if the call failed; only real use is spent.
-        self._held.tokens -= reservation.tokens
-        self._held.cost -= reservation.cost or 0.0
-        # This call was to find out the price; without an answer the next one may try.
-        if reservation.cost is None:
-            costs.is_pending = False
+        self._held -= reservation.amounts
+        # If this call was to find out the price, the next one may try.
+        costs.is_pending = False
         if completion:
             reply, cost = completion.usage.completion_tokens, completion.cost or 0.0
-            for spending in filter(None, (self.spent, reservation.game)):
-                spending.tokens += completion.usage.prompt_tokens + reply
-                spending.cost += cost
+            used = np.array([cost, completion.usage.prompt_tokens + reply])
+            self.spent += used
+            if game is not None:
+                game.used += used
             # By the estimate of the prompt: the next call has no better measure.
             costs.learn(reservation.prompt_tokens, reply, cost)
         self._changed.send()
@@ -234,36 +213,31 @@ class Budget:
         costs = self._costs.setdefault(spec, CallCosts())
         prompt, reply = estimate_prompt(request), longest_replies(request)
         # Without a limit in dollars no price has to be found out.
-        is_known = costs.is_known or self.max_cost is None
-        expected = costs.expected(prompt, reply) if is_known else None
+        is_known = costs.price is not None or costs.answers > 0 or self.max_cost is None
+        need = np.array([costs.expected(prompt, reply), prompt + reply])
         # Without the sums that are held: a call that cannot fit even alone is refused, others wait.
         # One of unknown price is allowed as long as any part of the budget is left.
-        nothing_left = expected is None and self.spent.cost >= (self.max_cost or 0.0)
-        if nothing_left or not self._fits(expected or 0.0, prompt + reply):
-            need = Spending(expected or 0.0, prompt + reply)
-            self._refusal = self._spent_text(f"the next call of {spec}", need, expected is None)
+        nothing_left = not is_known and self.spent[DOLLARS] >= (self.max_cost or 0.0)
+        if nothing_left or not self._covers(need):
+            self._refusal = self._spent_text(f"the next call of {spec}", need, not is_known)
             raise BudgetSpent(self._refusal)
-        # The price is being found out by another call.
-        if expected is None and costs.is_pending:
-            return None
-        held = self._held
-        if not self._fits(held.cost + (expected or 0.0), held.tokens + prompt + reply):
+        # In the first case the price is being found out by another call.
+        if (costs.is_pending and not is_known) or not self._covers(self._held + need):
             return None
         # No `await` lies between the checks and these lines, so two calls cannot take the same
         # rest.
-        highest = costs.highest(prompt, reply) if is_known else None
-        costs.is_pending = highest is None
-        held.tokens += prompt + reply
-        held.cost += highest or 0.0
-        return Reservation(spec, prompt, prompt + reply, highest, CURRENT_GAME.get())
+        costs.is_pending = not is_known
+        amounts = np.array([costs.highest(prompt, reply), prompt + reply])
+        self._held += amounts
+        return Reservation(costs, prompt, amounts, CURRENT_GAME.get())
 
-    def _spent_text(self, what: str, need: Spending, is_unknown: bool = False) -> str:
+    def _spent_text(self, what: str, need: Amounts, is_unknown: bool = False) -> str:
         """Return which limit does not leave what is needed."""
-        if fits(self.spent.tokens + need.tokens, self.token_limit):
-            spent, limit = f"${self.spent.cost:.6f}", f"--max-cost {self.max_cost:g}"
-            needed = "an unknown sum" if is_unknown else f"${need.cost:.6f}"
+        if self.spent[TOKENS] + need[TOKENS] <= self._limits[TOKENS]:
+            spent, limit = f"${self.spent[DOLLARS]:.6f}", f"--max-cost {self.max_cost:g}"
+            needed = "an unknown sum" if is_unknown else f"${need[DOLLARS]:.6f}"
         else:
-            spent, needed = f"{self.spent.tokens:,.0f} tokens", f"{need.tokens:,.0f}"
+            spent, needed = f"{self.spent[TOKENS]:,.0f} tokens", f"{need[TOKENS]:,.0f}"
             limit = f"token_limit={self.token_limit}"
         return (
             f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "

@@ -248,8 +248,7 @@ class LLMService:
     def add_spent(self, cost: float, tokens: int) -> None:
         """Count against the budget what earlier sessions of the run have spent."""
         if self._budget is not None:
-            self._budget.spent.cost += cost
-            self._budget.spent.tokens += tokens
+            self._budget.spent += (cost, tokens)
 
     async def probe(self, spec: str) -> None:
         """Check model, key and address with one short request, if a provider answers for the SPEC.

@@ -308,6 +308,22 @@ def test_a_game_that_cannot_be_covered_is_refused_before_it_starts() -> None:
     )
 
 
+def test_after_a_refused_call_a_game_that_waits_gets_its_reason() -> None:
+    """Of the tokens, two calls of 50 leave less than a third may need."""
+    play = table(lambda _: CALL, token_limit=150)
+
+    async def one() -> None:
+        async with play.llm.game([SPEC]):
+            for _ in range(3):
+                await play.ask()
+
+    async def run() -> list[BaseException | None]:
+        return list(await asyncio.gather(one(), one(), return_exceptions=True))
+
+    refused, waiting = map(str, asyncio.run(run()))
+    assert refused == waiting and "token_limit=150 leaves" in refused
+
+
 def test_games_of_bots_need_no_money() -> None:
     play = table(lambda _: CALL, max_cost=0)
 

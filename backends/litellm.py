@@ -39,14 +39,18 @@ from backends.litellm_transport import (
 )
 from backends.openai_wire import (
     longest_body,
-    provider_fault,
     read_choice,
     read_engine,
     sampling_fields,
     stated_cost,
     with_bill,
 )
-from backends.provider_errors import extract_message, safe_excerpt, status_error
+from backends.provider_errors import (
+    error_within_success,
+    extract_message,
+    safe_excerpt,
+    status_error,
+)
 from backends.provider_turns import merge_choices, provider_turn
 
 
@@ -135,7 +139,7 @@ class LiteLLMBackend:
                 response = await self._litellm.acompletion(**self._arguments(request))
             completion = self._completion(response, request, time.perf_counter() - started)
             body = bytes(exchange.received)
-            if fault := provider_fault(body, self.model, self._key):
+            if fault := error_within_success(body, self.model, self._key):
                 raise fault
             if self._provider.route == "openrouter" and (cost := stated_cost(body)) is not None:
                 completion = replace(completion, cost=cost)
@@ -229,7 +233,7 @@ class LiteLLMBackend:
             return ContextOverflow(f"{self.model}: {safe_excerpt(message, self._key)}")
         received = bytes(exchange.received)
         if exchange.status is None or exchange.status == 200:
-            fault = provider_fault(received, self.model, self._key)
+            fault = error_within_success(received, self.model, self._key)
             return fault or self._error_without_status(error, message, exchange.status)
         # litellm's message may leave out the codes and the wait that the body states.
         body = received.decode(errors="replace") or message

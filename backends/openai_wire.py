@@ -38,7 +38,7 @@ from arena.llm.backend import (
     Tool,
     Usage,
 )
-from backends.provider_errors import redact_key, status_error, to_one_line
+from backends.provider_errors import error_within_success, redact_key, to_one_line
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "stop": "stop",
@@ -54,6 +54,7 @@ _VERSION = re.compile(r"(?:.+@|step_)(\d{1,9})", re.ASCII | re.DOTALL)
 _CACHED = AliasPath("prompt_tokens_details", "cached_tokens")
 _REASONED = AliasPath("completion_tokens_details", "reasoning_tokens")
 _TOKEN_ID = re.compile(r"token_id:(\d{1,9})", re.ASCII)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
@@ -283,7 +284,7 @@ def read_completion(
     Raises BackendError if the body is not a chat completion.
     """
     body = _whole_characters(body)
-    fault = provider_fault(body, source, key)
+    fault = error_within_success(body, source, key)
     try:
         response = _ChatCompletion.model_validate_json(body)
     except ValidationError as error:
@@ -291,9 +292,6 @@ def read_completion(
     if fault is None:
         return _completion(response, requested_model, seconds, server)
     raise with_bill(fault, body)  # Outside the `except`: the ValidationError quotes the body.
-
-
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _whole_characters(body: bytes) -> bytes:
@@ -308,56 +306,29 @@ def _whole_characters(body: bytes) -> bytes:
     return body
 
 
-class _Fault(_Wire):
-    """The parts of a response with status 200 that state a failure of the provider."""
-
-    error: JsonValue = None
-    finish_reason: JsonValue = None
-    choices: JsonValue = None
-
-
-def provider_fault(body: bytes, source: str, key: str = "") -> BackendError | None:
-    """Return the failure that a gateway reports within a response with status 200, if any.
-
-    OpenRouter puts the error of a provider beside the choices or into one, with the HTTP status
-    in `code`, and ends what was written so far with the finish reason `error`.
-    """
-    if b'"error"' not in body:
-        return None
-    try:
-        response = _Fault.model_validate_json(body)
-    except ValidationError:
-        return None
-    choices = response.choices if isinstance(response.choices, list) else []
-    parts = [response, *(_Fault.model_validate(c) for c in choices if isinstance(c, dict))]
-    stated = next((part.error for part in parts if part.error), None)
-    if stated is None and all(part.finish_reason != "error" for part in parts):
-        return None
-    code = stated.get("code") if isinstance(stated, dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    details = {"error": stated or "the provider reported an error without a message"}
-    return status_error(status, json.dumps(details), source, key=key)
-
-
 class _Billed(_Wire):
     usage: _Usage
 
 
+def _stated_usage(body: bytes) -> _Usage:
+    """Return the tokens and the cost that the body of a response states; zeros if it does not."""
+    try:
+        return _Billed.model_validate_json(body).usage
+    except ValidationError:
+        return _Usage()
+
+
 def with_bill(error: BackendError, body: bytes) -> BackendError:
     """Return the error with the tokens and the cost that the body of its response states."""
-    with suppress(ValidationError):
-        usage = _Billed.model_validate_json(body).usage
-        error.prompt_tokens, error.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-        error.cost = usage.total_cost
+    usage = _stated_usage(body)
+    error.prompt_tokens, error.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+    error.cost = usage.total_cost
     return error
 
 
 def stated_cost(body: bytes) -> float | None:
     """Return the cost that the body of a response states, in US dollars; None if it does not."""
-    try:
-        return _Billed.model_validate_json(body).usage.total_cost
-    except ValidationError:
-        return None
+    return _stated_usage(body).total_cost
 
 
 def _completion(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -101,7 +102,10 @@ _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 def extract_message(body: str) -> str:
     """Return the provider's message in the body of an error, with its code if that is a word."""
-    error = _error_of(body)
+    return _message_of(_error_of(body), body)
+
+
+def _message_of(error: dict[str, JsonValue] | str, body: str) -> str:
     if isinstance(error, str):
         return to_one_line(error)
     message = next((error[k] for k in ("message", "detail", "error") if error.get(k)), body)
@@ -164,24 +168,52 @@ def status_error(
         retry_after: Seconds of the header; else those that the body names count.
         key: It is removed from the message.
     """
-    message = extract_message(body)
+    error = _error_of(body)
+    message = _message_of(error, body)
     answer = "200 with an error" if status == 200 else str(status)
     text = f"{source} answered {answer}: {safe_excerpt(message, key) or 'no message'}"
-    known = _known_cause(status, body, message)
+    known = _known_cause(status, error, message)
     cause = known or _cause_of_status(status)
     if cause == "context_length":
         return ContextOverflow(text)
     retryable = cause in {"rate_limit", "server_error", "timeout", "bad_response"}
-    wait = _stated_wait(body) if retry_after is None else retry_after
-    error = BackendError(text, cause, retryable=retryable, retry_after=wait if retryable else None)
+    wait = _stated_wait(error, message) if retry_after is None else retry_after
+    failure = BackendError(
+        text, cause, retryable=retryable, retry_after=wait if retryable else None
+    )
     # A firewall between may have answered in the place of the provider.
-    error.may_pass = status == 403 and known is None
-    return error
+    failure.may_pass = status == 403 and known is None
+    return failure
 
 
-def _known_cause(status: int, body: str, message: str) -> FailureCause | None:
+def error_within_success(body: bytes, source: str, key: str = "") -> BackendError | None:
+    """Return the failure that a gateway reports within a response with status 200, if any.
+
+    OpenRouter puts the error of a provider beside the choices or into one, with the HTTP status
+    in `code`, and ends what was written so far with the finish reason `error`.
+    """
+    if b'"error"' not in body:
+        return None
+    try:
+        response: JsonValue = from_json(body)
+    except ValueError:
+        return None
+    choices = response.get("choices") if isinstance(response, dict) else None
+    candidates = [response, *(choices if isinstance(choices, list) else ())]
+    parts = [part for part in candidates if isinstance(part, dict)]
+    stated = next((error for part in parts if (error := part.get("error"))), None)
+    if stated is None and all(part.get("finish_reason") != "error" for part in parts):
+        return None
+    code = stated.get("code") if isinstance(stated, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    details = {"error": stated or "the provider reported an error without a message"}
+    return status_error(status, json.dumps(details), source, key=key)
+
+
+def _known_cause(
+    status: int, error: dict[str, JsonValue] | str, message: str
+) -> FailureCause | None:
     """Return the cause that the codes of an error state, or its phrases; None if neither does."""
-    error = _error_of(body)
     # litellm passes on some errors as text, which quotes the code.
     codes = {*_codes(error)} if isinstance(error, dict) else {*_CODE.findall(message)}
     for rule in RULES:
@@ -213,14 +245,13 @@ def _cause_of_status(status: int) -> FailureCause:
     return _CAUSES.get(status, other)
 
 
-def _stated_wait(body: str) -> float | None:
-    """Return the seconds to wait that the body of an error names: RetryInfo, or a phrase."""
-    error = _error_of(body)
+def _stated_wait(error: dict[str, JsonValue] | str, message: str) -> float | None:
+    """Return the seconds to wait that an error names: RetryInfo, or a phrase of its message."""
     details = error.get("details") if isinstance(error, dict) else None
     for part in details if isinstance(details, list) else ():
         if isinstance(part, dict) and part.get("@type") == _RETRY_INFO:
             return parse_retry_after(str(part.get("retryDelay", "")).removesuffix("s"))
-    if found := _WAIT.search(extract_message(body)):
+    if found := _WAIT.search(message):
         seconds = float(found[2]) / (1000 if found[3].lower() == "ms" else 1)
         return seconds + 60 * int(found[1] or 0)
     return None

@@ -96,21 +96,21 @@ def key_of(spec: str, request: Request) -> str:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    maps = True
-    for left in reversed(range(OPENING_TRIES)):
+    maps, left = True, OPENING_TRIES
+    while True:
         database = sqlite3.connect(path, timeout=PATIENCE)
         try:
             _prepare(database, maps)
             return database
         except BaseException as error:
             database.close()
+            left -= 1
             if maps and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
                 maps = False
             # SQLite does not wait for its turn when several processes turn WAL on at once.
             elif "locked" not in str(error) or not left:
                 raise
             time.sleep(0.02)
-    raise AssertionError("the last attempt returns or raises")
 
 
 def _prepare(database: sqlite3.Connection, maps: bool) -> None:

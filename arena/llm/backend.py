@@ -7,12 +7,15 @@ may succeed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
+
+from arena.core.errors import BackendError
 
 Role = Literal["system", "user", "assistant"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high"]
@@ -243,6 +246,32 @@ class Backend(Protocol):
 
     async def close(self) -> None:
         """Give back connections, threads and memory."""
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One call of a player on its way through the layers of `LLMService`."""
+
+    request: Request
+    is_check: bool = False
+    """Whether it only checks a provider: it is not repeated after a timeout."""
+    start: float = field(default_factory=time.monotonic)
+    """Monotonic time in seconds."""
+    attempts: int = 0
+    """Attempts that were sent to the backend."""
+    failures: int = 0
+    """Failed attempts, for the back-off."""
+    excused: int = 0
+    """Failed attempts that do not count for `max_retries`."""
+    error: BackendError | None = None
+    """Error of the last attempt."""
+
+
+class Layer(Protocol):
+    """A step of a call, around the next one: each does one job and passes the call on."""
+
+    async def complete(self, call: Call) -> Completion:
+        """Answer a call. Raises BackendError and StopPlaying."""
 
 
 def traits_of(backend: Backend) -> BackendTraits:

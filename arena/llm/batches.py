@@ -24,7 +24,7 @@ from arena.core.errors import BackendError, StopPlaying
 from arena.core.text import duration_in_words, pluralize
 from arena.llm.backend import Backend, Completion, Request, traits_of
 from arena.llm.response_cache import ResponseCache, key_of
-from arena.llm.route import backoff
+from arena.llm.retry import backoff
 from arena.llm.settings import Limits
 
 T = TypeVar("T")

@@ -15,9 +15,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.errors import BudgetSpent, UsageError
-from arena.llm.backend import Completion, Price, Request
-from arena.llm.limits import Signal
+from arena.core.errors import BackendError, BudgetSpent, UsageError
+from arena.llm.attempt import billed
+from arena.llm.backend import Call, Completion, Layer, Price, Request
+from arena.llm.limits import CircuitBreaker, Signal
 from arena.llm.tokens import estimate_prompt, longest_replies
 
 CAUTION = 3
@@ -243,3 +244,62 @@ class Budget:
             f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "
             "leaves; finished games are kept"
         )
+
+
+class AfterOlderGames:
+    """Layer that lets a call wait while older games need the rest of the budget.
+
+    It comes before the slot: a call that waits for other games must not hold one of theirs.
+    """
+
+    def __init__(self, budget: Budget, inner: Layer) -> None:
+        self._budget = budget
+        self._inner = inner
+
+    async def complete(self, call: Call) -> Completion:
+        await self._budget.wait_for_older_games()
+        return await self._inner.complete(call)
+
+
+class WithinBudget:
+    """Layer that sets aside what one attempt may cost, and counts what it has cost.
+
+    It comes after the slot, so that nothing is set aside while a call waits.
+    """
+
+    def __init__(
+        self, name: str, budget: Budget, breaker: CircuitBreaker, price: Price | None, inner: Layer
+    ) -> None:
+        self._name = name
+        self._budget = budget
+        self._breaker = breaker
+        self._price = price
+        self._inner = inner
+        budget.set_price(name, price)
+
+    async def complete(self, call: Call) -> Completion:
+        reservation = await self._budget.reserve(self._name, call.request)
+        used = None
+        try:
+            # The call that found out the price may have found none.
+            self._breaker.raise_if_stopped()
+            used = completion = await self._inner.complete(call)
+        except BackendError as error:
+            used = billed(error, self._name, self._price)
+            raise
+        finally:
+            # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
+            self._budget.settle(reservation, used)
+        if completion.cost is None and self._budget.max_cost is not None:
+            # This call is answered, and counted so; the next one is refused.
+            self._breaker.stop(unknown_price(self._name))
+        return completion
+
+
+def unknown_price(spec: str) -> str:
+    """Return the error about a model without a price, and the lines of arena.toml that mend it."""
+    return (
+        f"{spec}: its price is unknown, so --max-cost cannot limit it; add to arena.toml the table "
+        f'[models."{spec}"] with two lines, price_in = … and price_out = … (US dollars per million '
+        "tokens)"
+    )

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, BudgetSpent, StopPlaying
 from arena.core.text import pluralize
-from arena.llm.backend import Completion
+from arena.llm.backend import Call, Completion, Layer
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -244,6 +244,23 @@ def failure_word(error: BaseException) -> str:
             return "cancelled"
         case _:
             return "crash"
+
+
+class Tallied:
+    """Layer that counts calls, and by their reasons those that fail."""
+
+    def __init__(self, tally: Tally, inner: Layer) -> None:
+        self._tally = tally
+        self._inner = inner
+
+    async def complete(self, call: Call) -> Completion:
+        self._tally.calls += 1
+        try:
+            return await self._inner.complete(call)
+        except BaseException as error:  # A cancelled call is counted, too.
+            self._tally.failures[failure_word(error)] += 1
+            self._tally.untried += not call.attempts
+            raise
 
 
 WINDOW = 4

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal
 
 from aiolimiter import AsyncLimiter
 
 from arena.core.errors import BackendError, StopPlaying
 from arena.core.spec import Spec, redacted
-from arena.llm.backend import Backend, Request, traits_of
+from arena.llm.backend import Backend, Call, Completion, Layer, traits_of
 from arena.llm.settings import Limits
 from arena.llm.tokens import estimate_tokens
 
@@ -225,31 +225,38 @@ class SharedLimits:
     def __init__(self, name: str, limits: Limits, notify: Callable[[str], None]) -> None:
         self.limits = limits
         self.breaker = CircuitBreaker(name, limits, notify)
-        self._slots = asyncio.Semaphore(limits.concurrency)
+        self.slots = asyncio.Semaphore(limits.concurrency)
         per_minute = limits.requests_per_minute
-        self._requests = RateLimit(per_minute) if per_minute else None
+        self.requests = RateLimit(per_minute) if per_minute else None
         per_minute = limits.tokens_per_minute
-        self._tokens = RateLimit(per_minute) if per_minute else None
+        self.tokens = RateLimit(per_minute) if per_minute else None
 
-    @asynccontextmanager
-    async def slot(self, request: Request) -> AsyncIterator[None]:
-        """Wait until a slot, the rates and the breaker let one try through. Raises StopPlaying."""
+
+class InSlot:
+    """Layer that waits until a slot, the rates and the breaker let one attempt through."""
+
+    def __init__(self, shared: SharedLimits, inner: Layer) -> None:
+        self._shared = shared
+        self._inner = inner
+
+    async def complete(self, call: Call) -> Completion:
+        shared = self._shared
         # The slot first, so that the number of calls that wait for a rate is bounded.
-        async with self._slots:
+        async with shared.slots:
             # The call may have waited long for its slot.
-            self.breaker.raise_if_stopped()
-            if self._requests:
-                await self._requests.acquire()
-            if self._tokens:
-                await self._tokens.acquire(estimate_tokens(request))
-            is_probe = await self.breaker.admit()
+            shared.breaker.raise_if_stopped()
+            if shared.requests:
+                await shared.requests.acquire()
+            if shared.tokens:
+                await shared.tokens.acquire(estimate_tokens(call.request))
+            is_probe = await shared.breaker.admit()
             try:
-                yield
+                return await self._inner.complete(call)
             finally:
                 # Also after an error or a cancellation: otherwise no other call could become the
                 # probe.
                 if is_probe:
-                    self.breaker.end_probe()
+                    shared.breaker.end_probe()
 
 
 def provider_name(spec: str, backend: Backend) -> str:

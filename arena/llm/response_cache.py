@@ -13,7 +13,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from arena.core.errors import ArenaError
-from arena.llm.backend import Completion, Request
+from arena.llm.backend import Call, Completion, Layer, Request
+from arena.llm.ledger import Tally
 
 VERSION = 2
 """Version of the key; raise it when Request or Completion change."""
@@ -84,6 +85,24 @@ class ResponseCache:
     def _give_up(self, error: sqlite3.Error) -> None:
         self._is_sound = False
         self._notify(f"response cache {self._path}: {error}; going on without it")
+
+
+class Cached:
+    """Layer that answers calls from a cache, and stores the answers to the others."""
+
+    def __init__(self, spec: str, cache: ResponseCache, tally: Tally, inner: Layer) -> None:
+        self._spec = spec
+        self._cache = cache
+        self._tally = tally
+        self._inner = inner
+
+    async def complete(self, call: Call) -> Completion:
+        if kept := self._cache.get(self._spec, call.request):
+            self._tally.cached += 1
+            return kept
+        completion = await self._inner.complete(call)
+        self._cache.put(self._spec, call.request, completion)
+        return completion
 
 
 def key_of(spec: str, request: Request) -> str:

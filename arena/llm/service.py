@@ -1,6 +1,10 @@
 """The LLMService: routes requests to backends.
 
-It owns retries, limits, deadlines, the budget, the response cache and the ledger of all backends.
+A call passes these layers, each with one job and the same method, `complete(call)`:
+
+    Tallied > Cached > AfterOlderGames > Retried > InSlot > WithinBudget > Attempt > backend
+
+A call that waits for its next attempt holds no slot and no part of the budget.
 """
 
 from __future__ import annotations
@@ -8,16 +12,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.spec import Spec, redacted, without_scaffold
+from arena.llm.attempt import Attempt
 from arena.llm.backend import (
     Backend,
     BackendTraits,
+    Call,
     Completion,
+    Layer,
     Message,
     Price,
     Request,
@@ -31,11 +38,11 @@ from arena.llm.batches import (
     BatchEndpoint,
     BatchJournal,
 )
-from arena.llm.budget import Budget
-from arena.llm.ledger import Ledger, Tally
-from arena.llm.limits import SharedLimits, provider_name
-from arena.llm.response_cache import ResponseCache
-from arena.llm.route import Route, unknown_price
+from arena.llm.budget import AfterOlderGames, Budget, WithinBudget, unknown_price
+from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
+from arena.llm.limits import InSlot, SharedLimits, provider_name
+from arena.llm.response_cache import Cached, ResponseCache
+from arena.llm.retry import Retried
 from arena.llm.settings import BackendFactory, RunLimits, Settings
 from arena.plugins.loader import catalog
 
@@ -47,6 +54,21 @@ THINKING_PROBE_TOKENS = 2048
 
 def notify_on_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+@dataclass(eq=False, slots=True)
+class Route:
+    """One SPEC: its backend, and what counts and limits its calls."""
+
+    name: str
+    backend: Backend
+    traits: BackendTraits
+    shared: SharedLimits
+    tally: Tally
+    guard: FallbackGuard
+    budget: Budget | None
+    first: Layer | None = None
+    """The first layer of its calls; made at the first call, when the cache is known."""
 
 
 class LLMService:
@@ -173,16 +195,10 @@ class LLMService:
             if traits.by_batch:  # Any number of requests may wait for one batch.
                 limits = limits.model_copy(update={"concurrency": 10**9})
             self._shared_limits[name] = SharedLimits(name, limits, self._notify)
-        self._routes[spec] = Route(
-            redacted(spec),
-            backend,
-            self._shared_limits[name],
-            Tally() if is_trained else self.ledger.tally(redacted(spec)),
-            budget,
-            self._notify,
-            traits,
-            0 if is_trained else self._max_fallbacks,
-        )
+        tally = Tally() if is_trained else self.ledger.tally(redacted(spec))
+        guard = FallbackGuard(redacted(spec), tally, 0 if is_trained else self._max_fallbacks)
+        shared = self._shared_limits[name]
+        self._routes[spec] = Route(redacted(spec), backend, traits, shared, tally, guard, budget)
 
     def _batched(self, spec: str, backend: Backend) -> Backend:
         """Return the backend on its provider's batches; a model of this machine as it is."""
@@ -221,19 +237,28 @@ class LLMService:
         Raises BackendError if the call has failed for good, and StopPlaying if no call can succeed
         any more: the budget is spent, the key is wrong, the backend stayed down.
         """
+        return await self._answer(spec, Call(request))
+
+    async def _answer(self, spec: str, call: Call) -> Completion:
         route = self._route(spec)
-        if self._cache is None:
-            return await route.complete(request)
-        kept = self._cache.get(spec, request)
-        if kept is not None:
-            # Counted here, because the route does not see this call; this keeps the ledger's
-            # equations.
-            route.tally.calls += 1
-            route.tally.cached += 1
-            return kept
-        completion = await route.complete(request)
-        self._cache.put(spec, request, completion)
-        return completion
+        if route.first is None:
+            route.first = self._layers(spec, route)
+        return await route.first.complete(call)
+
+    def _layers(self, spec: str, route: Route) -> Layer:
+        """Return the layers of a SPEC's calls, from the last one to the first."""
+        name, shared, tally, budget = route.name, route.shared, route.tally, route.budget
+        layer: Layer = Attempt(
+            name, route.backend, route.traits, tally, shared.breaker, self._notify
+        )
+        if budget is not None:
+            layer = WithinBudget(name, budget, shared.breaker, route.traits.price, layer)
+        layer = Retried(name, shared, tally, InSlot(shared, layer))
+        if budget is not None:
+            layer = AfterOlderGames(budget, layer)
+        if self._cache is not None:
+            layer = Cached(spec, self._cache, tally, layer)
+        return Tallied(tally, layer)
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Wait until the budget covers one more game of these players; see `Budget.game`.
@@ -265,7 +290,7 @@ class LLMService:
         sampling = Sampling(max_tokens=room)
         request = Request((Message("user", "Reply with: ok"),), sampling)
         try:
-            completion = await route.complete(request, is_check=True)
+            completion = await self._answer(spec, Call(request, is_check=True))
         except BackendError as error:
             raise StopPlaying(
                 f"{route.name}: the check before the games failed: {error}; --set probe=false "
@@ -299,7 +324,8 @@ class LLMService:
                 # The stack runs in reverse order: routes close first, the cache last.
                 stack.callback(self._cache.close)
             for route in self._routes.values():
-                stack.push_async_callback(route.close)
+                stack.callback(route.shared.breaker.cancel_timer)
+                stack.push_async_callback(route.backend.close)
 
     async def __aenter__(self) -> LLMService:
         return self

@@ -18,8 +18,8 @@ from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 from arena.core.errors import BackendError, FailureCause, StopPlaying, UsageError
 from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
 from arena.llm.ledger import Tally
-from arena.llm.route import REMEDIES
-from arena.llm.route import backoff as seconds_of_backoff
+from arena.llm.retry import REMEDIES
+from arena.llm.retry import backoff as seconds_of_backoff
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from arena.llm.tokens import estimate_tokens
@@ -169,7 +169,7 @@ def test_a_request_above_the_limit_of_a_minute_passes() -> None:
     big = table(["yes"], tokens_per_minute=6000)
     small = Request((Message("user", "y" * 800_000),), Sampling(max_tokens=1))
     assert estimate_tokens(small) == 200_001
-    limiter = big.llm._routes[SPEC]._shared._tokens
+    limiter = big.llm._routes[SPEC].shared.tokens
     assert limiter is not None
     limiter._per_minute = 20  # As if a minute were so short.
     assert asyncio.run(big.ask(small)) == "yes"

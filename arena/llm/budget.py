@@ -15,9 +15,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.errors import BackendError, BudgetSpent, UsageError
+from arena.core.errors import BudgetSpent, UsageError
 from arena.llm.attempt import billed
-from arena.llm.backend import Call, Completion, Layer, Price, Request
+from arena.llm.backend import Call, Completion, Layer, Price
 from arena.llm.limits import CircuitBreaker, Signal
 from arena.llm.tokens import estimate_prompt, longest_replies
 
@@ -31,18 +31,19 @@ Amounts = NDArray[np.float64]
 """Dollars and tokens, in the places `DOLLARS` and `TOKENS`."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class CallCosts:
-    """Costs of the replies of one SPEC, and what the next call may cost."""
+    """Costs of the replies of one SPEC, and what its next call may cost."""
 
-    price: Price | None = None
-    """The stated price, where there is one."""
+    name: str
+    price: Price | None
+    """Stated price, where there is one."""
     is_pending: bool = False
-    """A first call is in flight and finds the price out; the others wait for it."""
+    """Whether a first call is in flight that finds the price out; the others wait for it."""
     answers: int = 0
     cost: float = 0.0
     prompt_tokens: int = 0
-    """Of the answers that were not free: free ones must not hide the price of the others."""
+    """Tokens of the answers that were not free: free ones must not hide the price of the others."""
     reply_tokens: int = 0
 
     def learn(self, prompt_tokens: int, reply_tokens: int, cost: float) -> None:
@@ -66,9 +67,8 @@ class CallCosts:
                 costs.append(self.cost / weight * (prompt_tokens + ratio * longest_reply))
         return max(costs, default=0.0)
 
-    def expected(self, prompt_tokens: int, longest_reply: int) -> float:
+    def expected(self, highest: float) -> float:
         """Return the mean cost of an answer; before the first one the highest possible cost."""
-        highest = self.highest(prompt_tokens, longest_reply)
         return min(highest, self.cost / self.answers) if self.answers else highest
 
 
@@ -81,18 +81,6 @@ class PaidGame:
 
 CURRENT_GAME: ContextVar[PaidGame | None] = ContextVar("current_game", default=None)
 """The game that calls are counted to; tasks that a game starts inherit it."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Reservation:
-    """What is set aside for a call in flight: its highest cost, its prompt and longest replies."""
-
-    costs: CallCosts
-    prompt_tokens: int
-    """The prompt, estimated."""
-    amounts: Amounts
-    game: PaidGame | None
-    """The game that the call belongs to."""
 
 
 class Budget:
@@ -119,17 +107,12 @@ class Budget:
         self.spent, self._held, self._longest = np.zeros((3, 2))
         # Sums of prices are not exact in their last digit.
         self._limits = (1 + 1e-9) * np.array([inf if n is None else n for n in limits.values()])
-        self._costs: dict[str, CallCosts] = {}
         self._running: list[PaidGame] = []
         """In the order of their starts."""
         self._finished = 0
         self._refusal = ""  # Reason for which a call was refused.
         self._changed, self._game_ended = Signal(), Signal()
         self._admission = asyncio.Lock()
-
-    def set_price(self, spec: str, price: Price | None) -> None:
-        """State the price of a SPEC."""
-        self._costs.setdefault(spec, CallCosts()).price = price
 
     @asynccontextmanager
     async def game(self, models: Sequence[str]) -> AsyncIterator[None]:
@@ -185,58 +168,52 @@ class Budget:
     def _covers(self, more: Amounts) -> bool:
         return bool((self.spent + more <= self._limits).all())
 
-    async def reserve(self, spec: str, request: Request) -> Reservation:
-        """Set aside what a call may need; `settle` must follow. Raises BudgetSpent."""
-        # Every settled call changes what is left, so each waiting call looks again.
-        while (reservation := self._reserved(spec, request)) is None:
-            await self._changed.wait()
-        return reservation
+    async def reserve(self, costs: CallCosts, prompt: int, reply: int) -> Amounts:
+        """Set aside what a call may need, by its prompt and longest replies; `settle` must follow.
 
-    def settle(self, reservation: Reservation, completion: Completion | None) -> None:
+        Raises BudgetSpent.
+        """
+        while True:
+            # Without a limit in dollars no price has to be found out.
+            is_known = bool(costs.price or costs.answers) or self.max_cost is None
+            most = np.array([costs.highest(prompt, reply), prompt + reply])
+            need = np.array([costs.expected(most[DOLLARS]), prompt + reply])
+            # A call that cannot fit even alone is refused: what is held for others is left out. One
+            # of unknown price is allowed as long as any part of the budget is left.
+            nothing_left = not is_known and self.spent[DOLLARS] >= (self.max_cost or 0.0)
+            if nothing_left or not self._covers(need):
+                self._refusal = self._spent_text(f"the next call of {costs.name}", need, is_known)
+                raise BudgetSpent(self._refusal)
+            is_turn = is_known or not costs.is_pending
+            if is_turn and self._covers(self._held + need):
+                # No `await` since the check, so that no two calls take the same rest.
+                costs.is_pending = not is_known
+                self._held += most
+                return most
+            # Every settled call changes what is left, so each waiting call looks again.
+            await self._changed.wait()
+
+    def settle(self, costs: CallCosts, prompt: int, held: Amounts, used: Completion | None) -> None:
         """Replace what was set aside by what was used; `None` for a call without an answer."""
-        costs, game = reservation.costs, reservation.game
         # The estimate is released even if the call failed; only real use is spent.
-        self._held -= reservation.amounts
+        self._held -= held
         # If this call was to find out the price, the next one may try.
         costs.is_pending = False
-        if completion:
-            reply, cost = completion.usage.completion_tokens, completion.cost or 0.0
-            used = np.array([cost, completion.usage.prompt_tokens + reply])
-            self.spent += used
-            if game is not None:
-                game.used += used
+        if used:
+            reply, cost = used.usage.completion_tokens, used.cost or 0.0
+            amounts = np.array([cost, used.usage.prompt_tokens + reply])
+            self.spent += amounts
+            if game := CURRENT_GAME.get():
+                game.used += amounts
             # By the estimate of the prompt: the next call has no better measure.
-            costs.learn(reservation.prompt_tokens, reply, cost)
+            costs.learn(prompt, reply, cost)
         self._changed.send()
 
-    def _reserved(self, spec: str, request: Request) -> Reservation | None:
-        """Return the reservation, or None while it has to wait for calls in flight."""
-        costs = self._costs.setdefault(spec, CallCosts())
-        prompt, reply = estimate_prompt(request), longest_replies(request)
-        # Without a limit in dollars no price has to be found out.
-        is_known = costs.price is not None or costs.answers > 0 or self.max_cost is None
-        need = np.array([costs.expected(prompt, reply), prompt + reply])
-        # Without the sums that are held: a call that cannot fit even alone is refused, others wait.
-        # One of unknown price is allowed as long as any part of the budget is left.
-        nothing_left = not is_known and self.spent[DOLLARS] >= (self.max_cost or 0.0)
-        if nothing_left or not self._covers(need):
-            self._refusal = self._spent_text(f"the next call of {spec}", need, not is_known)
-            raise BudgetSpent(self._refusal)
-        # In the first case the price is being found out by another call.
-        if (costs.is_pending and not is_known) or not self._covers(self._held + need):
-            return None
-        # No `await` lies between the checks and these lines, so two calls cannot take the same
-        # rest.
-        costs.is_pending = not is_known
-        amounts = np.array([costs.highest(prompt, reply), prompt + reply])
-        self._held += amounts
-        return Reservation(costs, prompt, amounts, CURRENT_GAME.get())
-
-    def _spent_text(self, what: str, need: Amounts, is_unknown: bool = False) -> str:
+    def _spent_text(self, what: str, need: Amounts, is_priced: bool = True) -> str:
         """Return which limit does not leave what is needed."""
         if self.spent[TOKENS] + need[TOKENS] <= self._limits[TOKENS]:
             spent, limit = f"${self.spent[DOLLARS]:.6f}", f"--max-cost {self.max_cost:g}"
-            needed = "an unknown sum" if is_unknown else f"${need[DOLLARS]:.6f}"
+            needed = f"${need[DOLLARS]:.6f}" if is_priced else "an unknown sum"
         else:
             spent, needed = f"{self.spent[TOKENS]:,.0f} tokens", f"{need[TOKENS]:,.0f}"
             limit = f"token_limit={self.token_limit}"
@@ -246,53 +223,50 @@ class Budget:
         )
 
 
+@dataclass(eq=False, slots=True)
 class AfterOlderGames:
     """Layer that lets a call wait while older games need the rest of the budget.
 
     It comes before the slot: a call that waits for other games must not hold one of theirs.
     """
 
-    def __init__(self, budget: Budget, inner: Layer) -> None:
-        self._budget = budget
-        self._inner = inner
+    inner: Layer
+    budget: Budget
 
     async def complete(self, call: Call) -> Completion:
-        await self._budget.wait_for_older_games()
-        return await self._inner.complete(call)
+        await self.budget.wait_for_older_games()
+        return await self.inner.complete(call)
 
 
+@dataclass(eq=False, slots=True)
 class WithinBudget:
     """Layer that sets aside what one attempt may cost, and counts what it has cost.
 
     It comes after the slot, so that nothing is set aside while a call waits.
     """
 
-    def __init__(
-        self, name: str, budget: Budget, breaker: CircuitBreaker, price: Price | None, inner: Layer
-    ) -> None:
-        self._name = name
-        self._budget = budget
-        self._breaker = breaker
-        self._price = price
-        self._inner = inner
-        budget.set_price(name, price)
+    inner: Layer
+    budget: Budget
+    costs: CallCosts
+    breaker: CircuitBreaker
 
     async def complete(self, call: Call) -> Completion:
-        reservation = await self._budget.reserve(self._name, call.request)
+        costs, prompt = self.costs, estimate_prompt(call.request)
+        held = await self.budget.reserve(costs, prompt, longest_replies(call.request))
         used = None
         try:
             # The call that found out the price may have found none.
-            self._breaker.raise_if_stopped()
-            used = completion = await self._inner.complete(call)
-        except BackendError as error:
-            used = billed(error, self._name, self._price)
+            self.breaker.raise_if_stopped()
+            used = completion = await self.inner.complete(call)
+        except BaseException as error:
+            used = billed(error, costs.name, costs.price)
             raise
         finally:
             # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
-            self._budget.settle(reservation, used)
-        if completion.cost is None and self._budget.max_cost is not None:
+            self.budget.settle(costs, prompt, held, used)
+        if completion.cost is None and self.budget.max_cost is not None:
             # This call is answered, and counted so; the next one is refused.
-            self._breaker.stop(unknown_price(self._name))
+            self.breaker.stop(unknown_price(costs.name))
         return completion
 
 

@@ -246,20 +246,20 @@ def failure_word(error: BaseException) -> str:
             return "crash"
 
 
+@dataclass(eq=False, slots=True)
 class Tallied:
     """Layer that counts calls, and by their reasons those that fail."""
 
-    def __init__(self, tally: Tally, inner: Layer) -> None:
-        self._tally = tally
-        self._inner = inner
+    inner: Layer
+    tally: Tally
 
     async def complete(self, call: Call) -> Completion:
-        self._tally.calls += 1
+        self.tally.calls += 1
         try:
-            return await self._inner.complete(call)
+            return await self.inner.complete(call)
         except BaseException as error:  # A cancelled call is counted, too.
-            self._tally.failures[failure_word(error)] += 1
-            self._tally.untried += not call.attempts
+            self.tally.failures[failure_word(error)] += 1
+            self.tally.untried += not call.attempts
             raise
 
 

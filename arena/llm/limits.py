@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal
 
 from aiolimiter import AsyncLimiter
@@ -232,15 +233,15 @@ class SharedLimits:
         self.tokens = RateLimit(per_minute) if per_minute else None
 
 
+@dataclass(eq=False, slots=True)
 class InSlot:
     """Layer that waits until a slot, the rates and the breaker let one attempt through."""
 
-    def __init__(self, shared: SharedLimits, inner: Layer) -> None:
-        self._shared = shared
-        self._inner = inner
+    inner: Layer
+    shared: SharedLimits
 
     async def complete(self, call: Call) -> Completion:
-        shared = self._shared
+        shared = self.shared
         # The slot first, so that the number of calls that wait for a rate is bounded.
         async with shared.slots:
             # The call may have waited long for its slot.
@@ -251,7 +252,7 @@ class InSlot:
                 await shared.tokens.acquire(estimate_tokens(call.request))
             is_probe = await shared.breaker.admit()
             try:
-                return await self._inner.complete(call)
+                return await self.inner.complete(call)
             finally:
                 # Also after an error or a cancellation: otherwise no other call could become the
                 # probe.

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -87,21 +87,21 @@ class ResponseCache:
         self._notify(f"response cache {self._path}: {error}; going on without it")
 
 
+@dataclass(eq=False, slots=True)
 class Cached:
     """Layer that answers calls from a cache, and stores the answers to the others."""
 
-    def __init__(self, spec: str, cache: ResponseCache, tally: Tally, inner: Layer) -> None:
-        self._spec = spec
-        self._cache = cache
-        self._tally = tally
-        self._inner = inner
+    inner: Layer
+    spec: str
+    cache: ResponseCache
+    tally: Tally
 
     async def complete(self, call: Call) -> Completion:
-        if kept := self._cache.get(self._spec, call.request):
-            self._tally.cached += 1
+        if kept := self.cache.get(self.spec, call.request):
+            self.tally.cached += 1
             return kept
-        completion = await self._inner.complete(call)
-        self._cache.put(self._spec, call.request, completion)
+        completion = await self.inner.complete(call)
+        self.cache.put(self.spec, call.request, completion)
         return completion
 
 

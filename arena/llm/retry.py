@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import dataclass
 
 from arena.core.errors import BackendError, FailureCause
 from arena.llm.backend import Call, Completion, Layer
 from arena.llm.ledger import Tally
-from arena.llm.limits import DOWN, SharedLimits
+from arena.llm.limits import DOWN, CircuitBreaker
 from arena.llm.settings import Limits
 
 REMEDIES: dict[FailureCause, str] = {
@@ -22,36 +23,36 @@ MOST_DOUBLINGS = 60
 """Exponent of the back-off at most: a larger power of two has no use, and no float in the end."""
 
 
+@dataclass(eq=False, slots=True)
 class Retried:
     """Layer that repeats failed attempts after a wait, during which the call holds no slot."""
 
-    def __init__(self, name: str, shared: SharedLimits, tally: Tally, inner: Layer) -> None:
-        self._name = name
-        self._limits = shared.limits
-        self._breaker = shared.breaker
-        self._tally = tally
-        self._inner = inner
+    inner: Layer
+    name: str
+    limits: Limits
+    breaker: CircuitBreaker
+    tally: Tally
 
     async def complete(self, call: Call) -> Completion:
         while True:
             try:
-                completion = await self._inner.complete(call)
+                completion = await self.inner.complete(call)
             except BackendError as error:
-                self._breaker.failed(error)
+                self.breaker.failed(error)
                 is_repeated = self._allows(call, error)
                 remedy = self._remedy(error)
                 if remedy and not (is_repeated and error.cause == "bad_response"):
-                    raise self._breaker.stop(f"{self._name}: {error}; {remedy}") from error
+                    raise self.breaker.stop(f"{self.name}: {error}; {remedy}") from error
                 if not is_repeated:
                     raise
                 call.error = error
             else:
-                self._breaker.succeeded()
+                self.breaker.succeeded()
                 return completion
             # An open breaker does the waiting, and a stopped one has nothing to wait for.
-            if self._breaker.is_closed:
-                wait = backoff(self._limits, call.failures, call.error.retry_after)
-                await self._breaker.sleep(wait)
+            if self.breaker.is_closed:
+                wait = backoff(self.limits, call.failures, call.error.retry_after)
+                await self.breaker.sleep(wait)
 
     def _allows(self, call: Call, error: BackendError) -> bool:
         """Count a failure; return whether another attempt may follow.
@@ -61,25 +62,25 @@ class Retried:
         which the breaker is open, costs a call none of its attempts, and within `patience` neither
         does a rate limit. A check ends with a timeout, or once a call timeout has passed.
         """
-        is_down = error.cause in DOWN and not self._breaker.is_closed
+        is_down = error.cause in DOWN and not self.breaker.is_closed
         call.failures += 1
         seconds = time.monotonic() - call.start
-        is_slow = error.cause == "timeout" or seconds > self._limits.call_timeout
+        is_slow = error.cause == "timeout" or seconds > self.limits.call_timeout
         if call.is_check and is_slow and not is_down:
             return False
-        in_time = seconds < self._limits.patience
+        in_time = seconds < self.limits.patience
         call.excused += is_down or (error.cause == "rate_limit" and in_time)
         # A wait beyond the patience would end the call anyway, so it ends now.
-        if not error.retryable or (error.retry_after or 0.0) > self._limits.patience:
+        if not error.retryable or (error.retry_after or 0.0) > self.limits.patience:
             return False
-        return call.failures - call.excused <= self._limits.max_retries
+        return call.failures - call.excused <= self.limits.max_retries
 
     def _remedy(self, error: BackendError) -> str:
         """Return the remedy for an error after which no call can succeed; "" for other errors."""
-        wait, patience = error.retry_after or 0.0, self._limits.patience
+        wait, patience = error.retry_after or 0.0, self.limits.patience
         if wait > patience:
             return f"it asks to wait {wait:g} s, and `patience` is {patience:g} s (arena.toml)"
-        if self._tally.answered and (error.cause != "authentication" or error.may_pass):
+        if self.tally.answered and (error.cause != "authentication" or error.may_pass):
             return ""
         return REMEDIES.get(error.cause, "")
 

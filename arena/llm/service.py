@@ -38,7 +38,7 @@ from arena.llm.batches import (
     BatchEndpoint,
     BatchJournal,
 )
-from arena.llm.budget import AfterOlderGames, Budget, WithinBudget, unknown_price
+from arena.llm.budget import AfterOlderGames, Budget, CallCosts, WithinBudget, unknown_price
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
 from arena.llm.response_cache import Cached, ResponseCache
@@ -249,16 +249,17 @@ class LLMService:
         """Return the layers of a SPEC's calls, from the last one to the first."""
         name, shared, tally, budget = route.name, route.shared, route.tally, route.budget
         layer: Layer = Attempt(
-            name, route.backend, route.traits, tally, shared.breaker, self._notify
+            route.backend, name, route.traits, tally, shared.breaker, self._notify
         )
         if budget is not None:
-            layer = WithinBudget(name, budget, shared.breaker, route.traits.price, layer)
-        layer = Retried(name, shared, tally, InSlot(shared, layer))
+            costs = CallCosts(name, route.traits.price)
+            layer = WithinBudget(layer, budget, costs, shared.breaker)
+        layer = Retried(InSlot(layer, shared), name, shared.limits, shared.breaker, tally)
         if budget is not None:
-            layer = AfterOlderGames(budget, layer)
+            layer = AfterOlderGames(layer, budget)
         if self._cache is not None:
-            layer = Cached(spec, self._cache, tally, layer)
-        return Tallied(tally, layer)
+            layer = Cached(layer, spec, self._cache, tally)
+        return Tallied(layer, tally)
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Wait until the budget covers one more game of these players; see `Budget.game`.

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 RARE = (
-    *("tokenizers", "httpx"),
+    *("tokenizers", "httpx", "psutil", "games.kuhn_poker.game"),
     "torch._dynamo",  # An optimizer imports it in its first step, for a second and a half.
     *("scipy.optimize", "backends.embedded.sampler", "backends.scripted", "scripted_table"),
 )
@@ -151,11 +151,12 @@ def main() -> None:
         "trainers.loop.grpo",
         "trainers.hosts.embedded",
         "trainers.hosts.embedded_trainer",
+        "trainers.atropos.training.trainer",
+        "backends.openai_http",
+        "replays.html_report.training_report",
         *RARE,
     ):
         importlib.import_module(name)
-    importlib.import_module("backends.server.app")
-    importlib.import_module("replays.html_report.training_report")
     gc.freeze()  # Children neither search nor copy the memory of the imported modules.
     for line in sys.stdin:
         child = os.fork()

@@ -36,10 +36,10 @@ def test_it_plays_by_the_rules_without_a_grammar() -> None:
     tables: list[tuple[TextLevel, int]] = [
         ("deductions", 3), ("notes", 4), ("events", 6), ("deductions", 5)
     ]  # fmt: skip
-    found = [asyncio.run(replies_of(level, players, 5)) for level, players in tables]
+    found = [asyncio.run(replies_of(level, players, 3)) for level, players in tables]
     attempts = sum(replies.attempts for replies in found)
     legal = sum(replies.legal for replies in found)
-    assert attempts > 300
+    assert attempts > 180
     assert legal / attempts >= 0.98, "on 400 games 99.6 % of the replies were legal"
 
 
@@ -82,11 +82,11 @@ def moves_of(path: Path) -> list[str]:
 def test_the_same_seed_gives_the_same_game_whatever_else_is_played(tmp_path: Path) -> None:
     command = "play cluedo --seat 0=embedded:clue-tiny --no-watch --json --seed"
     alone = arena(f"{command} 5 --out alone", tmp_path)
-    many = arena(f"{command} 3 --games 6 --out many", tmp_path)
+    many = arena(f"{command} 4 --games 3 --out many", tmp_path)
     among = next(game for game in many["games"] if game["seed"] == 5)
     assert moves_of(tmp_path / alone["replay"]) == moves_of(tmp_path / among["replay"])
     total = many["ledger"]["total"]
-    assert total["calls"] == total["answered"] > 40 and total["cost"] == 0
+    assert total["calls"] == total["answered"] > 20 and total["cost"] == 0
     assert total["cached_tokens"] > total["prompt_tokens"] / 2, "a chat's beginning is kept"
 
 

@@ -39,10 +39,10 @@ from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
 
 def step(folder, rank, checkpointing):
     rng = random.Random(0)
-    rows = [[rng.randrange(3, 3000) for _ in range(512)] for _ in range(2)]
+    rows = [[rng.randrange(3, 3000) for _ in range(256)] for _ in range(2)]
     sequences = [
         TokenSequence(
-            n, n // 2, ids, [*range(100, 400)], [-1.0] * 300, [], 1.0, n, [(-1.0) ** n] * 300
+            n, n // 2, ids, [*range(50, 200)], [-1.0] * 150, [], 1.0, n, [(-1.0) ** n] * 150
         )
         for n, ids in enumerate(rows)
     ]
@@ -50,7 +50,7 @@ def step(folder, rank, checkpointing):
     lora = Lora(rank, 8.0) if rank else None
     trainer = EmbeddedTrainer(checkpoints, folder, device="cpu", lora=lora)
     trainer.open()
-    settings = TrainSettings(threads=1, tokens_per_batch=1024, gradient_checkpointing=checkpointing)
+    settings = TrainSettings(threads=1, tokens_per_batch=512, gradient_checkpointing=checkpointing)
     asyncio.run(trainer.train_sequences(lambda: sequences, settings))
     disk = sum(path.stat().st_size for path in trainer.checkpoint(1).rglob("*") if path.is_file())
     # Not ru_maxrss: a process inherits the peak of the one that started it.
@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def configuration(settings: dict[str, Any]) -> TrainConfig:
-    return TrainConfig(tokens_per_batch=1024, steps=1, **settings)
+    return TrainConfig(tokens_per_batch=512, steps=1, **settings)
 
 
 @pytest.fixture(scope="module")

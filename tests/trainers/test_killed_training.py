@@ -9,16 +9,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
 
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
@@ -67,7 +63,7 @@ class Zygote:
             "base_model": str(self._base),
             "experiment_name": "x",
             "steps": STEPS,
-            "groups_per_step": 3,
+            "groups_per_step": 2,
             "rollouts_per_group": 3,
             "opponents": "bot:random,past",
             "eval_every": 1,
@@ -187,9 +183,15 @@ def files(folder: Path) -> set[str]:
     return {name for name in found if not re.search(r"/\.\w+\.\w+\.part$", f"/{name}")}
 
 
-STEP_2 = (
+MOMENTS = (
+    "-1: rename config.json",
+    "-1: phase evaluation of the starting policy 1",
+    "-1: rename start-500000000-2.json",
+    "-1: open metrics.jsonl",
+    "0: rename checkpoints/0001",
+    "0: rename run.json",
     "1: open replays/.*",
-    "1: phase rollouts [1-8]",
+    "1: phase rollouts [1-5]",
     "1: phase update 0",
     "1: open checkpoints/.0002.part/training.json",
     "1: rename checkpoints/0002",
@@ -197,28 +199,19 @@ STEP_2 = (
     "1: open metrics.jsonl",
     "1: open .run.json.part",
     "1: rename run.json",
-)
-"""Each just before what it names, so each is also just after the one above."""
-OTHERS = (
-    "-1: rename config.json",
-    "-1: phase evaluation of the starting policy 1",
-    "-1: rename start-500000000-2.json",
-    "-1: open metrics.jsonl",
-    "0: rename checkpoints/0001",
-    "0: rename run.json",
     "2: phase last evaluation 1",
     "2: rename run.json",
     "2: rename report.html",
 )
+"""Each just before what it names; those of step 2 are also just after the one above."""
 
 
-@pytest.mark.parametrize("chain", [STEP_2, OTHERS], ids=["step 2", "beginning and end"])
 def test_a_run_may_be_killed_at_any_moment(
-    zygote: Zygote, undisturbed: Path, tmp_path: Path, chain: Sequence[str]
+    zygote: Zygote, undisturbed: Path, tmp_path: Path
 ) -> None:
     """One run is killed at one moment after the other, each time a little later."""
     folder = tmp_path / "x"
-    for moment in chain:
+    for moment in MOMENTS:
         ended = zygote.run(folder, moment)
         assert ended.code == -signal.SIGKILL, (moment, ended)
         assert re.fullmatch(moment, ended.moment)
@@ -245,7 +238,7 @@ def test_ctrl_c_drops_the_step_and_the_run_goes_on(
     folder = tmp_path / "x"
     for moment in (
         "-1: phase evaluation of the starting policy 1",
-        "1: phase rollouts 4",
+        "1: phase rollouts 3",
         "1: phase update 0",
         "2: phase last evaluation 1",
     ):
@@ -261,13 +254,14 @@ def test_a_full_disk_ends_the_run_in_one_line_and_what_is_finished_is_kept(
 ) -> None:
     """A limit on the size of files, which fails as a full disk does."""
     folder = tmp_path / "x"
-    for moment, largest in {
-        "1: phase update 0": 10,
-        "1: phase evaluation 1": 10,
-        "1: open metrics.jsonl": 10,
-        "1: open .run.json.part": 10,
-    }.items():
-        ended = zygote.run(folder, moment, None, largest)
+    for part in (
+        "phase update 0",
+        "phase evaluation 1",
+        "open metrics.jsonl",
+        "open .run.json.part",
+    ):
+        moment = f"1: {part}"
+        ended = zygote.run(folder, moment, None)
         assert ended.code == 1 and ended.error and "\n" not in ended.error, (moment, ended)
         assert ended.kind in ("ArenaError", "OSError"), ended
         state = RunState.model_validate_json(RunFiles(folder).state.read_text())

@@ -118,7 +118,7 @@ def train_command(
     layers.append(SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {}))
     resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
     if resolved.config.server not in ("", *OWNED_SERVERS):
-        from trainers.weight_sync.adapter_server import server_urls
+        from trainers.weight_sync.server_checks import server_urls
 
         server_urls(resolved.config.server)  # Before they are shown or stored: they hold no key.
     host = host_of(resolved.config, flags.resume, environment)

@@ -43,8 +43,9 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler, SamplingParams
-from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.learner import Learner
 from trainers.config.config import TrainConfig
+from trainers.config.update import UpdateOptions
 from trainers.credit import credit_games
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rollouts.rollouts import NEWEST, GroupSetup, Rollouts, RolloutSetting, training_chat

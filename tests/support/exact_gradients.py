@@ -22,12 +22,12 @@ from arena.core.event import Decision, Ply
 from arena.core.state import State
 from arena.evaluation.exact.game_tree import Floats, GameTree, InformationSet
 from trainers.algorithms.loss import (
-    LossOptions,
     ReferenceLogprobs,
     TokenTargets,
     normalise,
     policy_loss,
 )
+from trainers.config.update import UpdateOptions
 from trainers.credit import group_advantages
 
 Deal = tuple[Action, ...]
@@ -170,7 +170,7 @@ class Objective:
 
     scale: bool = False
     """Divide advantages by the standard deviation of the group."""
-    options: LossOptions = field(default_factory=LossOptions)
+    options: UpdateOptions = field(default_factory=UpdateOptions)
     entropy: float = 0.0
     judged: Judged | None = None
     """Values of decisions, beside the game's advantage."""

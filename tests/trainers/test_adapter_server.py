@@ -35,7 +35,7 @@ from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.host import HostRequest  # noqa: E402
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn  # noqa: E402
-from trainers.weight_sync.adapter_server import start_hint  # noqa: E402
+from trainers.weight_sync.server_checks import start_hint  # noqa: E402
 
 QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)
@@ -285,15 +285,14 @@ def test_a_server_that_was_restarted_gets_its_adapter_again(
         groups = await play(host)
         server.stop()
         starting: list[asyncio.Task[None]] = []
-        trainer: Any = host.trainer
-        transfer = trainer._transfer
+        publish = host.bridge.publish
 
-        def start_and_transfer(*given: Any) -> Any:
+        def start_and_publish(*given: Any) -> Any:
             # Not with the training, which may take longer than the server's start.
             starting.append(asyncio.create_task(start_later()))
-            return transfer(*given)
+            return publish(*given)
 
-        monkeypatch.setattr(trainer, "_transfer", start_and_transfer)
+        monkeypatch.setattr(host.bridge, "publish", start_and_publish)
         metrics = await host.train(groups, 0)
         await starting[0]
         assert metrics["seconds_swapping"] > 0.5

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import inspect
 import json
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Awaitable, Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,16 +31,13 @@ from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.llm.backend import Message, Request, Token
 from arena.llm.config import as_flag
 from arena.llm.settings import Settings
-from trainers.config.config import TrainConfig
-from trainers.hosts.art.local import (
-    LocalHost,
-    _train_signature,
-    delete_later_checkpoints,
-    internal_config,
-)
-from trainers.hosts.art.serverless import ServerlessHost
-from trainers.hosts.embedded_trainer import TrainSettings
-from trainers.hosts.host import KEYWORDS, SCALING, HostRequest, train_arguments
+from trainers.config.config import TrainConfig, settings_in
+from trainers.config.update import UpdateOptions
+from trainers.hosts.art.art_host import UNSUPPORTED
+from trainers.hosts.art.convert import update_to_art
+from trainers.hosts.art.local import LocalHost, delete_later_checkpoints, internal_config
+from trainers.hosts.art.serverless import NOT_AT_WANDB, ServerlessHost
+from trainers.hosts.host import HostRequest, check_supported
 from trainers.hosts.selection import packages_problem, select_host
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
@@ -52,16 +47,12 @@ ASK = Request((Message("user", "who has the rope"),), logprobs=True)
 
 # How a config becomes arguments.
 
-BOTH = {
-    "learning_rate": "learning_rate",
-    "clip_eps": "epsilon",
+BOTH = {"learning_rate": "learning_rate", "clip_eps": "epsilon"}
+KNOWN = {
+    "local": BOTH | {"loss": "loss_fn", "kl_coef": "kl_penalty_coef"},
+    "serverless": BOTH | {"loss": "ppo"},
 }
-LOCAL = BOTH | {
-    "loss": "loss_fn",
-    "kl_coef": "kl_penalty_coef",
-}
-SERVERLESS = BOTH | {"loss": "ppo"}
-ALL = {field: keyword.names[0] for field, keyword in KEYWORDS.items() if keyword.names}
+"""ART's keyword for each setting that a host supports."""
 WISHES: dict[str, st.SearchStrategy[Any]] = {
     "learning_rate": st.floats(1e-7, 1.0),
     "loss": st.sampled_from(["cispo", "ppo"]),
@@ -73,23 +64,13 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "precision": st.sampled_from(["float32", "tf32", "bf16"]),
     "threads": st.integers(1, 9),
     "entropy_coef": st.floats(0, 1),
+    "credit": st.sampled_from(["", "game", "judged"]),
 }
-
-
-def anything(**keywords: Any) -> None:
-    """A `train` that leaves open what it knows, as ART's protocol does."""
-
-
-def serverless_train() -> Callable[..., object]:
-    import_module("trainers.hosts.art.classes")
-    from art.serverless import ServerlessBackend
-
-    return ServerlessBackend.train
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["embedded", "local", "serverless", "anything"]),
+    st.sampled_from(["local", "serverless"]),
     st.lists(st.sampled_from(sorted(WISHES)), max_size=4, unique=True),
     st.data(),
 )
@@ -98,60 +79,47 @@ def test_every_wish_is_passed_or_refused(
 ) -> None:
     config = TrainConfig(**{field: data.draw(WISHES[field], label=field) for field in changed})
     default = TrainConfig()
-    known: Mapping[str, str]
-    train, known = {
-        "local": (_train_signature, LOCAL),
-        "serverless": (serverless_train(), SERVERLESS),
-        "embedded": (TrainSettings, ALL),
-        "anything": (anything, ALL),
-    }[host]
+    known = KNOWN[host]
     wishes = {field for field in WISHES if getattr(config, field) != getattr(default, field)}
+    if config.credit == "game":
+        wishes.remove("credit")  # It is what ART does.
+    unsupported = UNSUPPORTED if host == "local" else NOT_AT_WANDB
     if refused := wishes - known.keys():
         with pytest.raises(UsageError) as caught:
-            train_arguments(config, train, host=host)
+            check_supported(config, host, unsupported)
         said = str(caught.value)
         for field in refused:
             value = getattr(config, field)
             assert as_flag(field, value, TrainConfig.model_fields[field]) in said
         assert said.startswith(f"{host} does not support: ") and "\n" not in said
         return
-    arguments = train_arguments(config, train, host=host)
-    selves = [None, None, None] if host == "serverless" else []
-    inspect.signature(train).bind(*selves, **arguments)
+    check_supported(config, host, unsupported)
+    arguments = update_to_art(UpdateOptions.of(config), host)
+    assert arguments.keys() <= keywords_of(host)
     for field in wishes:
         value = getattr(config, field)
         assert arguments[known[field]] == (value == "ppo" if known[field] == "ppo" else value)
-    scaling = arguments.pop("scale_rewards", None)
-    assert scaling is (False if host in ("local", "serverless") else None)
-    assert arguments.keys() <= set(known.values())
+    assert arguments.pop("scale_rewards") is False
 
 
-def test_the_mapping_covers_every_setting_of_the_update() -> None:
-    panels = {
-        name: field.json_schema_extra["panel"]
-        for name, field in TrainConfig.model_fields.items()
-        if isinstance(field.json_schema_extra, dict) and "panel" in field.json_schema_extra
-    }
-    update = {name for name, panel in panels.items() if panel == "Update"}
+def test_every_setting_of_an_update_is_passed_or_refused() -> None:
     of_the_loop = {"kl_reference_every", "stop_legal_rate"}
-    assert update - of_the_loop <= KEYWORDS.keys() and ALL.keys() == WISHES.keys()
+    update = settings_in("Update") - of_the_loop
+    assert update <= KNOWN["local"].keys() | UNSUPPORTED.keys()
+    assert update <= KNOWN["serverless"].keys() | NOT_AT_WANDB.keys()
 
 
-def test_the_local_host_knows_arts_signature() -> None:
-    """It must know it without importing art.local, so it is compared with ART's source."""
+def keywords_of(host: str) -> set[str]:
+    """ART's own keywords, from its source: art.local must not be imported here."""
     spec = find_spec("art")
     assert spec is not None and spec.origin is not None
-    source = Path(spec.origin).with_name("local") / "backend.py"
+    source = Path(spec.origin).with_name(host) / "backend.py"
     train = next(
         node
         for node in ast.walk(ast.parse(source.read_text("utf-8")))
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "train"
     )
-    theirs = {each.arg for each in train.args.kwonlyargs}
-    assert set(inspect.signature(_train_signature).parameters) <= theirs
-    passed = {name for each in KEYWORDS.values() for name in each.names}
-    passed |= {*SCALING, "kl_penalty_reference_step"}
-    assert passed & theirs == set(inspect.signature(_train_signature).parameters)
+    return {each.arg for each in train.args.kwonlyargs}
 
 
 # Which host, and what it needs.
@@ -223,13 +191,12 @@ def test_local_says_all_that_is_missing_in_one_line(
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     wishes = {"server": "http://a", "device": "cpu", "async_steps": 1}
     with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
-        LocalHost(request_of(empty_folder, **wishes))._arguments()
+        LocalHost(request_of(empty_folder, **wishes))._check_settings()
     with pytest.raises(
         UsageError, match="--trainer-host local does not support: --set minibatches=5"
     ):
-        LocalHost(request_of(empty_folder, minibatches=5))._arguments()
-    allowed = LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo"))._arguments()
-    assert allowed["kl_penalty_coef"] == 0.1 and allowed["loss_fn"] == "ppo"
+        LocalHost(request_of(empty_folder, minibatches=5))._check_settings()
+    LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo"))._check_settings()
     with pytest.raises(ArenaError, match="not open"):
         _ = LocalHost(request_of(empty_folder)).model
 
@@ -390,17 +357,20 @@ def test_a_run_goes_on_from_where_it_stands(wire: WandbWire, empty_folder: Path)
         with_host(empty_folder, newest, step=7)
 
 
-def test_serverless_says_what_is_missing_and_refuses_the_rest(empty_folder: Path) -> None:
+def test_serverless_says_what_is_missing_and_refuses_the_rest(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match=r"2 reasons: \(1\) WANDB_API_KEY is not set.*clue-tiny"):
         ServerlessHost(request_of(empty_folder, base_model="clue-tiny")).preflight()
+    monkeypatch.setenv("WANDB_API_KEY", KEY)
     wishes = {"kl_coef": 0.1, "entropy_coef": 2.0}
     with pytest.raises(
         UsageError,
         match=r"--trainer-host serverless does not support: --kl-coef 0.1 .*entropy_coef",
     ):
-        ServerlessHost(request_of(empty_folder, **wishes))._arguments()
+        ServerlessHost(request_of(empty_folder, **wishes)).preflight()
     with pytest.raises(UsageError, match=r"--credit judged \(ART gives each game one advantage"):
-        ServerlessHost(request_of(empty_folder, credit="judged"))._arguments()
-    assert ServerlessHost(request_of(empty_folder, credit="game"))._arguments()
+        ServerlessHost(request_of(empty_folder, credit="judged")).preflight()
+    ServerlessHost(request_of(empty_folder, credit="game")).preflight()
     with pytest.raises(UsageError, match=r"--lora-rank 4 .*--async-steps 2"):
-        ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2))._arguments()
+        ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2)).preflight()

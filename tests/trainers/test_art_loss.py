@@ -26,7 +26,8 @@ from arena.core.errors import ArenaError
 from backends.embedded.architecture import read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
-from trainers.algorithms.loss import LossOptions, ReferenceLogprobs, policy_loss
+from trainers.algorithms.loss import ReferenceLogprobs, policy_loss
+from trainers.config.update import UpdateOptions
 from trainers.hosts.art.classes import Choice, History, TrajectoryGroup
 from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.convert import choice_of, from_art, to_art
@@ -116,8 +117,8 @@ optional = st.none() | st.floats(0.05, 3.0)
 
 
 @st.composite
-def loss_options(draw: st.DrawFn) -> LossOptions:
-    return LossOptions(
+def loss_options(draw: st.DrawFn) -> UpdateOptions:
+    return UpdateOptions(
         loss_fn=draw(st.sampled_from(["cispo", "ppo"])),
         epsilon=draw(st.none() | st.floats(0.05, 1.0)),
         epsilon_high=draw(optional),
@@ -125,10 +126,10 @@ def loss_options(draw: st.DrawFn) -> LossOptions:
     )
 
 
-def art_config(options: LossOptions) -> dict[str, object]:
+def art_config(options: UpdateOptions) -> dict[str, object]:
     """As ART's own backends hand it on: what is not set is not there."""
-    names = LossOptions.__slots__
-    values = {name: getattr(options, name) for name in names if name != "loss_fn"}
+    names = ("epsilon", "epsilon_high", "kl_penalty_coef")
+    values = {name: getattr(options, name) for name in names}
     ppo = options.loss_fn == "ppo"
     return {"ppo": ppo} | {name: value for name, value in values.items() if value is not None}
 
@@ -146,7 +147,7 @@ def test_tokens_weights_loss_and_gradient_are_arts(
     arts_tokenizer: Any,
     seed: int,
     sizes: list[int],
-    options: LossOptions,
+    options: UpdateOptions,
     scale: bool,
 ) -> None:
     talk = Talk(chat, random.Random(seed))

@@ -17,11 +17,8 @@ from tiny_model import build_tiny_model  # noqa: E402
 from trajectory_servers import group  # noqa: E402
 
 from trainers.algorithms.batching import minibatches  # noqa: E402
-from trainers.algorithms.learner import (  # noqa: E402
-    Learner,
-    UpdateOptions,
-)
-from trainers.algorithms.loss import LossOptions, policy_loss  # noqa: E402
+from trainers.algorithms.learner import Learner  # noqa: E402
+from trainers.algorithms.loss import policy_loss  # noqa: E402
 from trainers.algorithms.network import score_tokens  # noqa: E402
 from trainers.atropos.training.batch import (  # noqa: E402
     ModelLimits,
@@ -29,6 +26,7 @@ from trainers.atropos.training.batch import (  # noqa: E402
     training_batch,
 )
 from trainers.atropos.wire import ScoredData  # noqa: E402
+from trainers.config.update import UpdateOptions  # noqa: E402
 from trainers.trajectory import TokenSequence  # noqa: E402
 
 LIMITS = ModelLimits(vocabulary=100, context=64)
@@ -55,7 +53,7 @@ def row(advantages: list[float], index: int = 0) -> TokenSequence:
 def loss(new: Any, rows: list[TokenSequence], kl_coef: float = 0.0) -> Any:
     """The loss of a batch as the learner computes it, for log p_new of all trained tokens."""
     [[batch]] = minibatches(rows, 1, 10**6, "0")
-    options = LossOptions(loss_fn="ppo", epsilon=0.2, sampler_kl_coef=kl_coef)
+    options = UpdateOptions(loss_fn="ppo", epsilon=0.2, sampler_kl_coef=kl_coef)
     return policy_loss(new, batch.targets, options).loss / len(batch.targets)
 
 

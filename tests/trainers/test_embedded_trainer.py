@@ -31,7 +31,8 @@ from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import score_tokens
-from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
+from trainers.config.update import UpdateOptions
+from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.trajectory import (
     AnswerTokens,
     SampledToken,
@@ -39,6 +40,7 @@ from trainers.trajectory import (
     TrajectoryGroup,
     token_sequences,
 )
+from trainers.weight_sync.in_process import InProcess
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -61,9 +63,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(folder: Path, base: Path, **options: Any) -> EmbeddedTrainer:
-    trainer = EmbeddedTrainer(folder / "checkpoints", base, name="m", device="cpu", **options)
-    trainer.open()
-    return trainer
+    return EmbeddedTrainer(folder / "checkpoints", base, name="m", device="cpu", **options)
 
 
 def made_up(trainer: EmbeddedTrainer, seed: int, groups: int = 2) -> list[TrajectoryGroup]:
@@ -76,10 +76,9 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-async def answer(trainer: EmbeddedTrainer, step: int) -> list[float]:
+async def answer(bridge: InProcess, step: int) -> list[float]:
     """The log-probabilities of an answer of a step's weights, to the bit."""
-    policy = SamplerBackend(trainer.sampler, lambda: trainer.served_name(step), lambda: step)
-    completion = await policy.complete(ASK)
+    completion = await bridge.policy(step).complete(ASK)
     assert completion.policy_version == step
     return [token.logprob for token in completion.choices[0].tokens]
 
@@ -90,13 +89,13 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
 ) -> None:
     async def run() -> None:
         trainer = opened(tmp_path, base, lora=lora)
-        await trainer.train(made_up(trainer, 1), TrainSettings(**UPDATE))
+        await trainer.train(made_up(trainer, 1), UpdateOptions(**UPDATE))
         folder = trainer.checkpoint(1)
         assert folder == tmp_path / "checkpoints" / "0001"
         assert not list(folder.parent.glob(".*"))
         merge_checkpoint(folder)
         stored = load_file(folder / "model.safetensors")
-        assert same(stored, trainer._learner.state())
+        assert same(stored, trainer.learner.state())
         theirs = AutoModelForCausalLM.from_pretrained(folder)
         assert same(stored, {n: t.detach() for n, t in theirs.named_parameters()})
         sequences = token_sequences(made_up(trainer, 2), trainer.sampler.encode)
@@ -104,17 +103,18 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
         logits = theirs(batch.packed.tokens[None]).logits[0].log_softmax(-1)
         expected = logits[batch.packed.prediction_rows, batch.packed.targets]
         found = score_tokens(
-            trainer._learner.weights(), trainer._learner.architecture, batch.packed
+            trainer.learner.weights(), trainer.learner.architecture, batch.packed
         ).logprobs
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
         if lora is not None:
             check_adapter(folder / "adapter")
             trainer.sampler.load_adapter("loaded", folder / "adapter")
             loaded = await SamplerBackend(trainer.sampler, lambda: "loaded").complete(ASK)
-            served = await answer(trainer, 1)
+            bridge = InProcess(trainer)
+            served = await answer(bridge, 1)
             logprobs = [token.logprob for token in loaded.choices[0].tokens]
             assert logprobs == pytest.approx(served, abs=1e-5)
-            assert logprobs != pytest.approx(await answer(trainer, 0), abs=1e-5)
+            assert logprobs != pytest.approx(await answer(bridge, 0), abs=1e-5)
         await trainer.close()
 
     asyncio.run(run())
@@ -123,11 +123,10 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
 def test_with_bf16_sampler_and_learner_round_alike(tmp_path: Path, base: Path) -> None:
     async def run() -> None:
         trainer = opened(tmp_path, base, lora=ADAPTER, precision="bf16")
-        settings = TrainSettings(**UPDATE, precision="bf16")
+        settings = UpdateOptions(**UPDATE, precision="bf16")
         await trainer.train(made_up(trainer, 1), settings)
         assert "bfloat16" in trainer.sampler.engine
-        policy = SamplerBackend(trainer.sampler, lambda: trainer.served_name(1))
-        completion = await policy.complete(ASK)
+        completion = await InProcess(trainer).policy(1).complete(ASK)
         prompt = trainer.sampler.encode(ASK.messages)
         sequence = TokenSequence(0, 0)
         answered = completion.choices[0].tokens
@@ -159,22 +158,22 @@ def test_going_on_from_disk_gives_the_same_bits(
         trainer = opened(tmp_path, base, lora=lora)
         options = UPDATE | {"kl_penalty_coef": 0.1, "entropy_coef": 0.01}
         for step in range(2):
-            await trainer.train(made_up(trainer, step), TrainSettings(**options))
+            await trainer.train(made_up(trainer, step), UpdateOptions(**options))
         files = [path for path in trainer.checkpoint(2).rglob("*") if path.is_file()]
         bits = {path: path.read_bytes() for path in files if path.name != "training.json"}
         moments = load_file(trainer.checkpoint(2) / OPTIMIZER)
         assert moments and all(tensor.any() for tensor in moments.values())
-        answered = await answer(trainer, 2)
+        answered = await answer(InProcess(trainer), 2)
         await trainer.close()
 
         draft = trainer.checkpoint(2).with_name(".0003.part")
         draft.mkdir()
         trainer = opened(tmp_path, base, lora=lora, first_step=1)
         assert trainer.step == 1 and trainer.steps() == [1] and not draft.exists()
-        await trainer.train(made_up(trainer, 1), TrainSettings(**options))
+        await trainer.train(made_up(trainer, 1), UpdateOptions(**options))
         for path, content in bits.items():
             assert path.read_bytes() == content, path.name
-        assert await answer(trainer, 2) == answered
+        assert await answer(InProcess(trainer), 2) == answered
         await trainer.close()
 
         trainer = opened(tmp_path, base, lora=lora)
@@ -200,16 +199,16 @@ def test_a_step_that_fails_leaves_the_last_one(
                 with monkeypatch.context() as patched:
                     fail_at_the_second_call(patched, part)
                     with pytest.raises(OSError, match="disk"):
-                        await trainer.train(groups, TrainSettings(**UPDATE))
+                        await trainer.train(groups, UpdateOptions(**UPDATE))
                 assert trainer.step == step
-                assert same(trainer._learner.state(), calm._learner.state())
-            await trainer.train(groups, TrainSettings(**UPDATE))
-            await calm.train(groups, TrainSettings(**UPDATE))
+                assert same(trainer.learner.state(), calm.learner.state())
+            await trainer.train(groups, UpdateOptions(**UPDATE))
+            await calm.train(groups, UpdateOptions(**UPDATE))
         assert same(load_file(trainer.checkpoint(2) / OPTIMIZER),
                     load_file(calm.checkpoint(2) / OPTIMIZER))  # fmt: skip
         with pytest.raises(ArenaError, match="the gradient is not finite"):
-            await trainer.train(broken(made_up(trainer, 2)), TrainSettings(**UPDATE))
-        assert same(trainer._learner.state(), calm._learner.state())
+            await trainer.train(broken(made_up(trainer, 2)), UpdateOptions(**UPDATE))
+        assert same(trainer.learner.state(), calm.learner.state())
         await trainer.close()
         await calm.close()
 
@@ -223,7 +222,7 @@ def test_a_broken_checkpoint_is_named(
 ) -> None:
     async def run() -> None:
         trainer = opened(tmp_path, base)
-        await trainer.train(made_up(trainer, 1), TrainSettings(**UPDATE))
+        await trainer.train(made_up(trainer, 1), UpdateOptions(**UPDATE))
         await trainer.close()
         path = trainer.checkpoint(1) / name
         path.unlink() if content is None else path.write_bytes(content)
@@ -259,23 +258,27 @@ def broken(groups: list[TrajectoryGroup]) -> list[TrajectoryGroup]:
 def test_old_weights_are_forgotten_but_found_again(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainers.hosts.embedded_trainer.SERVED_BYTES", 0)  # Room for two.
+    monkeypatch.setattr("trainers.weight_sync.in_process.SERVED_BYTES", 0)  # Room for two.
 
     async def run() -> None:
         trainer = opened(tmp_path, base)
-        answers = [await answer(trainer, 0)]
+        bridge = InProcess(trainer)
+        await bridge.start()
+        answers = [await answer(bridge, 0)]
         for step in range(1, 5):
-            await trainer.train(made_up(trainer, step, groups=1), TrainSettings(**UPDATE))
-            answers.append(await answer(trainer, step))
+            await trainer.train(made_up(trainer, step, groups=1), UpdateOptions(**UPDATE))
+            await bridge.publish(step, ())
+            answers.append(await answer(bridge, step))
         assert sorted(trainer.sampler.adapters) == ["m@3", "m@4"]
-        assert await answer(trainer, 1) == answers[1]
-        assert await answer(trainer, 0) == answers[0]
-        await trainer.keep([2])
+        assert await answer(bridge, 1) == answers[1]
+        assert await answer(bridge, 0) == answers[0]
+        trainer.keep([2])
+        await bridge.keep(trainer.steps())
         assert trainer.steps() == [2, 4] and "m@1" not in trainer.sampler.adapters
         assert [step for step in (2, 4) if (trainer.checkpoint(step) / OPTIMIZER).exists()] == [4]
         with pytest.raises(UsageError, match=r"step 3 is not kept; found \[2, 4\]"):
-            trainer.served_name(3)
-        assert await answer(trainer, 2) == answers[2]
+            bridge.policy(3)
+        assert await answer(bridge, 2) == answers[2]
         await trainer.close()
 
     asyncio.run(run())
@@ -287,17 +290,17 @@ def test_the_penalty_is_on_the_divergence_from_the_reference_step(
     async def run() -> None:
         trainer = opened(tmp_path, base)
         penalised = UPDATE | {"kl_penalty_coef": 1.0, "minibatches": 1}
-        first = await trainer.train(made_up(trainer, 1), TrainSettings(**penalised))
+        first = await trainer.train(made_up(trainer, 1), UpdateOptions(**penalised))
         assert first["kl_reference"] == 0.0
-        second = await trainer.train(made_up(trainer, 1), TrainSettings(**penalised))
+        second = await trainer.train(made_up(trainer, 1), UpdateOptions(**penalised))
         assert second["kl_reference"] != 0.0
         newest = await trainer.train(
-            made_up(trainer, 1), TrainSettings(kl_penalty_reference_step=2, **penalised)
+            made_up(trainer, 1), UpdateOptions(kl_penalty_reference_step=2, **penalised)
         )
         assert newest["kl_reference"] == 0.0
         with pytest.raises(UsageError, match="step 9 is not kept"):
-            await trainer.train([], TrainSettings(kl_penalty_reference_step=9, **penalised))
-        nothing = await trainer.train([], TrainSettings(**UPDATE))
+            await trainer.train([], UpdateOptions(kl_penalty_reference_step=9, **penalised))
+        nothing = await trainer.train([], UpdateOptions(**UPDATE))
         assert trainer.step == 4 and nothing["tokens_trained"] == 0
         await trainer.close()
 
@@ -323,7 +326,7 @@ def test_checkpoints_as_they_are_found_in_the_wild(
     async def run() -> None:
         options = UPDATE | {"kl_penalty_coef": 0.1}
         trainer = opened(tmp_path / "one", wild, lora=lora)
-        await trainer.train(made_up(trainer, 1), TrainSettings(**options))
+        await trainer.train(made_up(trainer, 1), UpdateOptions(**options))
         await trainer.close()
         trainer = opened(tmp_path / "one", wild, lora=lora)
         ours = trainer.checkpoint(1)
@@ -333,8 +336,8 @@ def test_checkpoints_as_they_are_found_in_the_wild(
         assert next(AutoModelForCausalLM.from_pretrained(ours).parameters()).dtype == torch.float32
         await trainer.close()
         trainer = opened(tmp_path / "two", ours, lora=lora)
-        assert same(trainer._learner.state(), {n: stored[n] for n in trainer._learner.state()})
-        assert not trainer._learner._moments()
+        assert same(trainer.learner.state(), {n: stored[n] for n in trainer.learner.state()})
+        assert not trainer.learner._moments()
         await trainer.close()
 
     asyncio.run(run())

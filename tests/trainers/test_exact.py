@@ -22,7 +22,8 @@ from arena.plugins.loader import make_game
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import read_state_dict
 from backends.embedded.sampler import Sampler
-from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.learner import Learner
+from trainers.config.update import UpdateOptions
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

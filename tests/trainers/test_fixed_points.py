@@ -7,7 +7,7 @@ from exact_gradients import Judged, Objective, drawn_policy, fixed_point, judged
 
 from arena.evaluation.exact.game_tree import game_tree
 from arena.plugins.loader import make_game
-from trainers.algorithms.loss import LossOptions
+from trainers.config.update import UpdateOptions
 
 TREE = game_tree(make_game("kuhn_poker"))
 HARD = ((7, 1), (11, 1))
@@ -22,7 +22,7 @@ def loss_of(objective: Objective, seed: int, seat: int) -> float:
 @pytest.mark.parametrize(("seed", "seat"), HARD)
 @pytest.mark.parametrize("loss", ["cispo", "ppo"])
 def test_the_fixed_point_is_a_best_response(seed: int, seat: int, loss: str) -> None:
-    options = LossOptions(loss_fn="ppo" if loss == "ppo" else "cispo")
+    options = UpdateOptions(loss_fn="ppo" if loss == "ppo" else "cispo")
     assert loss_of(Objective(options=options), seed, seat) < 0.01
 
 

@@ -35,7 +35,8 @@ from pathlib import Path
 import torch, torch._dynamo
 from trainers.algorithms.lora import Lora
 from trainers.trajectory import TokenSequence
-from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
+from trainers.hosts.embedded_trainer import EmbeddedTrainer
+from trainers.config.update import UpdateOptions
 
 def step(folder, rank, checkpointing):
     rng = random.Random(0)
@@ -49,8 +50,7 @@ def step(folder, rank, checkpointing):
     checkpoints = folder.parent / f"checkpoints-{rank}-{checkpointing}"
     lora = Lora(rank, 8.0) if rank else None
     trainer = EmbeddedTrainer(checkpoints, folder, device="cpu", lora=lora)
-    trainer.open()
-    settings = TrainSettings(threads=1, tokens_per_batch=512, gradient_checkpointing=checkpointing)
+    settings = UpdateOptions(threads=1, tokens_per_batch=512, gradient_checkpointing=checkpointing)
     asyncio.run(trainer.train_sequences(lambda: sequences, settings))
     disk = sum(path.stat().st_size for path in trainer.checkpoint(1).rglob("*") if path.is_file())
     # Not ru_maxrss: a process inherits the peak of the one that started it.

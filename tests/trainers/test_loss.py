@@ -9,12 +9,12 @@ from torch import Tensor
 
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.loss import (
-    LossOptions,
     ReferenceLogprobs,
     TokenTargets,
     normalise,
     policy_loss,
 )
+from trainers.config.update import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 OLD = torch.tensor([-1.0, -0.5, -2.0])
@@ -33,7 +33,7 @@ def targets(**changes: Tensor) -> TokenTargets:
     return replace(known, **changes)
 
 
-def pull(options: LossOptions, known: TokenTargets, reference: Tensor | None = None) -> Tensor:
+def pull(options: UpdateOptions, known: TokenTargets, reference: Tensor | None = None) -> Tensor:
     """Return minus the gradient of each log-probability where nothing has changed yet."""
     new = known.policy_logprobs.clone().requires_grad_()
     kl = None if reference is None else ReferenceLogprobs(reference)
@@ -45,13 +45,13 @@ def test_the_divergence_is_that_of_the_whole_answer() -> None:
     reference = OLD - torch.tensor([0.1, 0.3, 1.0])
     gaps = torch.tensor([0.4, 0.4, 1.0])
     expected = torch.tensor([0.3, 0.3, -0.2]) + 0.5 * (gaps.mean() - gaps)
-    found = pull(LossOptions(kl_penalty_coef=0.5), targets(), reference)
+    found = pull(UpdateOptions(kl_penalty_coef=0.5), targets(), reference)
     torch.testing.assert_close(found, expected)
 
 
 def test_a_penalty_needs_no_advantage_and_keeps_its_unit() -> None:
     reference = OLD - torch.tensor([0.1, 0.3, 1.0])
-    options = LossOptions(kl_penalty_coef=0.5)
+    options = UpdateOptions(kl_penalty_coef=0.5)
     alone = pull(options, normalise(targets(advantages=torch.zeros(3))), reference)
     assert alone.abs().min() > 0.09
     for scale in (1.0, 10.0):

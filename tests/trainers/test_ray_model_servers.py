@@ -29,6 +29,8 @@ from arena.episodes.executors.factory import make_executor  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.runs.records import RunFiles, read_records  # noqa: E402
 from trainers.weight_sync import ray_servers  # noqa: E402
+from trainers.weight_sync.lora_only import LoraOnly  # noqa: E402
+from trainers.weight_sync.model_server import ModelServer  # noqa: E402
 
 pytestmark = pytest.mark.ray
 
@@ -67,16 +69,20 @@ def server_node(host: EmbeddedHost, number: int) -> str:
     return str(ray.get(actor.__ray_call__.remote(node)))
 
 
+def model_server(host: EmbeddedHost, number: int) -> ModelServer:
+    assert isinstance(host.bridge, LoraOnly)
+    server: ModelServer = [*host.bridge.servers][number]
+    return server
+
+
 def server_process(host: EmbeddedHost, number: int) -> ray_servers.PlacedServer:
-    assert host._remote is not None
-    own = host._remote._servers[number].own
+    own = model_server(host, number).own
     assert own is not None and isinstance(own.process, ray_servers.PlacedServer)
     return own.process
 
 
 def adapters(host: EmbeddedHost, number: int) -> set[str]:
-    assert host._remote is not None
-    server = host._remote._servers[number]
+    server = model_server(host, number)
     assert httpx.get(f"{server.url}/models").status_code == 401, "it listens beyond its node"
     return server.names() - {server.base_name}
 

@@ -24,8 +24,8 @@ from arena.llm.backend import Message
 from backends.embedded.architecture import read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
-from trainers.algorithms.learner import Learner, UpdateOptions
-from trainers.algorithms.loss import LossOptions
+from trainers.algorithms.learner import Learner
+from trainers.config.update import UpdateOptions
 from trainers.trajectory import (
     TokenSequence,
     Trajectory,
@@ -75,13 +75,13 @@ def split_history(chat: ChatTokenizer) -> Trajectory:
 
 
 LOSSES = {
-    "cispo": LossOptions(),
-    "ppo by sequences, anchored": LossOptions(loss_fn="ppo", kl_penalty_coef=0.5),
+    "cispo": UpdateOptions(),
+    "ppo by sequences, anchored": UpdateOptions(loss_fn="ppo", kl_penalty_coef=0.5),
 }
 
 
 def gradient(
-    folder: Path, sequences: Sequence[TokenSequence], tokens: int, loss: LossOptions
+    folder: Path, sequences: Sequence[TokenSequence], tokens: int, loss: UpdateOptions
 ) -> dict[str, Tensor]:
     """Return the gradient of the whole loss, computed in micro-batches of `tokens` rows."""
     learner = Learner(folder)
@@ -97,13 +97,13 @@ def gradient(
     options = UpdateOptions(**asdict(loss))
     learner._optimizer_step(batches, options, reference, divisor=100.0)
     return {
-        name: tensor.grad for name, tensor in learner._trained.items() if tensor.grad is not None
+        name: tensor.grad for name, tensor in learner.trained.items() if tensor.grad is not None
     }
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 def test_how_games_are_batched_changes_nothing(
-    folder: Path, chat: ChatTokenizer, loss: LossOptions
+    folder: Path, chat: ChatTokenizer, loss: UpdateOptions
 ) -> None:
     talk = Talk(chat, random.Random(3))
     groups = [talk.group(3, told_anew=1), talk.group(2)]
@@ -125,9 +125,9 @@ def test_a_shared_beginning_changes_nothing(
         shared_prefix_length(sequences)
         == min(sequence.sampled_positions[0] for sequence in sequences) - 1
     )
-    shared = gradient(folder, sequences, EVERYTHING, LossOptions())
+    shared = gradient(folder, sequences, EVERYTHING, UpdateOptions())
     monkeypatch.setattr("trainers.algorithms.batching.shared_prefix_length", lambda _sequences: 0)
-    alone = gradient(folder, sequences, EVERYTHING, LossOptions())
+    alone = gradient(folder, sequences, EVERYTHING, UpdateOptions())
     for name, expected in alone.items():
         assert (shared[name] - expected).norm() <= 1e-5 * expected.norm(), name
 

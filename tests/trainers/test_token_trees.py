@@ -15,7 +15,8 @@ if find_spec("torch") is None:
 from tiny_model import TINY_FAMILIES, build_tiny_model
 
 from trainers.algorithms.batching import MicroBatch, _prefix_pieces, minibatches
-from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.learner import Learner
+from trainers.config.update import UpdateOptions
 from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -75,7 +76,7 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
     )
     learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-biases"]))
     options = UpdateOptions(threads=1)
-    tensors = list(learner._trained.values())
+    tensors = list(learner.trained.values())
     [batches] = minibatches(sequences, 1, 100, "0")
     assert len(batches) > 2 and any(span.sees is not None for span in batches[0].packed.spans)
     packed = rows_of(batches)

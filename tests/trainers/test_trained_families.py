@@ -27,9 +27,10 @@ from backends.embedded.layers import merge_lora, read_state_dict
 from trainers.algorithms import network
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import merge_checkpoint
-from trainers.algorithms.learner import Learner, UpdateOptions
+from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
+from trainers.config.update import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -149,7 +150,7 @@ def gradients(learner: Learner, weights: dict[str, Tensor]) -> dict[str, Tensor]
     batch = one_batch()
     factors = torch.randn(len(batch.targets), generator=torch.Generator().manual_seed(0))
     scores = score_tokens(weights, learner.architecture, batch.packed)
-    named = learner._trained
+    named = learner.trained
     found = torch.autograd.grad((scores.logprobs * factors).sum(), list(named.values()))
     return dict(zip(named, found, strict=True)) | {"logprobs": scores.logprobs.detach()}
 
@@ -183,10 +184,10 @@ def test_an_adapter_is_added_to_the_output_and_not_to_the_matrix(tmp_path: Path)
     learner = Learner(folder, lora=Lora(4, 8.0))
     learner.update(made_up(), UPDATE)  # B is not 0 any more.
     whole = dict(learner._frozen)
-    for name in learner._trained:
+    for name in learner.trained:
         stem, is_a, _ = name.partition(".lora_A")
         if is_a:
-            up, down = learner._trained[f"{stem}.lora_B"], learner._trained[name]
+            up, down = learner.trained[f"{stem}.lora_B"], learner.trained[name]
             whole[f"{stem}.weight"] = whole[f"{stem}.weight"] + 2.0 * (up @ down)
     expected, found = gradients(learner, whole), gradients(learner, learner.weights())
     for name, value in expected.items():

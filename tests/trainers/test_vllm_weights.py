@@ -27,8 +27,8 @@ from tiny_model import build_tiny_model  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.loop import grpo  # noqa: E402
-from trainers.weight_sync.full_weights import SharedWeightsTrainer  # noqa: E402
 from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
+from trainers.weight_sync.shared_vllm import SharedVLLM  # noqa: E402
 
 PYTHON = os.environ.get("ARENA_VLLM_PYTHON", "")
 pytestmark = [
@@ -78,27 +78,27 @@ def test_the_optimizer_writes_into_vllms_memory(
     model = build_tiny_model(folder, layers=2, width=128, heads=2, kv_heads=1, head_dim=64)
 
     async def in_place(host: EmbeddedHost) -> None:
-        backend = host._remote
-        assert isinstance(backend, SharedWeightsTrainer)
+        bridge = host.bridge
+        assert isinstance(bridge, SharedVLLM)
         await answered_by(host, None, 0)
         # One copy: the trained tensors lie in the files that vLLM has mapped.
-        trained = backend._learner._trained
-        for name, view in backend._views.items():
+        trained = host.trainer.learner.trained
+        for name, view in bridge._views.items():
             assert trained[name].data_ptr() == view.data_ptr()
-        size = sum(view.nbytes for view in backend._views.values())
-        own = backend._servers[0].own
+        size = sum(view.nbytes for view in bridge._views.values())
+        own = bridge.server.own
         assert own is not None and isinstance(own.process, ServerProcess)
         group = own.process.process_id
         assert group is not None
         assert shared_bytes(os.getpid()) >= size
         assert max(shared_bytes(pid) for pid in processes_of(group)) >= size
         # vLLM's next answer depends on what is written here, without any transfer.
-        assert await distance_to_base(backend) < 1e-5
+        assert await distance_to_base(bridge) < 1e-5
         with torch.no_grad():
             trained[NORM].mul_(0.5)
-            assert await distance_to_base(backend) > 1e-2
+            assert await distance_to_base(bridge) > 1e-2
             trained[NORM].mul_(2.0)
-        assert await distance_to_base(backend) < 1e-5
+        assert await distance_to_base(bridge) < 1e-5
         metrics = await train(host)
         assert metrics["swap_difference"] < 1e-4
         assert metrics["swap_moved"] > 1e-2
@@ -112,12 +112,11 @@ def test_the_optimizer_writes_into_vllms_memory(
     Table(tmp_path, model).run("vllm", in_place, **options)
 
 
-async def distance_to_base(backend: SharedWeightsTrainer) -> float:
+async def distance_to_base(bridge: SharedVLLM) -> float:
     """Nats between vLLM's greedy reply and the base model's probabilities for it."""
-    await backend._call("reset_prefix_cache")
-    (server,) = backend._servers
-    reply = await server.probe.request(server.base_name)
-    return await server.probe.difference(reply, lambda: backend._weights(0))
+    await bridge._call("reset_prefix_cache")
+    reply = await bridge.server.proof.request(bridge.server.base_name)
+    return await bridge.server.proof.difference(reply, 0)
 
 
 def processes_of(group: int) -> list[int]:

@@ -29,6 +29,8 @@ from tiny_model import build_tiny_model  # noqa: E402
 from arena.core.errors import StopPlaying  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.weight_sync import own_server  # noqa: E402
+from trainers.weight_sync.full_weights import CheckpointRestart  # noqa: E402
+from trainers.weight_sync.lora_only import LoraOnly  # noqa: E402
 from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
 
 Steps = Callable[[EmbeddedHost], Awaitable[None]]
@@ -57,8 +59,8 @@ class Owner:
 
 
 def server_process(host: EmbeddedHost, number: int = 0) -> ServerProcess:
-    assert host._remote is not None
-    own = host._remote._servers[number].own
+    assert isinstance(host.bridge, LoraOnly | CheckpointRestart)
+    own = [*host.bridge.servers][number].own
     assert own is not None and isinstance(own.process, ServerProcess)
     return own.process
 

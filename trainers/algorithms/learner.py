@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -33,15 +32,9 @@ from trainers.algorithms.checkpoint_files import (
     write_tensors,
 )
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
-from trainers.algorithms.loss import (
-    LossOptions,
-    LossSums,
-    ReferenceLogprobs,
-    policy_loss,
-    sum_answers,
-)
+from trainers.algorithms.loss import LossSums, ReferenceLogprobs, policy_loss, sum_answers
 from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens
-from trainers.config.config import Precision
+from trainers.config.update import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 OPTIMIZER = "optimizer.state"
@@ -50,22 +43,6 @@ MAX_GRAD_NORM = 1.0
 """Largest L2 norm of a gradient, as in ART and Atropos."""
 NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER, BASE)
 """Files of the base model's folder, beside its weights, that do not describe a checkpoint."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateOptions(LossOptions):
-    """Settings of one call of `update`; see `TrainConfig` for their meaning and units."""
-
-    learning_rate: float = 3e-4
-    entropy_coef: float = 0.0
-    art_scale: bool = False
-    """Weigh games equally and scale the advantages of the call, as ART does."""
-    minibatches: int = 2
-    tokens_per_batch: int = 4_096
-    gradient_checkpointing: bool = False
-    precision: Precision = "float32"
-    threads: int = 2
-    seed: str = "0"
 
 
 class Learner:
@@ -92,16 +69,16 @@ class Learner:
         trained = lora.initial_factors(state) if lora else state
         # Sorted: Adam and the norm of the gradient go through the tensors in this order, and sums
         # of floats depend on it.
-        self._trained = {name: trained[name].requires_grad_() for name in sorted(trained)}
+        self.trained = {name: trained[name].requires_grad_() for name in sorted(trained)}
         # Not fused: fused kernels give the plain ones' sums on some machines only.
-        self._adam = torch.optim.AdamW(self._trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
+        self._adam = torch.optim.AdamW(self.trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights as the forward pass reads them, with gradients to the trained ones."""
         if self._lora is None:
-            return self._trained
+            return self.trained
         # Anew at every call: a backward pass frees the graph of the scale.
-        return self._lora.adapt(self._frozen, self._trained)
+        return self._lora.adapt(self._frozen, self.trained)
 
     @torch.no_grad()
     def merged(self) -> dict[str, Tensor]:
@@ -215,7 +192,7 @@ class Learner:
         # Scale the gradient down to MAX_GRAD_NORM if its L2 norm over all tensors is larger.
         # `norm` is the norm before, in which one NaN or infinity anywhere shows.
         #     grad <- grad min(1, MAX_GRAD_NORM / (norm + 1e-6)).
-        parameters = list(self._trained.values())
+        parameters = list(self.trained.values())
         norm = torch.nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM)
         # Before the step: Adam's moments would carry a NaN into all later steps.
         if not torch.isfinite(norm):
@@ -295,7 +272,7 @@ class Learner:
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter into an existing folder, as PEFT writes it."""
         assert self._lora is not None, "all weights are trained: there is no adapter"
-        write_adapter(folder, self._lora, self._trained, str(self.base))
+        write_adapter(folder, self._lora, self.trained, str(self.base))
 
     def load(self, folder: Path) -> None:
         """Continue from a checkpoint of `save`; later updates are equal to the bit.
@@ -311,16 +288,16 @@ class Learner:
         moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)
         trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
-        check_trained_tensors(folder, moments, values, self._trained, trained)
+        check_trained_tensors(folder, moments, values, self.trained, trained)
         with torch.no_grad():
-            for name, tensor in self._trained.items():
+            for name, tensor in self.trained.items():
                 # In place: the optimizer refers to these tensors, which are also the keys of its
                 # state.
                 tensor.copy_(values[name])
-        for name in self._trained:
+        for name in self.trained:
             if f"{name}/exp_avg" not in moments:
                 continue  # No step has changed this tensor yet.
-            self._adam.state[self._trained[name]] = {
+            self._adam.state[self.trained[name]] = {
                 "step": moments[f"{name}/step"],  # AdamW keeps it on the CPU.
                 "exp_avg": moments[f"{name}/exp_avg"].to(self.device),
                 "exp_avg_sq": moments[f"{name}/exp_avg_sq"].to(self.device),
@@ -340,7 +317,7 @@ class Learner:
         """Return Adam's state as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""
         return {
             f"{name}/{moment}": value.detach().cpu().contiguous()
-            for name, tensor in self._trained.items()
+            for name, tensor in self.trained.items()
             for moment, value in self._adam.state.get(tensor, {}).items()
         }
 

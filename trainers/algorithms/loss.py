@@ -24,32 +24,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from trainers.config.config import LossName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossOptions:
-    """Settings of a loss under ART's names; None means ART's default."""
-
-    loss_fn: LossName = "cispo"
-    epsilon: float | None = None
-    epsilon_high: float | None = None
-    kl_penalty_coef: float = 0.0
-    sampler_kl_coef: float = 0.0
-    """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
-
-    @property
-    def clip_below(self) -> float:
-        """Return e of the lower clip bound 1 - e."""
-        # 0.2 is PPO's customary value. With 1.0 the lower bound is 0: CISPO clips from above only.
-        default = 0.2 if self.loss_fn == "ppo" else 1.0
-        return default if self.epsilon is None else self.epsilon
-
-    @property
-    def clip_above(self) -> float:
-        """Return e' of the upper clip bound 1 + e'."""
-        default = self.clip_below if self.loss_fn == "ppo" else 4.0
-        return default if self.epsilon_high is None else self.epsilon_high
+from trainers.config.update import UpdateOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +117,7 @@ def normalise(targets: TokenTargets, rescale: bool = False, entropy: float = 0.0
 def policy_loss(
     new_logprobs: Tensor,
     targets: TokenTargets,
-    options: LossOptions,
+    options: UpdateOptions,
     reference: ReferenceLogprobs | None = None,
 ) -> LossSums:
     """Return the weighted loss of some trained tokens, summed.
@@ -179,7 +154,7 @@ def policy_loss(
 def _regularised_advantages(
     new_logprobs: Tensor,
     targets: TokenTargets,
-    options: LossOptions,
+    options: UpdateOptions,
     reference: ReferenceLogprobs | None,
 ) -> tuple[Tensor, Tensor]:
     """Return A with its penalties, shape [trained], and the sum of log p_new - log p_ref."""

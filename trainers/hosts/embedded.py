@@ -1,41 +1,40 @@
-"""The embedded host: weights, sampler and trainer in this process, on a CPU or CUDA."""
+"""The embedded host: weights and trainer in this process, on a CPU or CUDA."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS
-from trainers.hosts.host import HostRequest, train_arguments
+from trainers.config.update import UpdateOptions
+from trainers.hosts.host import HostRequest
 from trainers.hosts.selection import Footprint, base_checkpoint, check_device, check_fits, footprint
 from trainers.runs.records import RunFiles
-from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.adapter_server import check_servers
-from trainers.weight_sync.own_server import check_own_server
+from trainers.trajectory import TokenSequence, TrajectoryGroup
+from trainers.weight_sync.server_checks import check_own_server, check_servers
 
 if TYPE_CHECKING:
-    from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
-    from trainers.weight_sync.remote import RemoteTrainer
+    from trainers.hosts.embedded_trainer import EmbeddedTrainer
+    from trainers.weight_sync.bridge import Bridge
 
 PACKAGES = ("safetensors", "tokenizers", "torch")
 
 
 class EmbeddedHost:
-    """A `TrainingHost` over `EmbeddedTrainer`."""
+    """A `TrainingHost` that trains here; its weights answer through a `Bridge`."""
 
     name = "embedded"
 
     def __init__(self, request: HostRequest) -> None:
         self._request = request
         self._trainer: EmbeddedTrainer | None = None
-        self._remote: RemoteTrainer | None = None
-        """The same object as `_trainer`, if another process answers (--server)."""
+        self._bridge: Bridge | None = None
 
     @property
     def trainer(self) -> EmbeddedTrainer:
@@ -43,6 +42,13 @@ class EmbeddedHost:
         if self._trainer is None:
             raise ArenaError("the training host is not open")
         return self._trainer
+
+    @property
+    def bridge(self) -> Bridge:
+        """Return the way of the weights to what answers. Raises ArenaError before `open`."""
+        if self._bridge is None:
+            raise ArenaError("the training host is not open")
+        return self._bridge
 
     def preflight(self) -> None:
         require("the embedded host", PACKAGES, "train")
@@ -66,65 +72,44 @@ class EmbeddedHost:
             return None
         return footprint(base_checkpoint(config.base_model), config)
 
-    def train_settings(self) -> TrainSettings:
-        """Return the settings of the update that the config means."""
-        from trainers.hosts.embedded_trainer import TrainSettings
-
-        config = self._request.config
-        # The loop itself assigns the credit.
-        arguments: dict[str, Any] = train_arguments(
-            config, TrainSettings, host="the embedded host", handled=("credit",)
-        )
-        return TrainSettings(**arguments)
-
     async def open(self, step: int) -> int:
-        self._trainer = self._make_trainer(step)
-        self._trainer.open()
-        if self._remote is not None:
-            await self._remote.connect()
-        return self._trainer.step
-
-    def _make_trainer(self, step: int) -> EmbeddedTrainer:
         from trainers.algorithms.lora import Lora
+        from trainers.hosts.embedded_trainer import EmbeddedTrainer
 
         config = self._request.config
         rank = config.trained_rank
-        options: dict[str, Any] = {
-            "checkpoints": RunFiles(self._request.folder).checkpoints,
-            "base_model": find_checkpoint(config.base_model),
-            "name": config.served_name,
-            "lora": Lora(rank, LORA_ALPHA, config.seed) if rank else None,
-            "device": config.device,
-            "context_length": config.max_context_tokens or None,
-            "seed": config.seed,
-            "first_step": step,
-            "precision": "bf16" if config.precision == "bf16" else "float32",
-        }
-        if config.server:
-            self._remote = _remote_trainer(self._request, **options)
-            return self._remote
-        from trainers.hosts.embedded_trainer import EmbeddedTrainer
-
-        return EmbeddedTrainer(**options)
+        self._trainer = EmbeddedTrainer(
+            RunFiles(self._request.folder).checkpoints,
+            find_checkpoint(config.base_model),
+            name=config.served_name,
+            device=config.device,
+            lora=Lora(rank, LORA_ALPHA, config.seed) if rank else None,
+            context_length=config.max_context_tokens or None,
+            seed=config.seed,
+            first_step=step,
+            precision="bf16" if config.precision == "bf16" else "float32",
+        )
+        self._bridge = make_bridge(self._request, self._trainer)
+        await self._bridge.start()
+        return self._trainer.step
 
     async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
-        settings = replace(self.train_settings(), kl_penalty_reference_step=kl_reference)
-        return await self.trainer.train(groups, settings)
+        options = UpdateOptions.of(self._request.config)
+        options = replace(options, kl_penalty_reference_step=kl_reference)
+        async with self.bridge.updating():
+            metrics = await self.trainer.train(groups, options)
+        return metrics | await self.bridge.publish(self.trainer.step, groups)
+
+    async def train_sequences(
+        self, sequences: Sequence[TokenSequence], options: UpdateOptions
+    ) -> dict[str, float]:
+        """Do what `train` does, on sequences of games that were played elsewhere."""
+        async with self.bridge.updating():
+            metrics = await self.trainer.train_sequences(lambda: sequences, options)
+        return metrics | await self.bridge.publish(self.trainer.step, ())
 
     def policy(self, step: int | None = None) -> Backend:
-        if self._remote is not None:
-            return self._remote.policy(step)
-        from backends.embedded import SamplerBackend
-
-        trainer = self.trainer
-        if step is not None:
-            trainer.served_name(step)  # Raises now if the step is not kept.
-
-        # Read at each request: without `step` the answer comes from the newest weights.
-        def version() -> int:
-            return trainer.step if step is None else step
-
-        return SamplerBackend(trainer.sampler, lambda: trainer.served_name(version()), version)
+        return self.bridge.policy(step)
 
     def policy_of(self, folder: Path, name: str) -> Backend:
         """Return a backend for a checkpoint that is no step, on the sampler of the steps."""
@@ -136,24 +121,39 @@ class EmbeddedHost:
         return SamplerBackend(sampler, lambda: name)
 
     async def keep(self, steps: Collection[int]) -> None:
-        await self.trainer.keep(steps)
+        self.trainer.keep(steps)
+        await self.bridge.keep(self.trainer.steps())
 
     def checkpoint(self, step: int) -> Path:
         return self.trainer.checkpoint(step)
 
     async def close(self) -> None:
+        if self._bridge is not None:
+            await self._bridge.close()
         if self._trainer is not None:
             await self._trainer.close()
 
 
-def _remote_trainer(request: HostRequest, **options: Any) -> RemoteTrainer:
-    """Return the trainer of the mode of --weight-sync; `options` are those of EmbeddedTrainer."""
-    from trainers.weight_sync.adapter_backend import AdapterTrainer
-    from trainers.weight_sync.full_weights import CheckpointTrainer, SharedWeightsTrainer
+def make_bridge(request: HostRequest, trainer: EmbeddedTrainer) -> Bridge:
+    """Return the bridge of --server and --weight-sync, not started."""
+    if not request.config.server:
+        from trainers.weight_sync.in_process import InProcess
 
-    mode = request.config.weight_sync
-    if mode == "none":
-        return CheckpointTrainer(request, **options)
-    if mode == "shared_vllm":
-        return SharedWeightsTrainer(request, **options)
-    return AdapterTrainer(request, **options)
+        return InProcess(trainer)
+    match request.config.weight_sync:
+        case "lora_only":
+            from trainers.weight_sync.lora_only import LoraOnly
+
+            return LoraOnly(request, trainer)
+        case "lora_restart":
+            from trainers.weight_sync.lora_only import LoraRestart
+
+            return LoraRestart(request, trainer)
+        case "none":
+            from trainers.weight_sync.full_weights import CheckpointRestart
+
+            return CheckpointRestart(request, trainer)
+        case "shared_vllm":
+            from trainers.weight_sync.shared_vllm import SharedVLLM
+
+            return SharedVLLM(request, trainer)

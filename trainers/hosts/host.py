@@ -3,22 +3,18 @@
 The loop trains with `host.train(groups, settings)` and plays with `host.policy()`, for every host
 alike.
 
-Hosts differ in the settings that they support: ART's serverless trainer has no KL penalty, the
-local one has no limit on the norm of the gradient. A setting that the signature of a host's `train`
-has is passed. One that it lacks is left out while it has its default value, and is an error
-otherwise: a run never silently ignores a setting.
+Hosts differ in the settings that they support: ART's serverless trainer has no KL penalty. A
+setting that a host does not support is an error unless it has its default value: a run never
+silently ignores a setting.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
@@ -98,91 +94,23 @@ class HostFactory(Protocol):
     def __call__(self, request: HostRequest) -> TrainingHost: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TrainKeyword:
-    """Names of a setting in ART's signatures, and the remedy if a host has none of them."""
-
-    names: tuple[str, ...]
-    """ART's keywords with this meaning; the first that the host has is used."""
-    remedy: str = "leave it out"
-    """Advice for a host that lacks it."""
-    usual: str = ""
-    """A value, beside the default, that means what each host does."""
-    omit_default: bool = False
-    """The default means ART's own default, so it is not passed."""
-
-
 EMBEDDED_ONLY = "leave it out, or take --trainer-host embedded"
 EMBEDDED_OR_LOCAL = "leave it out, or take --trainer-host embedded or local"
 
-KEYWORDS: Mapping[str, TrainKeyword] = {
-    "learning_rate": TrainKeyword(("learning_rate",)),
-    "loss": TrainKeyword(("loss_fn", "ppo")),
-    "clip_eps": TrainKeyword(("epsilon",), omit_default=True),
-    "kl_coef": TrainKeyword(("kl_penalty_coef",), EMBEDDED_OR_LOCAL),
-    "entropy_coef": TrainKeyword(("entropy_coef",), EMBEDDED_ONLY),
-    "minibatches": TrainKeyword(("minibatches",), EMBEDDED_ONLY),
-    "tokens_per_batch": TrainKeyword(("tokens_per_batch",), EMBEDDED_ONLY),
-    "gradient_checkpointing": TrainKeyword(("gradient_checkpointing",), EMBEDDED_ONLY),
-    "precision": TrainKeyword(("precision",), EMBEDDED_ONLY),
-    "threads": TrainKeyword(("threads",), EMBEDDED_ONLY),
-    # ART has no name for it.
-    "credit": TrainKeyword((), "ART gives each game one advantage; take --credit game", "game"),
-}
-"""Every field of TrainConfig that decides an update."""
 
+def check_supported(config: TrainConfig, host: str, unsupported: Mapping[str, str]) -> None:
+    """Raise UsageError if a setting is changed that a host does not support.
 
-SCALING = ("scale_rewards", "normalize_advantages")
-"""ART's keywords that scale advantages; the first that a host has is used."""
-
-
-def train_arguments(
-    config: TrainConfig,
-    train: Callable[..., object],
-    *,
-    host: str = "this host",
-    unsupported: Mapping[str, str] = MappingProxyType({}),
-    handled: Collection[str] = (),
-) -> dict[str, JsonValue]:
-    """Return the keyword arguments of `train` that the config means.
-
-    Args:
-        config: the settings of the run.
-        train: `train` of ART's backend, or the class of our own settings; the signature decides
-            what is passed.
-        host: name of the host in errors.
-        unsupported: other fields of the config that mean nothing to the host, with the remedy.
-        handled: fields that take effect before `train`.
-
-    Raises UsageError if the host does not support some settings; the message names all their flags.
+    `unsupported` has the remedy for each of these settings; the message names all changed ones.
     """
-    parameters = inspect.signature(train).parameters.values()
-    # Keyword-only parameters are settings; the others are the model and the groups.
-    names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    accepts_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    arguments: dict[str, JsonValue] = {}
+    fields = TrainConfig.model_fields
     refused = [
-        _flag(config, field, remedy)
-        for field, remedy in unsupported.items()
-        if _is_changed(config, field)
+        f"{as_flag(name, getattr(config, name), fields[name])} ({remedy})"
+        for name, remedy in unsupported.items()
+        if _is_changed(config, name)
     ]
-    for field, keyword in KEYWORDS.items():
-        value, changed = getattr(config, field), _is_changed(config, field)
-        name = next((name for name in keyword.names if name in names), None)
-        # ART's protocol has **kwargs: then changed settings are passed under their usual name.
-        if name is None and accepts_any and changed and keyword.names:
-            name = keyword.names[0]
-        if name is not None and (changed or not keyword.omit_default):
-            # The serverless trainer chooses the loss by a flag.
-            arguments[name] = value == "ppo" if name == "ppo" else value
-        elif name is None and changed and field not in handled:
-            refused.append(_flag(config, field, keyword.remedy))
-    # Divided by the group's standard deviation, advantages have another optimum: `trainers.credit`.
-    if scaling := [name for name in SCALING if name in names]:
-        arguments[scaling[0]] = False
     if refused:
         raise UsageError(f"{host} does not support: {'; '.join(refused)}")
-    return arguments
 
 
 def check_used(
@@ -202,14 +130,12 @@ def check_used(
         raise UsageError(f"{', '.join(ignored)}: {reason}")
 
 
-def _is_changed(config: TrainConfig, field: str) -> bool:
-    """Return whether the setting differs from its default and from what each host does."""
-    value = getattr(config, field)
-    usual = KEYWORDS[field].usual if field in KEYWORDS else ""
-    return bool(value != TrainConfig.model_fields[field].default and (not usual or value != usual))
+def _is_changed(config: TrainConfig, name: str) -> bool:
+    """Return whether a setting differs from its default and from what each host does."""
+    value = getattr(config, name)
+    same = (TrainConfig.model_fields[name].default, EQUIVALENT.get(name))
+    return value not in same
 
 
-def _flag(config: TrainConfig, field: str, remedy: str) -> str:
-    """Return a setting as it is written on the command line, with the remedy."""
-    setting = as_flag(field, getattr(config, field), TrainConfig.model_fields[field])
-    return f"{setting} ({remedy})"
+EQUIVALENT = {"credit": "game"}
+"""Values, beside the default, with the effect that each host has."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from arena.core.errors import UsageError
 from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
 from trainers.weight_sync.server_process import ServerProcess
@@ -28,23 +25,6 @@ PLUGIN = Path(__file__).with_name("vllm_plugin")
 """Folder for vLLM's PYTHONPATH: a module, and the metadata that registers it as a plugin."""
 KEY_VARIABLES = ("ARENA_API_KEY", "VLLM_API_KEY")
 """Where `arena serve` and vLLM find the key that clients must send."""
-CHECK_SECONDS = 60.0
-OLDEST_VLLM = (0, 11)
-"""Earlier versions do not know `return_token_ids`."""
-LOOK_FOR_VLLM = """
-import importlib.util, pathlib, re, sys
-spec = importlib.util.find_spec("vllm")
-if spec is None or spec.origin is None:
-    sys.exit("vllm is not installed there")
-factory = pathlib.Path(spec.origin).parent / "distributed/weight_transfer/factory.py"
-if "shared_vllm" in sys.argv and not factory.exists():
-    sys.exit("this vllm has no weight-transfer engines; --weight-sync shared_vllm needs 0.28")
-stated = pathlib.Path(spec.origin).with_name("_version.py")
-found = re.search("version = '([^']+)'", stated.read_text()) if stated.exists() else None
-print(found[1] if found else "")
-"""
-"""Run by the interpreter with vLLM; does not import vLLM, which takes ten seconds. It prints the
-version. The name of the package differs between builds, so its metadata are no help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,35 +139,3 @@ def vllm_python(config: TrainConfig) -> str:
 def served_rank(rank: int) -> int:
     """Return the smallest rank that vLLM can reserve memory for, and that holds this one."""
     return next(served for served in (DEFAULT_LORA_RANK, *LORA_RANKS) if rank <= served)
-
-
-def version_problem(version: str) -> str:
-    """Return why this version of vLLM cannot be used; empty if it can, or is unknown."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or (int(found[1]), int(found[2])) >= OLDEST_VLLM:
-        return ""
-    oldest = ".".join(map(str, OLDEST_VLLM))
-    return f"it is vLLM {version}, which does not report token ids; {oldest} or later does"
-
-
-def check_own_server(config: TrainConfig) -> None:
-    """Raise UsageError unless the server's program is installed."""
-    if config.server != "vllm":
-        return
-    python = vllm_python(config)
-    try:
-        done = subprocess.run(
-            [python, "-c", LOOK_FOR_VLLM, config.weight_sync],
-            check=False, capture_output=True, text=True, timeout=CHECK_SECONDS,
-        )  # fmt: skip
-        if done.returncode == 0:
-            problem = version_problem(done.stdout.strip())
-        else:
-            problem = (done.stderr.strip().splitlines() or ["?"])[-1]
-    except (OSError, subprocess.TimeoutExpired) as error:
-        problem = f"{error}"
-    if problem:
-        raise UsageError(
-            f"--server vllm: {python}: {problem}; name the interpreter of an environment with vLLM "
-            "by vllm_python"
-        )

@@ -23,6 +23,7 @@ from trainers.atropos.training.batches import BatchInbox, BatchSource
 from trainers.atropos.training.options import TrajectoryOptions, check_settings
 from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
+from trainers.config.update import UpdateOptions
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
@@ -90,7 +91,7 @@ class Batches:
         self._client = client
         self._source = BatchSource(client, self.inbox, view, options.patience)
         # The loss is that of `batch`.
-        self.settings = replace(host.train_settings(), sampler_kl_coef=options.kl_coef)
+        self.update = replace(UpdateOptions.of(config), sampler_kl_coef=options.kl_coef)
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._client.close)
@@ -172,7 +173,7 @@ class Batches:
         """Move groups that other weights than those of this run have sampled to `refused`."""
         # One row of each group: its games have the same server.
         first = {sequence.group: sequence for sequence in reversed(batch.sequences)}
-        far = await self.host.trainer.sampling_distances([*first.values()], self.settings)
+        far = await self.host.trainer.sampling_distances([*first.values()], self.update)
         foreign = {
             group: far[sequence.index]
             for group, sequence in first.items()
@@ -191,7 +192,7 @@ class Batches:
 
     async def _update(self, batch: TrainingBatch) -> dict[str, float]:
         """Train and transfer the weights; returns the metrics."""
-        metrics = await self.host.trainer.train_sequences(lambda: batch.sequences, self.settings)
+        metrics = await self.host.train_sequences(batch.sequences, self.update)
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
         return {**metrics, **staleness}

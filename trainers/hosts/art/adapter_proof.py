@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,10 @@ from arena.core.errors import ArenaError, BackendError, StopPlaying
 from backends.embedded.architecture import parse_architecture, read_model_config
 from backends.embedded.layers import adapt, read_state_dict
 from backends.embedded.tokenizer import ChatTokenizer
-from backends.openai_http import HTTPBackend
-from trainers.hosts.art.art_host import ErrorTranslatingBackend, require_open
+from trainers.hosts.art.art_host import ErrorTranslatingBackend
 from trainers.hosts.art.classes import TrainResult, TrajectoryGroup
 from trainers.hosts.art.convert import from_art
-from trainers.weight_sync.proven_server import EXACT, PROBE, RESUME, Chat, WeightProbe, first_chats
+from trainers.weight_sync.weight_proof import RESUME, KnownWeights, WeightProof, first_chat
 
 if TYPE_CHECKING:
     import art
@@ -33,76 +31,45 @@ CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
 """Files of a model at the hub that a proof reads."""
 
 
-class AdapterProof:
-    """Compares the replies of a server with the adapters on disk.
+def adapter_weights(base_model: str, adapter: Callable[[int], Path | None]) -> KnownWeights:
+    """Return the weights of a base model with the adapter of each step.
 
-    `base` is the id of the base model at the Hugging Face hub, or its folder; ART loads the same
-    files. `folder` returns the folder of a step's adapter, or None without one. Raises ArenaError
-    if the base model cannot be read or fetched, and UsageError if its family is not supported, so
-    that nothing could be proven.
+    `base_model` is its id at the Hugging Face hub, or its folder; ART loads the same files.
+    `adapter` returns the folder of a step's adapter, or None without one. Raises ArenaError if the
+    base model cannot be read or fetched, and UsageError if its family is not supported, so that
+    nothing could be proven.
     """
+    base = base_folder(base_model)
+    config = read_model_config(base)
 
-    def __init__(self, base: str, folder: Callable[[int], Path | None]) -> None:
-        self._base = base_folder(base)
-        self._folder = folder
-        config = read_model_config(self._base)
-        self._architecture = parse_architecture(config, f"{self._base}")
-        self._encode = ChatTokenizer(self._base, config).encode
-        self._connected: WeightProbe | None = None
-        self._tolerance = EXACT
-
-    async def connect(self, http: HTTPBackend, name: str, step: int) -> None:
-        """Set the tolerance by the server's rounding, with the adapter that it started with.
-
-        Raises StopPlaying if it answers with other weights.
-        """
-        device = torch.device("cpu")
-        hint = "--trainer-host local needs the vLLM of openpipe-art[backend]"
-        self._connected = WeightProbe(http, self._encode, self._architecture, device, hint)
-        expected = f"{self._base} with the adapter of step {step}"
-        read = partial(self._weights, step)
-        self._tolerance = await self._connected.calibrate(name, read, expected)
-
-    async def prove(
-        self, name: str, step: int, before: int, chat: Chat = PROBE
-    ) -> dict[str, float]:
-        """Prove that `name` answers a chat with the adapter of a step; returns metrics in nats.
-
-        The change is measured from the step that answered `before`. Raises StopPlaying if it
-        answers with other weights, or not at all.
-        """
-        probe, started = require_open(self._connected), time.perf_counter()
-        try:
-            reply = await probe.request(name, chat)
-        except BackendError as error:
-            # Not retryable: the step itself is done, and would be done a second time.
-            raise StopPlaying(f"{error}; {RESUME}") from None
-        # ART renames the adapter if no game gave a gradient: then nothing has changed.
-        before = step if self._folder(before) is None else before
-        new, old = partial(self._weights, step), partial(self._weights, before)
-        return {
-            "swap_difference": await probe.prove(
-                reply, step, self._weights, self._tolerance, {before: f"step {before}"}
-            ),
-            "swap_moved": await probe.distance(reply, new, old),
-            "seconds_proving": time.perf_counter() - started,
-        }
-
-    def _weights(self, step: int) -> dict[str, Tensor]:
-        """Return the base model beside the adapter of a step; the probe converts each matrix."""
-        folder = self._folder(step)
+    def weights(step: int) -> dict[str, Tensor]:
+        folder = adapter(step)
         if folder is None:
             raise StopPlaying(f"ART has written no adapter of step {step}; {RESUME}")
-        return adapt(read_state_dict(self._base), folder)
+        # The base model beside the adapter; the proof converts each matrix.
+        return adapt(read_state_dict(base), folder)
+
+    return KnownWeights(
+        f"--base-model {base}",
+        weights,
+        ChatTokenizer(base, config).encode,
+        parse_architecture(config, f"{base}"),
+        torch.device("cpu"),
+    )
 
 
 class ProvenBackend(ErrorTranslatingBackend):
     """ART's LocalBackend; a step is finished when vLLM has answered with its adapter."""
 
-    def __init__(self, inner: art.Backend, name: str, hint: str, proof: AdapterProof) -> None:
+    proof: WeightProof
+    """Comparison of vLLM's replies with the adapters, once the model is registered."""
+
+    def __init__(
+        self, inner: art.Backend, name: str, hint: str, adapter: Callable[[int], Path | None]
+    ) -> None:
         """`name` starts each message of an error and `hint` ends it."""
         super().__init__(inner, name, hint)
-        self._proof = proof
+        self._adapter = adapter
 
     async def train(
         self,
@@ -114,10 +81,20 @@ class ProvenBackend(ErrorTranslatingBackend):
         groups = list(trajectory_groups)
         before = await self._get_step(model)
         result = await super().train(model, groups, **kwargs)
-        name = model.get_inference_name(result.step)
-        # Probe with a chat from the games: it is where the new weights matter.
-        chat = next(first_chats(map(from_art, groups)), PROBE)
-        metrics = await self._proof.prove(name, result.step, before, chat)
+        started, step = time.perf_counter(), result.step
+        # ART renames the adapter if no game gave a gradient: then nothing has changed.
+        before = step if self._adapter(before) is None else before
+        try:
+            chat = first_chat(map(from_art, groups))
+            reply = await self.proof.prove(model.get_inference_name(step), step, chat, [before])
+        except BackendError as error:
+            # Not retryable: the step itself is done, and would be done a second time.
+            raise StopPlaying(f"{error}; {RESUME}") from None
+        metrics = {
+            "swap_difference": await self.proof.difference(reply, step),
+            "swap_moved": await self.proof.distance(reply, step, before),
+            "seconds_proving": time.perf_counter() - started,
+        }
         return replace(result, metrics={**result.metrics, **metrics})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -18,7 +19,8 @@ from arena.episodes.files import write_whole
 from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
-from trainers.hosts.host import HostRequest
+from trainers.config.update import UpdateOptions
+from trainers.hosts.host import EMBEDDED_ONLY, HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.loop.metrics import finite_metrics
 from trainers.trajectory import TrajectoryGroup
@@ -42,6 +44,15 @@ OPERATIONS = {
     "_prepare_backend_for_training": "starting to serve the model",
 }
 """Calls of ART's protocol, beside `train`, whose errors are translated; and their names there."""
+UNSUPPORTED = {
+    **dict.fromkeys(
+        ("entropy_coef", "minibatches", "tokens_per_batch", "gradient_checkpointing", "precision",
+         "threads", "async_steps"),
+        EMBEDDED_ONLY,
+    ),
+    "credit": "ART gives each game one advantage; take --credit game",
+}  # fmt: skip
+"""Settings that no trainer of ART has, and the remedy."""
 ART_TOTALS = "_metrics_builder_state"
 """ART's key of its running totals (art.model.METRICS_BUILDER_STATE_KEY)."""
 
@@ -141,11 +152,12 @@ class ArtHost(ABC, Generic[ArtBackend]):
 
     async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
         """Do one training step, and write ART's own log of it."""
-        from trainers.hosts.art.convert import to_art
+        from trainers.hosts.art.convert import to_art, update_to_art
 
-        theirs, keywords = [to_art(group) for group in groups], self._arguments()
-        if self._request.config.kl_coef:
-            keywords["kl_penalty_reference_step"] = kl_reference
+        theirs = [to_art(group) for group in groups]
+        update = UpdateOptions.of(self._request.config)
+        update = replace(update, kl_penalty_reference_step=kl_reference)
+        keywords = update_to_art(update, self.name)
         result = await require_open(self._backend).train(self.model, theirs, **keywords)
         metrics = finite_metrics(result.metrics)
         await self.model.log(theirs or None, split="train", metrics=metrics, step=result.step)
@@ -176,13 +188,6 @@ class ArtHost(ABC, Generic[ArtBackend]):
                 f"--trainer-host {self.name}: ART has registered {self.model.name} at no server"
             )
         return inference_server(self._request, self.name, self.model.name, url, key)
-
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Return the config as keyword arguments of ART's `train`.
-
-        Raises UsageError if this host does not support a setting. No setting is dropped silently.
-        """
 
     @abstractmethod
     async def _open(self, step: int) -> int:

@@ -1,4 +1,4 @@
-"""Our trajectories as ART's, and the other way round.
+"""Our trajectories and settings as ART's, and trajectories the other way round.
 
 In ART the tokens of `Choice`s with log-probabilities are trained, and everything else is context. A
 chat that was restarted or shortened is another history of the trajectory. Our own servers report
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message, Role
+from trainers.config.update import UpdateOptions
 from trainers.hosts.art.classes import Choice, History
 from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.classes import TrajectoryGroup as ArtGroup
@@ -29,6 +30,27 @@ def to_art(group: TrajectoryGroup) -> ArtGroup:
         metadata=cast("dict[str, Any]", dict(group.metadata)),
         exceptions=[ArenaError(reason) for reason in group.failures],
     )
+
+
+def update_to_art(update: UpdateOptions, host: str) -> dict[str, JsonValue]:
+    """Return the keyword arguments of `train` of the ART backend of the host `local`, or another.
+
+    Settings that it lacks are refused by the host's preflight.
+    """
+    keywords: dict[str, JsonValue] = {
+        "learning_rate": update.learning_rate,
+        # Divided by the group's standard deviation, advantages have another optimum:
+        # `trainers.credit`.
+        "scale_rewards": False,
+    }
+    if update.epsilon is not None:  # None means ART's own default.
+        keywords["epsilon"] = update.epsilon
+    if host != "local":
+        return keywords | {"ppo": update.loss_fn == "ppo"}
+    keywords |= {"loss_fn": update.loss_fn, "kl_penalty_coef": update.kl_penalty_coef}
+    if update.kl_penalty_coef:
+        keywords["kl_penalty_reference_step"] = update.kl_penalty_reference_step
+    return keywords
 
 
 def _trajectory_to_art(trajectory: Trajectory) -> ArtTrajectory:

@@ -20,13 +20,15 @@ from typing import Any, TypeAlias
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.algorithms.lora import Lora
+from trainers.config.update import UpdateOptions
 from trainers.credit import credit_games
 from trainers.hosts.art.classes import Backend, TrainableModel, TrainResult, TrajectoryGroup
 from trainers.hosts.art.convert import from_art
-from trainers.hosts.embedded_trainer import EmbeddedTrainer, TrainSettings
+from trainers.hosts.embedded_trainer import EmbeddedTrainer
+from trainers.weight_sync.in_process import InProcess
 
 AnyModel: TypeAlias = TrainableModel[Any, Any]
-KEYWORDS = frozenset(field.name for field in fields(TrainSettings)) - {"seed"}
+KEYWORDS = frozenset(field.name for field in fields(UpdateOptions)) - {"seed"}
 
 
 class EmbeddedBackend(Backend):
@@ -58,14 +60,19 @@ class EmbeddedBackend(Backend):
             "first_step": first_step,
         }
         self._model: AnyModel | None = None
-        self._trainer: EmbeddedTrainer | None = None
+        self._bridge: InProcess | None = None
+
+    @property
+    def bridge(self) -> InProcess:
+        """Return the sampler's weights. Raises ArenaError before a model is registered."""
+        if self._bridge is None:
+            raise ArenaError("register a model first")
+        return self._bridge
 
     @property
     def trainer(self) -> EmbeddedTrainer:
         """Return the holder of the weights. Raises ArenaError before a model is registered."""
-        if self._trainer is None:
-            raise ArenaError("register a model first")
-        return self._trainer
+        return self.bridge.trainer
 
     async def register(self, model: AnyModel) -> None:  # type: ignore[override]
         """Continue from the newest checkpoint of this model, or start with the base model.
@@ -79,10 +86,9 @@ class EmbeddedBackend(Backend):
         self._model = model
         model.base_path = str(self._path)
         checkpoints = Path(model._get_output_dir()) / "checkpoints"
-        self._trainer = EmbeddedTrainer(
-            checkpoints, self._base_model, name=model.name, **self._options
-        )
-        self._trainer.open()
+        trainer = EmbeddedTrainer(checkpoints, self._base_model, name=model.name, **self._options)
+        self._bridge = InProcess(trainer)
+        await self._bridge.start()
         model._openai_client = self._client()
 
     async def _prepare_backend_for_training(
@@ -91,13 +97,14 @@ class EmbeddedBackend(Backend):
         return "http://localhost/v1", "embedded"
 
     def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:  # type: ignore[override]
-        return self.trainer.served_name(step)
+        return self.bridge.served_name(self.trainer.step if step is None else step)
 
     async def _get_step(self, model: AnyModel) -> int:
         return self.trainer.step
 
     async def _delete_checkpoint_files(self, model: AnyModel, steps_to_keep: list[int]) -> None:
-        await self.trainer.keep(steps_to_keep)
+        self.trainer.keep(steps_to_keep)
+        await self.bridge.keep(self.trainer.steps())
 
     async def train(
         self,
@@ -110,7 +117,7 @@ class EmbeddedBackend(Backend):
         """Do one training step, save it and serve it.
 
         `scale_rewards` divides advantages by the standard deviation of their group; other keywords
-        are fields of `TrainSettings`, which have ART's names.
+        are fields of `UpdateOptions`, which have ART's names.
 
         Raises:
             ArenaError: the gradient is not finite, or a checkpoint cannot be written.
@@ -119,7 +126,8 @@ class EmbeddedBackend(Backend):
         if unknown := sorted(set(kwargs) - KEYWORDS):
             raise UsageError(f"EmbeddedBackend.train does not know {', '.join(unknown)}")
         groups = credit_games([from_art(group) for group in trajectory_groups], scale_rewards)
-        metrics = await self.trainer.train(groups, TrainSettings(**{"art_scale": True} | kwargs))
+        metrics = await self.trainer.train(groups, UpdateOptions(**{"art_scale": True} | kwargs))
+        await self.bridge.publish(self.trainer.step, groups)
         return TrainResult(self.trainer.step, metrics)
 
     def _train_sft(self, *_args: Any, **_more: Any) -> AsyncIterator[dict[str, float]]:
@@ -129,8 +137,8 @@ class EmbeddedBackend(Backend):
 
     async def close(self) -> None:
         """Release the sampler."""
-        if self._trainer is not None:
-            await self._trainer.close()
+        if self._bridge is not None:
+            await self._bridge.trainer.close()
 
     def _client(self) -> Any:
         """Return an OpenAI client whose transport is the server's application in this process."""

@@ -11,14 +11,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
+from pydantic import SecretStr
 
 from arena.core.errors import ArenaError, UsageError
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
-from trainers.hosts.art.art_host import ArtHost, ErrorTranslatingBackend, require_open
+from trainers.hosts.art.adapter_proof import ProvenBackend, adapter_weights
+from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost, require_open
 from trainers.hosts.art.classes import art_folder, import_model_config, trainable_model
-from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, train_arguments
+from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import (
     cuda_problem,
@@ -29,8 +30,9 @@ from trainers.hosts.selection import (
     runtime_problem,
 )
 from trainers.runs.records import RunFiles
-from trainers.weight_sync.adapter_server import RemoteAdapters
+from trainers.weight_sync.model_server import ModelServer
 from trainers.weight_sync.own_server import LORA_RANKS
+from trainers.weight_sync.weight_proof import WeightProof
 
 if TYPE_CHECKING:
     import art
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from art.dev.engine import EngineArgs
 
     from trainers.config.config import TrainConfig
-    from trainers.hosts.art.adapter_proof import AdapterProof
 
 DEFAULT_SEQUENCE_LENGTH = 32_768
 """Tokens of the longest chat without max_context_tokens; ART's default."""
@@ -46,7 +47,7 @@ SEQUENCE_MULTIPLE = 2_048
 """ART rounds the longest chat up to a multiple of this."""
 
 
-class LocalHost(ArtHost[ErrorTranslatingBackend]):
+class LocalHost(ArtHost[ProvenBackend]):
     """ART's LocalBackend as a TrainingHost."""
 
     name = "local"
@@ -58,7 +59,6 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         self._loaded: set[int] = set()
         """Earlier steps that this host has loaded into vLLM."""
         self._loading = asyncio.Lock()
-        self._proof: AdapterProof | None = None
 
     def preflight(self) -> None:
         problems = [cuda_problem(), packages_problem(), runtime_problem()]
@@ -70,29 +70,25 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
                 f"--base-model {self._base_model}: neither a Hugging Face id nor a folder"
             )
         raise_problems(self.name, problems)
-        self._arguments()
+        self._check_settings()
 
-    def _arguments(self) -> dict[str, JsonValue]:
+    def _check_settings(self) -> None:
+        """Raise UsageError if ART's LocalBackend does not support a setting."""
         config = self._request.config
-        device = () if config.device == "cuda" else ("device",)
-        return train_arguments(
-            config,
-            _train_signature if self._backend is None else self._backend.inner.train,
-            host=f"--trainer-host {self.name}",
-            unsupported=dict.fromkeys(("server", "async_steps", *device), EMBEDDED_ONLY),
-        )
+        unsupported = {"server": EMBEDDED_ONLY} | UNSUPPORTED
+        if config.device != "cuda":
+            unsupported["device"] = EMBEDDED_ONLY
+        check_supported(config, f"--trainer-host {self.name}", unsupported)
 
     async def _open(self, step: int) -> int:
         # Before ART starts, since it continues from the newest checkpoint that it finds.
         delete_later_checkpoints(self._folder() / "checkpoints", step)
         log = self._folder() / "logs" / "vllm-runtime.log"
         inner = self._load_backend()
-        from trainers.hosts.art.adapter_proof import AdapterProof, ProvenBackend
-
         # In a thread: a base model that is fetched from the hub takes minutes.
-        proof = await asyncio.to_thread(AdapterProof, self._base_model, self.checkpoint)
+        known = await asyncio.to_thread(adapter_weights, self._base_model, self.checkpoint)
         backend = ProvenBackend(
-            inner, f"--trainer-host {self.name}", f"; vLLM's log is {log}", proof
+            inner, f"--trainer-host {self.name}", f"; vLLM's log is {log}", self.checkpoint
         )
         config, folder = self._request.config, self._request.folder
         internal = internal_config(config)
@@ -102,8 +98,9 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         self._link_checkpoints()
         self._first_step = step
         self._server = self._connect()
-        await proof.connect(self._server, self._model.get_inference_name(step), step)
-        self._proof = proof
+        hint = "--trainer-host local needs the vLLM of openpipe-art[backend]"
+        backend.proof = WeightProof(self._server, known, hint)
+        await backend.proof.calibrate(self._model.get_inference_name(step), step)
         return step
 
     def _load_backend(self) -> art.Backend:
@@ -140,13 +137,13 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         async with self._loading:
             if step not in self._loaded:
                 name, folder = self.model.get_inference_name(step), self._kept_checkpoint(step)
-                await self._adapters().load(name, folder)
-                await require_open(self._proof).prove(name, step, step)
+                await asyncio.to_thread(self._model_server().load, name, folder)
+                await require_open(self._backend).proof.prove(name, step)
                 self._loaded.add(step)
 
-    def _adapters(self) -> RemoteAdapters:
-        model = self.model
-        return RemoteAdapters(require_open(model.inference_base_url), model.inference_api_key or "")
+    def _model_server(self) -> ModelServer:
+        url, key = require_open(self.model.inference_base_url), self.model.inference_api_key
+        return ModelServer(url.rstrip("/"), SecretStr(key) if key else None)
 
     async def keep(self, steps: Collection[int]) -> None:
         """Delete the checkpoints of other steps, but not the newest and the KL reference."""
@@ -160,7 +157,8 @@ class LocalHost(ArtHost[ErrorTranslatingBackend]):
         pruning = backend.prune_model_adapters(self.model, retain_steps=kept)
         await backend.call("unloading adapters", pruning)
         for step in sorted(self._loaded - kept):
-            await self._adapters().unload(self.model.get_inference_name(step))
+            name = self.model.get_inference_name(step)
+            await asyncio.to_thread(self._model_server().unload, name)
             self._loaded.discard(step)
         await backend._delete_checkpoint_files(self.model, sorted(kept))
 
@@ -211,19 +209,3 @@ def internal_config(config: TrainConfig) -> InternalModelConfig:
         "init_args": {"max_seq_length": rounded},
         "engine_args": engine,
     }
-
-
-def _train_signature(
-    *,
-    learning_rate: object = ...,
-    loss_fn: object = ...,
-    normalize_advantages: object = ...,
-    kl_penalty_coef: object = ...,
-    kl_penalty_reference_step: object = ...,
-    epsilon: object = ...,
-    scale_rewards: object = ...,
-) -> None:
-    """Declare the keywords of LocalBackend.train that a TrainConfig can set.
-
-    `arguments` needs them before `open`, when art.local must not be imported yet.
-    """

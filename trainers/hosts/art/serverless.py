@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import httpx
 import openai
-from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.llm.environment import address
@@ -22,11 +21,12 @@ from backends.provider_errors import parse_retry_after, safe_excerpt, status_err
 from trainers.hosts.art.art_host import (
     DEFAULT_MODEL,
     PACKAGES,
+    UNSUPPORTED,
     ArtHost,
     ErrorTranslatingBackend,
     require_open,
 )
-from trainers.hosts.host import EMBEDDED_ONLY, EMBEDDED_OR_LOCAL, train_arguments
+from trainers.hosts.host import EMBEDDED_OR_LOCAL, check_supported
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import is_hub_id, raise_problems
 
@@ -43,12 +43,13 @@ ENTITY_VARIABLE = "WANDB_ENTITY"
 AMBIGUOUS = frozenset({408, 502, 504})
 """HTTP statuses of a gateway that stopped waiting; the server may have accepted the job."""
 
-UNSUPPORTED = {
+NOT_AT_WANDB = {
     "server": "leave it out: W&B serves the model that it trains",
     "lora_rank": "leave it out: W&B chooses the adapter's size",
     "device": "leave it out: nothing is computed on this machine",
     "guided": EMBEDDED_OR_LOCAL,
-    "async_steps": EMBEDDED_ONLY,
+    "kl_coef": EMBEDDED_OR_LOCAL,
+    **UNSUPPORTED,
 }
 """Settings without a meaning at W&B, and the remedy."""
 
@@ -69,15 +70,7 @@ class ServerlessHost(ArtHost["ServerlessArtBackend"]):
             )
         raise_problems(self.name, problems)
         require(f"--trainer-host {self.name}", PACKAGES, "art")
-        self._arguments()
-
-    def _arguments(self) -> dict[str, JsonValue]:
-        return train_arguments(
-            self._request.config,
-            _serverless_class().train,
-            host=f"--trainer-host {self.name}",
-            unsupported=UNSUPPORTED,
-        )
+        check_supported(self._request.config, f"--trainer-host {self.name}", NOT_AT_WANDB)
 
     async def _open(self, step: int) -> int:
         """Register the model. W&B cannot go back: a later step than `step` is continued from."""

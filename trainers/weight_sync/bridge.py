@@ -1,0 +1,53 @@
+"""How the weights of training steps reach what answers the games.
+
+A host trains and saves with an `EmbeddedTrainer`, and lets its weights answer through a `Bridge`.
+
+in_process    the sampler of this process
+lora_only     servers load the adapter of each step over HTTP
+lora_restart  the run's own server is restarted before it loads the adapter
+none          the run's own server is restarted with the full checkpoint
+shared_vllm   the optimizer writes into the memory of vLLM's weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from arena.llm.backend import Backend
+from trainers.trajectory import TrajectoryGroup
+
+
+class Bridge(Protocol):
+    """Lets the weights of training steps answer. Used in one event loop: `start` first."""
+
+    async def start(self) -> None:
+        """Let the weights of the trainer's step answer.
+
+        Raises:
+            UsageError: another program uses the port of the run's own server.
+            StopPlaying: a server holds another model, or does not answer with given weights.
+        """
+
+    def updating(self) -> AbstractAsyncContextManager[None]:
+        """Surround an update of the weights."""
+
+    async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
+        """Let the weights of a step that was just trained answer for the newest policy.
+
+        At servers, a reply to a chat of the games proves them. Returns metrics. Raises StopPlaying
+        if other weights answer: training would learn from games that they have played.
+        """
+
+    def policy(self, step: int | None) -> Backend:
+        """Return a backend for the weights of a step; None: the newest that were published.
+
+        Raises UsageError for a step that is not kept.
+        """
+
+    async def keep(self, steps: Collection[int]) -> None:
+        """Let go of the weights of all steps but these."""
+
+    async def close(self) -> None:
+        """Stop the run's own servers, and close the connections."""

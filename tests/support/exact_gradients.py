@@ -11,25 +11,27 @@ the natural gradient, which has the same fixed points:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from arena.core.action import CHANCE, Action
-from arena.core.event import Decision, Ply
 from arena.core.state import State
 from arena.evaluation.exact.game_tree import Floats, GameTree, InformationSet
 from trainers.algorithms.loss import (
-    ReferenceLogprobs,
     TokenTargets,
     normalise,
     policy_loss,
 )
+from trainers.config.config import LossName
 from trainers.config.update import UpdateOptions
 from trainers.credit import group_advantages
 
+ITERATIONS = 100
+RATE = 3.0
+"""Step size of the natural gradient."""
 Deal = tuple[Action, ...]
 """The results of chance, in their order."""
 
@@ -106,87 +108,18 @@ def _games(tree: GameTree, policy: Floats, seat: int) -> Iterator[Game]:
     yield from visit(tree.game.initial_state(), Game((), 1.0, 1.0, (), 0.0))
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Values of decisions by exact knowledge, with the default weights, for each pair."""
-
-    values: Floats
-    """Weight times value; 0 for a decision that is not judged."""
-    compared: NDArray[np.int64]
-    """Number of the set of decisions with whose mean the value is compared; -1: none."""
-
-    def shares(self, pairs: NDArray[np.int64], weights: Floats) -> Floats:
-        """Return w (q - b) of decisions, with b the mean over all decisions of the set."""
-        values, compared = self.values[pairs], self.compared[pairs] + 1
-        sums, totals = np.bincount(compared, weights * values), np.bincount(compared, weights)
-        means = np.divide(sums, totals, out=np.zeros_like(sums), where=totals > 0)
-        means[0] = 0.0
-        shares: Floats = values - means[compared]
-        return shares
-
-
-def judged_by_the_game(tree: GameTree) -> Judged:
-    """Return the values by the game's `decision_kinds`, as `--credit judged` takes them."""
-    kinds = tree.game.analysis.decision_kinds
-    names = sorted({kind.compared for kind in kinds.values() if kind.compared})
-    values, compared = np.zeros(len(tree.sets)), np.full(len(tree.sets), -1)
-    first = first_pairs(tree)
-
-    def visit(state: State, plies: tuple[tuple[Ply, int], ...]) -> None:
-        if state.is_terminal:
-            assessor = tree.game.analysis.assessor(kinds=tuple(kinds))
-            assert assessor is not None
-            for ply, pair in plies:
-                for one in assessor.ply(ply):
-                    kind = kinds.get(one.kind)
-                    value = kind.value(one) if kind else None
-                    if pair >= 0 and kind is not None and value is not None:
-                        values[pair] = kind.weight * value
-                        compared[pair] = names.index(kind.compared) if kind.compared else -1
-            return
-        player = state.to_act[0]
-        pair = -1
-        if player == CHANCE:
-            actions = [one.action for one in state.chance_outcomes()]
-        else:
-            observation = state.observe(player)
-            actions = list(observation.legal_actions)
-            pair = first.get(InformationSet.of(observation), -1)
-        for number, action in enumerate(actions):
-            child = state.clone()
-            known = len(child.log.events)
-            child.apply(player, action)
-            events = tuple(child.log.events[known:])
-            ply = Ply(len(plies), player, Decision(action), events)
-            visit(child, (*plies, (ply, pair + number if pair >= 0 else -1)))
-
-    visit(tree.game.initial_state(), ())
-    return Judged(values, compared)
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What is trained: the options of credit and loss."""
-
-    scale: bool = False
-    """Divide advantages by the standard deviation of the group."""
-    options: UpdateOptions = field(default_factory=UpdateOptions)
-    entropy: float = 0.0
-    judged: Judged | None = None
-    """Values of decisions, beside the game's advantage."""
-    game_weight: float = 1.0
-
-
 def fixed_point(
     tree: GameTree,
     policy: Floats,
     seat: int,
-    objective: Objective,
-    iterations: int = 300,
-    rate: float = 1.0,
-    start: Floats | None = None,
+    scale: bool = False,
+    loss_fn: LossName = "cispo",
 ) -> Floats:
-    """Return the policy after training, in which the choices of `seat` are the learner's."""
+    """Return the policy after training, in which the choices of `seat` are the learner's.
+
+    With `scale`, advantages are divided by the standard deviation of the group.
+    """
+    options = UpdateOptions(loss_fn=loss_fn)
     groups = games_by_deal(tree, policy, seat)
     games = [game for group in groups for game in group]
     before = torch.tensor([game.chance * game.others for game in games], dtype=torch.float64)
@@ -196,10 +129,9 @@ def fixed_point(
     in_game = torch.tensor([n for n, game in enumerate(games) for _ in game.own])
     pairs = torch.tensor([pair for game in games for pair in game.own])
     sets, own = torch.tensor(tree.sets), tree.players == seat
-    logits = torch.tensor(np.log(tree.uniform() if start is None else start))
-    uniform = torch.tensor(np.log(tree.uniform()))[pairs]
+    logits = torch.tensor(np.log(tree.uniform()))
     numbers = torch.arange(len(pairs))
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         logits.requires_grad_()
         logs = torch.log(
             torch.zeros(len(tree.situations), dtype=torch.float64).index_add(0, sets, logits.exp())
@@ -208,23 +140,19 @@ def fixed_point(
         new = logs[pairs]
         # P(game) = P(deal) * (the others' moves) * (own moves).
         reached = before * torch.zeros_like(before).index_add(0, in_game, new.detach()).exp()
-        advantages = _advantages(returns, np.split(reached.numpy(), ends), objective.scale)
+        advantages = _advantages(returns, np.split(reached.numpy(), ends), scale)
         weight = reached[in_game]
-        advantage = objective.game_weight * torch.tensor(advantages)[in_game]
-        if objective.judged is not None:
-            shares = objective.judged.shares(pairs.numpy(), weight.numpy())
-            advantage = advantage + torch.tensor(shares)
+        advantage = torch.tensor(advantages)[in_game]
         targets = TokenTargets(new.detach(), advantage, weight, numbers, new.detach(), numbers)
-        targets = normalise(targets, False, objective.entropy)
-        reference = ReferenceLogprobs(uniform) if objective.options.kl_penalty_coef else None
+        targets = normalise(targets, False)
         # `normalise` has divided the weights by their mean.
-        loss = policy_loss(new, targets, objective.options, reference).loss * weight.mean()
+        loss = policy_loss(new, targets, options, None).loss * weight.mean()
         (gradient,) = torch.autograd.grad(loss, logits)
         reach = torch.zeros(len(tree.situations), dtype=torch.float64)
         reach.index_add_(0, sets[pairs], weight)
         divisor = (reach[sets] * logs.detach().exp()).clamp_min(1e-30)
         # Bounded steps: where a group hardly varies, its standard deviation makes them huge.
-        step = (rate * gradient / divisor).clamp(-3, 3)
+        step = (RATE * gradient / divisor).clamp(-3, 3)
         logits = (logs.detach() - step).clamp_min(-50)
     return np.where(own, tree.softmax(logits.detach().numpy()), policy)
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from policy_table import PolicyTable, tabulate
+from decision_chats import action_logprobs, decision_chats
 from safetensors import SafetensorError
 
-from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.llm.service import LLMService
+from arena.evaluation.exact.game_tree import InformationSet
 from arena.plugins.loader import make_game
-from games.kuhn_poker.game import BET, PASS, KuhnPoker, Moved
+from backends.embedded.sampler import Sampler
+from games.kuhn_poker.game import KuhnPoker, Moved
 from trainers.pretrain.corpus import Mixture, demonstrations
 from trainers.pretrain.pretrain import STATE, SavedRun, save
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
@@ -27,16 +28,32 @@ from trainers.pretrain.random_init import make_random_init, random_init_recipe
 KUHN = KuhnPoker()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_random_init(
-        KUHN, tmp_path_factory.mktemp("scratch") / "model", notify=lambda _: None
-    )
+@dataclass(frozen=True)
+class Row:
+    """The policy of the model at one information set."""
+
+    place: InformationSet
+    bet: float
+    """Probability of a bet among the legal actions."""
+    illegal: float
+    """Probability of all other answers."""
 
 
 @pytest.fixture(scope="module")
-def table(folder: Path) -> PolicyTable:
-    return tabulated(folder)
+def table(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    folder = tmp_path_factory.mktemp("scratch") / "model"
+    make_random_init(KUHN, folder, notify=lambda _: None)
+
+    async def rows() -> list[Row]:
+        sampler, found = Sampler(folder), []
+        for chat in decision_chats(KUHN):
+            assert chat.actions == ("pass", "bet")
+            passes, bets = map(math.exp, await action_logprobs(sampler, chat))
+            found.append(Row(chat.place, bets / (passes + bets), 1 - passes - bets))
+        await sampler.close()
+        return found
+
+    return asyncio.run(rows())
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
@@ -58,29 +75,20 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
             write()
 
 
-def tabulated(folder: Path, options: ChatOptions | None = None) -> PolicyTable:
-    async def go() -> PolicyTable:
-        async with LLMService() as llm:
-            return await tabulate(KUHN, llm, f"embedded:{folder}", options)
-
-    return asyncio.run(go())
+def test_a_new_model_names_legal_actions_and_decides_nothing(table: list[Row]) -> None:
+    assert len(table) == 12
+    for row in table:
+        assert row.illegal < 0.01 and row.bet == pytest.approx(0.5, abs=0.35)
 
 
-def test_a_new_model_names_legal_actions_and_decides_nothing(table: PolicyTable) -> None:
-    assert len(table.rows) == 12
-    for row in table.rows.values():
-        assert row.illegal < 0.01
-        assert row.probabilities == pytest.approx({PASS: 0.5, BET: 0.5}, abs=0.35)
-
-
-def test_a_new_model_sees_what_its_seat_knows(table: PolicyTable) -> None:
+def test_a_new_model_sees_what_its_seat_knows(table: list[Row]) -> None:
     """Its odds differ where nothing but the card does."""
     spreads = []
     for moves in ((), ("pass",), ("bet",), ("pass", "bet")):
         bets = [
-            row.probabilities[BET]
-            for key, row in table.rows.items()
-            if tuple(event.move for event in key.events if isinstance(event, Moved)) == moves
+            row.bet
+            for row in table
+            if tuple(event.move for event in row.place.events if isinstance(event, Moved)) == moves
         ]
         assert len(bets) == 3
         spreads.append(max(bets) - min(bets))

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
     from arena_server import Server
     from playwright.sync_api import Browser
     from served_games import Served
+
+
+# What needs no torch in the folders of the tests of models and of training.
+WITHOUT_TORCH = ("litellm_backend", "provider_turns", "thinking_models", "verifiers")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave models and training out where torch is not installed."""
+    if find_spec("torch") is not None or collection_path.parent.name not in (
+        "backends",
+        "trainers",
+    ):
+        return None
+    return collection_path.stem.removeprefix("test_") not in WITHOUT_TORCH
 
 
 def pytest_configure() -> None:

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_model import LLAMA3_ROPE, TINY_FAMILIES, build_tiny_model
+from transformers import AutoModelForCausalLM
 
-torch = pytest.importorskip("torch")
-
-from safetensors.torch import load_file, save_file  # noqa: E402
-from tiny_model import LLAMA3_ROPE, TINY_FAMILIES, build_tiny_model  # noqa: E402
-from transformers import AutoModelForCausalLM  # noqa: E402
-
-from arena.core.errors import UsageError  # noqa: E402
-from backends.embedded.architecture import parse_architecture, read_architecture  # noqa: E402
-from backends.embedded.layers import read_state_dict, rope_frequencies  # noqa: E402
-from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams  # noqa: E402
+from arena.core.errors import UsageError
+from backends.embedded.architecture import parse_architecture, read_architecture
+from backends.embedded.layers import read_state_dict, rope_frequencies
+from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
 
 PROMPT = [random.Random(1).randrange(3, 500) for _ in range(150)]
 SCORED = SamplingParams(seed=3, max_tokens=4, top_logprobs=600)

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("tokenizers")
-
 from jinja2 import TemplateError
 from tiny_model import build_tiny_model
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers

@@ -13,20 +13,18 @@ from typing import Any
 
 import psutil
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_model import build_tiny_model
 
-torch = pytest.importorskip("torch")
-
-from safetensors.torch import load_file, save_file  # noqa: E402
-from tiny_model import build_tiny_model  # noqa: E402
-
-from arena.core.errors import UsageError  # noqa: E402
-from arena.llm.backend import Message  # noqa: E402
-from backends.embedded import constrained_decoding  # noqa: E402
-from backends.embedded.architecture import read_model_config  # noqa: E402
-from backends.embedded.constrained_decoding import ConstraintFactory  # noqa: E402
-from backends.embedded.layers import merge_lora, read_state_dict  # noqa: E402
-from backends.embedded.sampler import Sampler, SamplingParams  # noqa: E402
-from backends.embedded.tokenizer import ChatTokenizer  # noqa: E402
+from arena.core.errors import UsageError
+from arena.llm.backend import Message
+from backends.embedded import constrained_decoding
+from backends.embedded.architecture import read_model_config
+from backends.embedded.constrained_decoding import ConstraintFactory
+from backends.embedded.layers import merge_lora, read_state_dict
+from backends.embedded.sampler import Sampler, SamplingParams
+from backends.embedded.tokenizer import ChatTokenizer
 
 TARGET = "model.layers.0.mlp.down_proj"
 

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from tiny_model import TINY_FAMILIES, build_tiny_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-torch = pytest.importorskip("torch")
-
-from tiny_model import TINY_FAMILIES, build_tiny_model  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
-
-from arena.cli import run  # noqa: E402
-from backends.embedded.architecture import read_architecture  # noqa: E402
-from backends.embedded.sampler import Sampler, SamplingParams  # noqa: E402
+from arena.cli import run
+from backends.embedded.architecture import read_architecture
+from backends.embedded.sampler import Sampler, SamplingParams
 
 
 def test_models_are_listed_with_the_memory_that_they_need(

@@ -16,14 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+import openai
 import pytest
-
-httpx = pytest.importorskip("httpx")
-openai = pytest.importorskip("openai")
-pytest.importorskip("torch")
-pytest.importorskip("uvicorn")
-
-from arena_server import (  # noqa: E402
+from arena_server import (
     CHAT,
     KEY,
     NAME,
@@ -36,14 +32,14 @@ from arena_server import (  # noqa: E402
     start,
     wait_until,
 )
-from command_line import arena  # noqa: E402
-from hostile_heads import statuses  # noqa: E402
-from tiny_model import build_tiny_model, write_adapter  # noqa: E402
+from command_line import arena
+from hostile_heads import statuses
+from tiny_model import build_tiny_model, write_adapter
 
-from arena.core.errors import BackendError  # noqa: E402
-from arena.llm.backend import Message, Request, Sampling  # noqa: E402
-from arena.llm.settings import Settings  # noqa: E402
-from backends.openai_http import HTTPBackend  # noqa: E402
+from arena.core.errors import BackendError
+from arena.llm.backend import Message, Request, Sampling
+from arena.llm.settings import Settings
+from backends.openai_http import HTTPBackend
 
 
 @pytest.fixture(scope="module")

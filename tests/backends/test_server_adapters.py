@@ -9,26 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import torch
+from arena_server import CHAT, NAME, wait_until
+from pydantic import SecretStr
+from safetensors.torch import load_file
+from tiny_model import build_tiny_model, write_adapter
+from trajectory_servers import serving
+from transformers import Qwen3ForCausalLM
 
-httpx = pytest.importorskip("httpx")
-pytest.importorskip("torch")
-pytest.importorskip("uvicorn")
-
-import torch  # noqa: E402
-from arena_server import CHAT, NAME, wait_until  # noqa: E402
-from pydantic import SecretStr  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from tiny_model import build_tiny_model, write_adapter  # noqa: E402
-from trajectory_servers import serving  # noqa: E402
-from transformers import Qwen3ForCausalLM  # noqa: E402
-
-from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
-from arena.llm.settings import Settings  # noqa: E402
-from backends.embedded.sampler import Sampler  # noqa: E402
-from backends.openai_http import HTTPBackend  # noqa: E402
-from backends.server import ServeOptions  # noqa: E402
-from backends.server.app import make_app  # noqa: E402
+from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.settings import Settings
+from backends.embedded.sampler import Sampler
+from backends.openai_http import HTTPBackend
+from backends.server import ServeOptions
+from backends.server.app import make_app
 
 IDS = [5, 9, 40, 41, 17]
 

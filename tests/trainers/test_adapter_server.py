@@ -8,34 +8,29 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import torch
+import uvicorn
+from made_up_groups import credited, turn
+from pydantic import SecretStr
+from tiny_model import build_tiny_model
 
-httpx = pytest.importorskip("httpx")
-torch = pytest.importorskip("torch")
-uvicorn = pytest.importorskip("uvicorn")
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
-from made_up_groups import credited, turn  # noqa: E402
-from pydantic import SecretStr  # noqa: E402
-from tiny_model import build_tiny_model  # noqa: E402
-
-from arena.core.errors import StopPlaying, UsageError  # noqa: E402
-from arena.llm.backend import Completion, Message, Request, Sampling  # noqa: E402
-from arena.llm.settings import Settings  # noqa: E402
-from backends.embedded.sampler import Sampler  # noqa: E402
-from backends.server import ServeOptions, shared_adapters  # noqa: E402
-from backends.server.app import make_app  # noqa: E402
-from trainers.algorithms.checkpoint_files import merge_checkpoint  # noqa: E402
-from trainers.config.config import TrainConfig  # noqa: E402
-from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.hosts.host import HostRequest  # noqa: E402
-from trainers.trajectory import Trajectory, TrajectoryGroup, Turn  # noqa: E402
-from trainers.weight_sync.server_checks import start_hint  # noqa: E402
+from arena.core.errors import StopPlaying, UsageError
+from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.settings import Settings
+from backends.embedded.sampler import Sampler
+from backends.server import ServeOptions, shared_adapters
+from backends.server.app import make_app
+from trainers.algorithms.checkpoint_files import merge_checkpoint
+from trainers.config.config import TrainConfig
+from trainers.hosts.embedded import EmbeddedHost
+from trainers.hosts.host import HostRequest
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
+from trainers.weight_sync.server_checks import start_hint
 
 QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)

@@ -5,14 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 from scripted_table import quick
 from small_runs import Notes, learn, rows_of, small, small_base, weights
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 from made_up_groups import Talk, credited
 from safetensors.torch import load_file, save_file
 from tiny_model import build_tiny_model
+from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError

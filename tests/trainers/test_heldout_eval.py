@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
 
 from arena.agents.chat import ChatOptions
 from arena.episodes.match import Match

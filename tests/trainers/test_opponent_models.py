@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 from chat_players import plays_kuhn
 from misbehaving import Misbehaving
 from small_runs import Notes, learn, rows_of, small, small_base

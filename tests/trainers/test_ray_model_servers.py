@@ -1,5 +1,7 @@
 """Servers of a run on the nodes of a Ray cluster (`make test-ray`): places, proofs, lost nodes."""
 
+# ruff: noqa: E402 - the imports below need Ray.
+
 from __future__ import annotations
 
 import asyncio
@@ -8,29 +10,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
-httpx = pytest.importorskip("httpx")
 ray = pytest.importorskip("ray")
-pytest.importorskip("torch")
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
+from test_adapter_server import Table, answered_by, train
+from tiny_model import build_tiny_model
 
-from test_adapter_server import Table, answered_by, train  # noqa: E402
-from tiny_model import build_tiny_model  # noqa: E402
-
-from arena.core.errors import StopPlaying, UsageError  # noqa: E402
-from arena.episodes.executors.factory import make_executor  # noqa: E402
-from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.runs.records import RunFiles, read_records  # noqa: E402
-from trainers.weight_sync import ray_servers  # noqa: E402
-from trainers.weight_sync.lora_only import LoraOnly  # noqa: E402
-from trainers.weight_sync.model_server import ModelServer  # noqa: E402
+from arena.core.errors import StopPlaying, UsageError
+from arena.episodes.executors.factory import make_executor
+from trainers.hosts.embedded import EmbeddedHost
+from trainers.runs.records import RunFiles, read_records
+from trainers.weight_sync import ray_servers
+from trainers.weight_sync.lora_only import LoraOnly
+from trainers.weight_sync.model_server import ModelServer
 
 pytestmark = pytest.mark.ray
 

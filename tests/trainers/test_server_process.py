@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("httpx")
-
 from arena.core.errors import StopPlaying, UsageError
 from trainers.weight_sync.server_process import ServerProcess
 

@@ -5,18 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
 import pytest
-
-pytest.importorskip("httpx")
-pytest.importorskip("torch")
-pytest.importorskip("uvicorn")
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 from test_adapter_server import (
     ASK,
     ModelServer,

@@ -5,15 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-if find_spec("torch") is None or find_spec("transformers") is None:
-    pytest.skip("torch or transformers is not installed", allow_module_level=True)
-
 import torch
 from made_up_groups import Talk, credited, turn
 from tiny_model import build_tiny_model

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import random
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 from tiny_model import TINY_FAMILIES, build_tiny_model
 
 from trainers.algorithms.batching import MicroBatch, _prefix_pieces, minibatches

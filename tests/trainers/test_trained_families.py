@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tiny_model import TINY_FAMILIES, build_tiny_model
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
-from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError

@@ -8,15 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 import torch
 from scripted_table import quick
 from small_runs import Notes, learn, rows_of, small, small_base, weights

@@ -6,17 +6,12 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 from pydantic import JsonValue
-
-if find_spec("torch") is None:
-    pytest.skip("torch is not installed", allow_module_level=True)
-
 from scripted_table import quick
 
 from arena.agents.chat import Attempt, ChatOptions, Fallback

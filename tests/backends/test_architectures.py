@@ -81,7 +81,7 @@ def test_the_sampler_has_the_distributions_of_transformers(tmp_path: Path, name:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_files_of_any_precision_may_be_in_shards(tmp_path: Path, dtype: str) -> None:
     whole = build_tiny_model(tmp_path / "whole", **TINY_FAMILIES["llama-biases-untied"])
-    model = AutoModelForCausalLM.from_pretrained(whole, dtype=getattr(torch, dtype))
+    model: Any = AutoModelForCausalLM.from_pretrained(whole, dtype=getattr(torch, dtype))
     shards = shutil.copytree(whole, tmp_path / "shards", ignore=lambda *_: ["model.safetensors"])
     model.save_pretrained(shards, max_shard_size="100KB")
     assert len(list(shards.glob("*.safetensors"))) > 2

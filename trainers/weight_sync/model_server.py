@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
+from pydantic import JsonValue, SecretStr, ValidationError
 
 from arena.core.errors import BackendError, StopPlaying
 from backends.openai_http import HTTPBackend, ModelCard, ModelList
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""
-
-
-class _Version(BaseModel):
-    version: str
 
 
 class ModelServer:
@@ -86,15 +82,6 @@ class ModelServer:
         """Return the model that adapters are added to: the first that is not an adapter."""
         models = self.models()
         return next((model for model in models if not model.parent), models[0])
-
-    def version(self) -> str:
-        """Return the server's own version; empty if it reports none."""
-        try:
-            return _Version.model_validate_json(
-                self._send("GET", "/version", root=True).text
-            ).version
-        except (BackendError, ValidationError):
-            return ""
 
     def load(self, name: str, folder: Path) -> None:
         """Answer requests for this name with this adapter; an older one is replaced.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,22 +20,11 @@ from trainers.weight_sync.own_server import PLUGIN, served_rank, vllm_python
 
 PORTS = {"http": 80, "https": 443}
 CHECK_SECONDS = 60.0
-OLDEST_VLLM = (0, 11)
-"""Earlier versions do not know `return_token_ids`."""
 LOOK_FOR_VLLM = """
-import importlib.util, pathlib, re, sys
-spec = importlib.util.find_spec("vllm")
-if spec is None or spec.origin is None:
-    sys.exit("vllm is not installed there")
-factory = pathlib.Path(spec.origin).parent / "distributed/weight_transfer/factory.py"
-if "shared_vllm" in sys.argv and not factory.exists():
-    sys.exit("this vllm has no weight-transfer engines; --weight-sync shared_vllm needs 0.28")
-stated = pathlib.Path(spec.origin).with_name("_version.py")
-found = re.search("version = '([^']+)'", stated.read_text()) if stated.exists() else None
-print(found[1] if found else "")
+import importlib.util, sys
+sys.exit(None if importlib.util.find_spec("vllm") else "vllm is not installed there")
 """
-"""Run by the interpreter with vLLM; does not import vLLM, which takes ten seconds. It prints the
-version. The name of the package differs between builds, so its metadata are no help."""
+"""Program of the interpreter with vLLM; does not import vLLM, which takes ten seconds."""
 
 
 def check_servers(request: HostRequest) -> None:
@@ -44,8 +32,12 @@ def check_servers(request: HostRequest) -> None:
     for url in server_urls(request.config.server):
         hint = start_hint(request, url)
         server = ModelServer(url, request.settings.secret("ARENA_API_KEY"), hint)
+        problem = ""
         try:
-            problem = _problem(server, request)
+            server.models()
+            # In the other modes, attaching to vLLM's memory is the test.
+            if request.config.weight_sync not in FULL_WEIGHTS:
+                problem = server.load_problem(adapters_folder(request, [server]) / "none")
         except (BackendError, StopPlaying) as error:
             problem = f"{error}"
         if problem:
@@ -56,16 +48,6 @@ def check_servers(request: HostRequest) -> None:
             given = request.config.server
             origin = variables if given == art_server(request.settings) else ""
             raise UsageError(f"--server {shown}{origin}: {problem}{remedy}")
-
-
-def _problem(server: ModelServer, request: HostRequest) -> str:
-    """Return why a server that answers cannot be used; empty if it can."""
-    # arena's own server counts its versions in another way.
-    is_vllm = server.base_model().owned_by == "vllm"
-    problem = version_problem(server.version()) if is_vllm else ""
-    if problem or request.config.weight_sync in FULL_WEIGHTS:
-        return problem  # Attaching to its memory is the test of the second case.
-    return server.load_problem(adapters_folder(request, [server]) / "none")
 
 
 def adapters_folder(request: HostRequest, servers: Sequence[ModelServer] = ()) -> Path:
@@ -126,15 +108,6 @@ def base_url(server: str) -> str:
     return base if base.endswith("/v1") else f"{base}/v1"
 
 
-def version_problem(version: str) -> str:
-    """Return why this version of vLLM cannot be used; empty if it can, or is unknown."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or (int(found[1]), int(found[2])) >= OLDEST_VLLM:
-        return ""
-    oldest = ".".join(map(str, OLDEST_VLLM))
-    return f"it is vLLM {version}, which does not report token ids; {oldest} or later does"
-
-
 def check_own_server(config: TrainConfig) -> None:
     """Raise UsageError unless the server's program is installed."""
     if config.server != "vllm":
@@ -142,13 +115,10 @@ def check_own_server(config: TrainConfig) -> None:
     python = vllm_python(config)
     try:
         done = subprocess.run(
-            [python, "-c", LOOK_FOR_VLLM, config.weight_sync],
+            [python, "-c", LOOK_FOR_VLLM],
             check=False, capture_output=True, text=True, timeout=CHECK_SECONDS,
         )  # fmt: skip
-        if done.returncode == 0:
-            problem = version_problem(done.stdout.strip())
-        else:
-            problem = (done.stderr.strip().splitlines() or ["?"])[-1]
+        problem = done.stderr.strip().rpartition("\n")[2]
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = f"{error}"
     if problem:

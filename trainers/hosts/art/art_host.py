@@ -5,17 +5,12 @@ ART's errors become ArenaErrors: one line, and whether a retry is safe.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from pydantic import JsonValue
-
 from arena.core.errors import ArenaError, BackendError
-from arena.episodes.files import write_whole
 from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
@@ -53,8 +48,6 @@ UNSUPPORTED = {
     "credit": "ART gives each game one advantage; take --credit game",
 }  # fmt: skip
 """Settings that no trainer of ART has, and the remedy."""
-ART_TOTALS = "_metrics_builder_state"
-"""ART's key of its running totals (art.model.METRICS_BUILDER_STATE_KEY)."""
 
 Outcome = TypeVar("Outcome")
 
@@ -141,17 +134,14 @@ class ArtHost(ABC, Generic[ArtBackend]):
     async def open(self, step: int) -> int:
         require(f"--trainer-host {self.name}", PACKAGES, "art")
         try:
-            opened = await self._open(step)
+            return await self._open(step)
         except BaseException:
             # The caller does not close a host that it could not open: a server that was started
             # would continue to run and hold the GPU's memory.
             await self.close()
             raise
-        go_back(Path(self.model._get_output_dir()), opened)
-        return opened
 
     async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
-        """Do one training step, and write ART's own log of it."""
         from trainers.hosts.art.convert import to_art, update_to_art
 
         theirs = [to_art(group) for group in groups]
@@ -159,9 +149,7 @@ class ArtHost(ABC, Generic[ArtBackend]):
         update = replace(update, kl_penalty_reference_step=kl_reference)
         keywords = update_to_art(update, self.name)
         result = await require_open(self._backend).train(self.model, theirs, **keywords)
-        metrics = finite_metrics(result.metrics)
-        await self.model.log(theirs or None, split="train", metrics=metrics, step=result.step)
-        return metrics
+        return finite_metrics(result.metrics)
 
     def policy(self, step: int | None = None) -> Backend:
         if step is not None:
@@ -200,39 +188,3 @@ class ArtHost(ABC, Generic[ArtBackend]):
     @abstractmethod
     async def _serve(self, step: int | None) -> ServedWeights:
         """Make the weights of a step (None: the newest) available at the server."""
-
-
-def go_back(folder: Path, step: int) -> None:
-    """Reset ART's history.jsonl and state.json in this folder to the state after a step.
-
-    A killed run may have logged an unfinished step there. ART adds up totals in state.json, which
-    would count that step twice; it also does not replace the file atomically, so that it may be
-    incomplete. The lines of history.jsonl contain the same totals.
-    """
-    history, state = folder / "history.jsonl", folder / "state.json"
-    # A line that is not JSON is the last one of a killed process: it is dropped as well.
-    lines = history.read_text("utf-8").splitlines(keepends=True) if history.exists() else []
-    rows = [row for row in map(_object_of, lines) if row is not None and _step_of(row) <= step]
-    if len(rows) < len(lines):
-        write_whole(history, "".join(json.dumps(row) + "\n" for row in rows))
-    if state.exists():
-        content = _object_of(state.read_text("utf-8")) or {}
-        # Of several rows the last one counts: a total grows from row to row.
-        totals = {name: row[name] for row in rows for name in row if "/cum/" in name}
-        old = content.get(ART_TOTALS)
-        content[ART_TOTALS] = {**(old if isinstance(old, dict) else {}), "cum_state": totals}
-        write_whole(state, json.dumps(content, indent=2))
-
-
-def _object_of(text: str) -> dict[str, JsonValue] | None:
-    """Return the JSON object in a text; None if it is incomplete."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _step_of(row: dict[str, JsonValue]) -> float:
-    step = row.get("step", 0)
-    return step if isinstance(step, int | float) else 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluedo_server import wait_until
+from command_line import wait_until
 from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
 from scripted_table import check_sums
 

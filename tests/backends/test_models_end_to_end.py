@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluedo_server import GAME, TESTS, environment, legal_answer, start, wait_until
+from cluedo_server import GAME, TESTS, environment, legal_answer, start
+from command_line import wait_until
 from misbehaving import ANSWERS, BROKEN, STATUSES, UNPROMISED, Misbehaving
 from misbehaving import Ledger as Billed
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from cluedo_server import wait_until
+from command_line import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving

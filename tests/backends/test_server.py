@@ -24,15 +24,13 @@ from arena_server import (
     KEY,
     NAME,
     Server,
-    finish,
     get,
     greeted,
     popen,
     post,
     start,
-    wait_until,
 )
-from command_line import arena
+from command_line import arena, killed_at_the_end, wait_until
 from hostile_heads import statuses
 from tiny_model import build_tiny_model, write_adapter
 
@@ -83,9 +81,8 @@ def started(folder: Path, root: Path, cache: Path) -> Iterator[list[subprocess.P
         start(str(folder), "--port", "0", "--lora-root", str(root)),
         start(str(folder), "--port", "0", *narrow, key=KEY, XDG_CACHE_HOME=str(cache)),
     ]
-    yield processes
-    for process in processes:
-        finish(process)
+    with killed_at_the_end(processes[0]), killed_at_the_end(processes[1]):
+        yield processes
 
 
 def test_the_greeting_says_how_to_use_it(server: Server) -> None:
@@ -653,10 +650,8 @@ with bind_socket(resolve_address("127.0.0.1"), 0) as listener:
 def slow_server(drain_seconds: int) -> Iterator[Server]:
     """Run the server with an application that takes minutes, and says so, for each response."""
     process = popen(sys.executable, "-c", SLOW, str(drain_seconds))
-    try:
+    with killed_at_the_end(process):
         yield greeted(process)
-    finally:
-        finish(process)
 
 
 def wait_for_request(slow: Server) -> None:

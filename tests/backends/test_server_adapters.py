@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import torch
-from arena_server import CHAT, NAME, wait_until
+from arena_server import CHAT, NAME
+from command_line import wait_until
 from pydantic import SecretStr
 from safetensors.torch import load_file
 from tiny_model import build_tiny_model, write_adapter

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from batch_server import BatchServer
 from chat_players import plays_kuhn
-from cluedo_server import arena, start, wait_until
+from cluedo_server import arena, start
+from command_line import wait_until
 from provider_formats import words_in
 
 from arena.evaluation.store import Results

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluedo_server import GAME, arena, legal_answer, start, wait_until
+from cluedo_server import GAME, arena, legal_answer, start
+from command_line import wait_until
 from misbehaving import Misbehaving
 
 from arena.cli import run

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import selectors
 import subprocess
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import httpx
-import pytest
+from command_line import first_line
 from preloaded import arena_command
 
 KEY = "sk-planted-4f1d"
@@ -51,25 +49,6 @@ def popen(*command: str, key: str = "", **variables: str) -> subprocess.Popen[st
 
 def greeted(process: subprocess.Popen[str]) -> Server:
     """Wait for the line that says where it listens."""
-    assert process.stdout is not None and process.stderr is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        if not selector.select(timeout=180):
-            process.kill()
-            pytest.fail(f"the server printed nothing: {process.stderr.read()}")
-    greeting = process.stdout.readline()
-    assert greeting, process.stderr.read()
+    greeting = first_line(process)
     url = next(word for word in greeting.split() if word.startswith("http"))
     return Server(process, url, greeting)
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate()
-
-
-def wait_until(condition: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "still not so"
-        time.sleep(0.02)

@@ -11,11 +11,10 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import command_line
 from misbehaving import Misbehaving
 from preloaded import arena_command
 
@@ -41,16 +40,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def arena(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the words of `command` in a process."""
-    return subprocess.run(
-        [*arena_command(), *command.split()],
-        cwd=cwd,
-        env=environment(**more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return command_line.arena(command, cwd=cwd, environment=environment(**more))
 
 
 def start(command: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
@@ -65,13 +55,6 @@ def start(command: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
             stderr=stderr,
             text=True,
         )
-
-
-def wait_until(happened: Callable[[], object], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import selectors
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from command_line import started
+from command_line import first_line, killed_at_the_end, started
 from websockets.sync.client import ClientConnection, connect
 
 SECONDS = 60.0
@@ -144,35 +143,11 @@ def play_server(
     """Run `arena play COMMAND --web` in a folder."""
     out = folder / "out"
     process = start(f"play {command} --web --out {out}", folder)
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        greeting = ""
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            assert selector.select(timeout=60), "the server said nothing within a minute"
-        # It is written in one piece.
+    with killed_at_the_end(process):
+        greeting = first_line(process)  # It is written in one piece.
+        assert process.stdout is not None
         while "To watch" not in greeting:
-            line = process.stdout.readline()
-            assert line, process.stderr.read()
-            greeting += line
+            greeting += (line := process.stdout.readline())
+            assert line, "the server has ended"
         links = re.findall(r"(http://\S+)/play#(\S+)", greeting)
         yield PlayProcess(process, out, links[0][0], [token for _, token in links])
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-@contextmanager
-def web_server(command: str, folder: Path) -> Iterator[PlayProcess]:
-    """Run `arena COMMAND`, which serves the folder `runs`."""
-    process = started(command, folder)
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        found = re.search(r"http://[^/\s]+", process.stdout.readline())
-        assert found, process.stderr.read()
-        yield PlayProcess(process, folder / "runs", found[0], [])
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import selectors
 import signal
 import socket
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from command_line import started
+from command_line import first_line, killed_at_the_end, started
 
 from arena.episodes.files import ReplayWriter, mark_as_written
 from arena.episodes.match import Match, play
@@ -109,16 +108,7 @@ def _chunks(body: bytes) -> Iterator[bytes]:
 def serving(path: Path) -> Iterator[WebViewer]:
     """`arena replay PATH --web` on a free port."""
     process = started(f"replay {path} --web --port 0", path if path.is_dir() else path.parent)
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            assert selector.select(timeout=60), "the server said nothing within a minute"
-        greeting = process.stdout.readline()
-        assert greeting, process.stderr.read()
+    with killed_at_the_end(process):
+        greeting = first_line(process)
         port = int(greeting.partition("http://127.0.0.1:")[2].partition("/")[0])
         yield WebViewer(process, port, greeting)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()

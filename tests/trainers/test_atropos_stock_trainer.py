@@ -21,7 +21,7 @@ pytest.importorskip("torch")
 pytest.importorskip("uvicorn")
 
 import torch  # noqa: E402
-from arena_server import Server, finish, greeted, start  # noqa: E402
+from arena_server import Server, greeted, start  # noqa: E402
 from command_line import started  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from trajectory_servers import STOCK, stock_api  # noqa: E402
@@ -95,7 +95,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainedRun]:
             assert playing.returncode in {0, 128 + signal.SIGTERM}, output
             yield TrainedRun(trainer, output, server, latest, adapters)
     finally:
-        finish(serving)
+        serving.kill()
+        serving.communicate()
 
 
 def train(

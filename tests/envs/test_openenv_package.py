@@ -61,19 +61,14 @@ def serving(*flags: str) -> Iterator[str]:
         assert process.wait(60) == 0
 
 
-def test_a_package_passes_the_validator_of_openenv(
-    package: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = validate_package(package)
-    lines = "\n".join(report.lines())
-    with capsys.disabled():
-        print(f"\n{lines}")
-    assert report.passed, lines
-    passed = [check.name for check in report.checks if check.status == "pass"]
+def test_a_package_passes_the_validator_of_openenv(package: Path) -> None:
+    checks = validate_package(package)
+    assert not [check for check in checks if check.status not in ("pass", "skip")]
+    passed = [check.name for check in checks if check.status == "pass"]
     assert [name for name in passed if name.partition(".")[0] in {"static", "runtime"}] == RAN
     assert sum(name.startswith("running.") for name in passed) == 6
-    oracle = next(check for check in report.checks if check.name == "recorded.oracle_max")
-    floor = next(check for check in report.checks if check.name == "recorded.canary_floor")
+    oracle = next(check for check in checks if check.name == "recorded.oracle_max")
+    floor = next(check for check in checks if check.name == "recorded.canary_floor")
     assert oracle.reason.startswith("bot:oracle earned 1.0")
     assert floor.reason.startswith("bot:random earned 0.0")
 
@@ -140,9 +135,8 @@ def test_a_package_with_a_wrong_promise_fails(package: Path, tmp_path: Path) -> 
     recorded.write_text(json.dumps(games))
     manifest = copy / "openenv.yaml"
     manifest.write_text(manifest.read_text().replace("range: [0.0, 1.0]", "range: [0.2, 1.0]"))
-    report = validate_package(copy)
-    failed = {check.name for check in report.checks if check.status == "fail"}
-    assert not report.passed and failed == {"runtime.reward_well_formed", "recorded.oracle_max"}
+    failed = {check.name for check in validate_package(copy) if check.status == "fail"}
+    assert failed == {"runtime.reward_well_formed", "recorded.oracle_max"}
 
 
 def test_the_command_serves_and_writes_replays(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any
 
@@ -24,10 +24,10 @@ pytestmark = [
 
 import httpx
 from hostile_heads import statuses
-from openenv_server import Hosted, hosting
 from pydantic import SecretStr
+from trajectory_servers import serving
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
@@ -55,17 +55,33 @@ def hosted(game: Any = KUHN, *opponents: str, **options: Any) -> HostedGame:
     return HostedGame(game, opponents or ("bot:random",), **options)
 
 
+def hosting(app: Any, message_bytes: int = 262_144) -> AbstractContextManager[str]:
+    """Serve an application as the command does; yields its URL."""
+    return serving(
+        app,
+        lifespan="auto",
+        http=connections.DeadlineProtocol,
+        ws="websockets-sansio",
+        ws_max_size=message_bytes,
+    )
+
+
+def session(url: str, query: str = "") -> ClientConnection:
+    """Open a connection for a session."""
+    return connect(f"{url.replace('http', 'ws')}/ws{query}")
+
+
 @pytest.fixture(scope="module")
-def kuhn() -> Iterator[Hosted]:
+def kuhn() -> Iterator[str]:
     app = make_app(hosted(), max_sessions=SLOTS, session_timeout=600)
-    with hosting(app, 50_000) as server:
-        yield server
+    with hosting(app, 50_000) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
-def cluedo() -> Iterator[Hosted]:
-    with hosting(make_app(hosted(CLUEDO, "bot:novice"), max_sessions=64)) as server:
-        yield server
+def cluedo() -> Iterator[str]:
+    with hosting(make_app(hosted(CLUEDO, "bot:novice"), max_sessions=64)) as url:
+        yield url
 
 
 def clients(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -86,8 +102,8 @@ async def played(url: str, seed: int | None, choices: int = 0, **reset: Any) -> 
             result = await env.step(call("reply", result.observation.turn, text=action))
 
 
-def test_a_game_by_its_functions(kuhn: Hosted) -> None:
-    with GameClient(kuhn.url).sync() as env:
+def test_a_game_by_its_functions(kuhn: str) -> None:
+    with GameClient(kuhn).sync() as env:
         result = env.reset(seed=7, episode_id="mine")
         seen = result.observation
         assert seen.rules.startswith("Kuhn poker") and "Your actions: pass | bet" in seen.result
@@ -104,45 +120,33 @@ def test_a_game_by_its_functions(kuhn: Hosted) -> None:
         assert not env.reset(seed=7).done
 
 
-def test_tools_of_each_kind_over_mcp(cluedo: Hosted) -> None:
+def test_tools_of_each_kind_over_mcp(cluedo: str) -> None:
     def rpc(method: str, **params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return post(f"{cluedo.url}/mcp", json=body).json()
+        return post(f"{cluedo}/mcp", json=body).json()
 
     tools = {tool["name"]: tool for tool in rpc("tools/list")["result"]["tools"]}
     assert list(tools) == ["Suggest", "Accuse", "Show", "EndTurn", "reply"]
     suggest = tools["Suggest"]["input_schema"]
     assert suggest["required"] == ["suspect", "weapon", "room"]
     assert "Rope" in suggest["properties"]["weapon"]["enum"]
-    session = rpc("openenv/session/create")["result"]["session_id"]
-    refused = rpc("tools/call", session_id=session, name="EndTurn", arguments={})
+    name = rpc("openenv/session/create")["result"]["session_id"]
+    refused = rpc("tools/call", session_id=name, name="EndTurn", arguments={})
     assert refused["error"]["message"] == "there is no episode: call reset first"
     unknown = rpc("tools/call", session_id="nobody", name="EndTurn", arguments={})
     assert unknown["error"]["message"] == "Unknown session_id: nobody"
-    with connect(f"ws://127.0.0.1:{cluedo.port}/ws?session_id={session}") as socket:
+    with session(cluedo, f"?session_id={name}") as socket:
         socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
         first = json.loads(socket.recv())["data"]["observation"]
         action = next(text for text in first["legal_actions"] if text.startswith("suggest"))
         arguments = dict(zip(suggest["required"], action[8:].split(", "), strict=True))
-        done = rpc("tools/call", session_id=session, name="Suggest", arguments=arguments)
+        done = rpc("tools/call", session_id=name, name="Suggest", arguments=arguments)
     assert done["result"]["error"] is None and done["result"]["turn"] == 1
-    assert rpc("openenv/session/close", session_id=session)["result"]["closed"]
+    assert rpc("openenv/session/close", session_id=name)["result"]["closed"]
 
 
-def test_the_same_seed_and_actions_give_the_same_observations(cluedo: Hosted) -> None:
-    async def work() -> None:
-        games = await asyncio.gather(
-            *(played(cluedo.url, seed, 3) for seed in (5, 5, 6)), played(cluedo.url, 5, 4)
-        )
-        assert games[0] == games[1]
-        # What differs is the deal, or the choices.
-        assert games[0][0] != games[2][0] and games[0][0] == games[3][0] and games[0] != games[3]
-
-    clients(work)
-
-
-def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: Hosted) -> None:
-    with GameClient(cluedo.url).sync() as env:
+def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: str) -> None:
+    with GameClient(cluedo).sync() as env:
         first = env.reset(seed=3).observation
         for action, kind, reason in (
             (
@@ -164,7 +168,7 @@ def test_a_refused_call_gives_the_reason_and_keeps_the_turn(cluedo: Hosted) -> N
         assert env.state().step_count == 6 and env.state().turn == 0
 
 
-def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
+def test_late_repeated_and_wrong_messages_are_one_line(kuhn: str) -> None:
     def error(message: Any) -> str:
         socket.send(message if isinstance(message, str | bytes) else json.dumps(message))
         answer = json.loads(socket.recv())
@@ -173,7 +177,7 @@ def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
         return str(answer["data"]["message"])
 
     step = {"type": "step", "data": {"tool_name": "Pass", "metadata": {"turn": 0}}}
-    with connect(f"ws://127.0.0.1:{kuhn.port}/ws") as socket:
+    with session(kuhn) as socket:
         assert error(step) == "there is no episode: call reset first"
         for data, reason in (
             ({"seed": "7"}, "seed='7': give a whole number"),
@@ -206,8 +210,8 @@ def test_late_repeated_and_wrong_messages_are_one_line(kuhn: Hosted) -> None:
             )
 
 
-def test_an_oversized_message_ends_its_connection_only(kuhn: Hosted) -> None:
-    with GameClient(kuhn.url).sync() as other, connect(f"ws://127.0.0.1:{kuhn.port}/ws") as socket:
+def test_an_oversized_message_ends_its_connection_only(kuhn: str) -> None:
+    with GameClient(kuhn).sync() as other, session(kuhn) as socket:
         other.reset(seed=1)
         socket.send("x" * 60_000)
         with pytest.raises(ConnectionClosed, match="1009"):
@@ -215,23 +219,23 @@ def test_an_oversized_message_ends_its_connection_only(kuhn: Hosted) -> None:
         assert other.state().step_count == 0
 
 
-def test_errors_over_http_are_no_tracebacks(kuhn: Hosted) -> None:
+def test_errors_over_http_are_no_tracebacks(kuhn: str) -> None:
     action = {"action": {"type": "call_tool", "tool_name": "Pass", "arguments": {}}}
-    answer = post(f"{kuhn.url}/step", json=action)
+    answer = post(f"{kuhn}/step", json=action)
     assert answer.status_code == 400
     assert answer.json() == {"detail": "there is no episode: call reset first"}
-    assert post(f"{kuhn.url}/reset", json={"seed": 2**70}).status_code == 400
-    assert post(f"{kuhn.url}/reset", json={"seed": 7}).json()["observation"]["seat"] == 0
-    assert get(f"{kuhn.url}/state").json()["episode_id"] is None
-    assert get(f"{kuhn.url}/metadata").json()["name"] == "kuhn_poker"
+    assert post(f"{kuhn}/reset", json={"seed": 2**70}).status_code == 400
+    assert post(f"{kuhn}/reset", json={"seed": 7}).json()["observation"]["seat"] == 0
+    assert get(f"{kuhn}/state").json()["episode_id"] is None
+    assert get(f"{kuhn}/metadata").json()["name"] == "kuhn_poker"
 
 
-def free_slots(kuhn: Hosted) -> int:
+def free_slots(kuhn: str) -> int:
     """Take all slots, count them and give them back."""
     sockets = []
     try:
         while True:
-            socket = connect(f"ws://127.0.0.1:{kuhn.port}/ws")
+            socket = session(kuhn)
             sockets.append(socket)
             with suppress(ConnectionClosed):  # One that is refused may be closed already.
                 socket.send(json.dumps({"type": "state"}))
@@ -244,17 +248,17 @@ def free_slots(kuhn: Hosted) -> int:
             socket.close()
 
 
-def wait_for_slots(kuhn: Hosted) -> None:
+def wait_for_slots(kuhn: str) -> None:
     end = time.monotonic() + 60
     while (free := free_slots(kuhn)) != SLOTS:
         assert time.monotonic() < end, f"{free} of {SLOTS} slots are free"
         time.sleep(0.05)
 
 
-def test_a_client_that_vanishes_frees_its_slot(kuhn: Hosted) -> None:
+def test_a_client_that_vanishes_frees_its_slot(kuhn: str) -> None:
     wait_for_slots(kuhn)
     for _ in range(3 * SLOTS):
-        socket = connect(f"ws://127.0.0.1:{kuhn.port}/ws")
+        socket = session(kuhn)
         socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
         socket.recv()
         # Without a goodbye, as when its process is killed.
@@ -263,11 +267,11 @@ def test_a_client_that_vanishes_frees_its_slot(kuhn: Hosted) -> None:
 
 
 def test_a_session_may_be_silent_for_longer_than_a_connection_of_http(
-    kuhn: Hosted, monkeypatch: pytest.MonkeyPatch
+    kuhn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("HEAD", "KEEP_ALIVE", "BODY", "BODY_GRACE", "WRITE"):
         monkeypatch.setattr(connections, f"{limit}_SECONDS", 0.2)
-    with connect(f"ws://127.0.0.1:{kuhn.port}/ws") as socket:
+    with session(kuhn) as socket:
         for _ in range(3):
             socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
             assert json.loads(socket.recv())["type"] == "observation"
@@ -277,20 +281,25 @@ def test_a_session_may_be_silent_for_longer_than_a_connection_of_http(
 def test_a_silent_session_ends() -> None:
     app = make_app(hosted(), max_sessions=1, session_timeout=0.5)
     # OpenEnv looks for silent sessions every five seconds at the most.
-    with hosting(app) as server, GameClient(server.url).sync() as env:
+    with hosting(app) as server, GameClient(server).sync() as env:
         env.reset(seed=1)
         time.sleep(6.5)
         with pytest.raises(RuntimeError, match="the session was closed"):
             env.step(call("Pass"))
-        with GameClient(server.url).sync() as other:
+        with GameClient(server).sync() as other:
             assert not other.reset(seed=1).done
 
 
-def test_many_sessions_at_once(cluedo: Hosted) -> None:
+def test_the_same_seed_and_actions_give_the_same_observations_in_many_sessions(
+    cluedo: str,
+) -> None:
     async def work() -> None:
-        games = await asyncio.gather(*(played(cluedo.url, seed, seed) for seed in range(32)))
-        again = await asyncio.gather(*(played(cluedo.url, seed, seed) for seed in range(0, 32, 8)))
+        games = await asyncio.gather(*(played(cluedo, seed, seed) for seed in range(32)))
+        again = await asyncio.gather(*(played(cluedo, seed, seed) for seed in range(0, 32, 8)))
         assert games[::8] == again
+        # What differs is the deal, or the choices.
+        other = await played(cluedo, 0, 1)
+        assert games[0][0] == other[0] != games[1][0] and games[0] != other
 
     clients(work)
 
@@ -312,21 +321,21 @@ def test_without_the_token_nothing_is_served() -> None:
     guarded = Guard(app, SecretStr("secret"), 10_000)
     with hosting(guarded) as server:
         right = {"Authorization": "Bearer secret"}
-        assert get(f"{server.url}/health").status_code == 200
-        assert get(f"{server.url}/schema").status_code == 401
-        assert set(statuses(server.url, "/schema").values()) <= {400, 401, 403}
-        assert get(f"{server.url}/schema", headers=right).status_code == 200
+        assert get(f"{server}/health").status_code == 200
+        assert get(f"{server}/schema").status_code == 401
+        assert set(statuses(server, "/schema").values()) <= {400, 401, 403}
+        assert get(f"{server}/schema", headers=right).status_code == 200
         large = {"data": "x" * 20_000}
-        assert post(f"{server.url}/reset", json=large, headers=right).status_code == 503
+        assert post(f"{server}/reset", json=large, headers=right).status_code == 503
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             with pytest.raises(ConnectionError, match="401"):
-                GameClient(server.url, headers=headers).sync().connect()
-        with GameClient(server.url, headers=right).sync() as env:
+                GameClient(server, headers=headers).sync().connect()
+        with GameClient(server, headers=right).sync() as env:
             assert not env.reset(seed=1).done
     with hosting(Guard(app, None)) as server:
         foreign = {"Origin": "http://evil.example"}
         with pytest.raises(ConnectionError, match="403"):
-            GameClient(server.url, headers=foreign).sync().connect()
+            GameClient(server, headers=foreign).sync().connect()
 
 
 def test_the_reward_and_its_terms_come_at_the_end() -> None:

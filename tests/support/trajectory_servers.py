@@ -97,10 +97,14 @@ def group(number: int, rows: int = 2, **changes: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """Serve an ASGI application of this process on the loopback interface; its URL."""
+def serving(app: Any, **options: Any) -> Iterator[str]:
+    """Serve an ASGI application of this process on the loopback interface; its URL.
+
+    The options are those of uvicorn.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, lifespan="off", log_level="error", ws="none")
+    given: dict[str, Any] = {"lifespan": "off", "log_level": "error", "ws": "none", **options}
+    config = uvicorn.Config(app, **given)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()

@@ -35,7 +35,7 @@ app = typer.Typer(
 app.command("train", cls=ArenaCommand)(train_command)
 
 RESTART_PATIENCE = 300.0
-"""Seconds to wait for a model server that does not answer: a trainer may restart it."""
+"""Seconds to wait for a server that does not answer: a trainer may restart the model's."""
 
 
 class OpenAIFlags(Config):
@@ -168,7 +168,7 @@ def serve_command(
 
     async def play() -> None:
         player, llm = make_player(config, game_flags, env_flags, openai_flags, settings)
-        client = TrajectoryClient(env_flags.rollout_server_url)
+        client = TrajectoryClient(env_flags.rollout_server_url, RESTART_PATIENCE, notify)
         options = env_flags.options(game, config.rollouts_per_group)
         environment = TrajectoryEnvironment(client, player, options, notify)
         try:

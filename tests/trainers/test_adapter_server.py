@@ -43,8 +43,8 @@ class ModelServer:
         self._model = model
         self._root = root
         self._key = SecretStr(key) if key else None
-        self.deaf = False
-        """Load adapters, and answer with the base model all the same."""
+        self.changes: dict[str, Any] = {}
+        """Fields of chat requests that are replaced before they are answered."""
         self._port = 0
         self.start()
 
@@ -64,8 +64,12 @@ class ModelServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    def ignore_adapters(self) -> None:
+        """Load adapters, and answer with the base model all the same."""
+        self.changes = {"model": self.sampler.name}
+
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        if not self.deaf or scope["path"] != "/v1/chat/completions":
+        if not self.changes or scope["path"] != "/v1/chat/completions":
             await self._app(scope, receive, send)
             return
         body = b""
@@ -74,7 +78,7 @@ class ModelServer:
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        changed = json.dumps(json.loads(body) | {"model": self.sampler.name}).encode()
+        changed = json.dumps(json.loads(body) | self.changes).encode()
         parts = [{"type": "http.request", "body": changed}]
         scope["headers"] = [h for h in scope["headers"] if h[0] != b"content-length"]
 
@@ -248,7 +252,7 @@ def test_each_step_answers_from_the_server(server: ModelServer, table: Table) ->
 
 def test_training_stops_when_the_old_weights_answer(server: ModelServer, table: Table) -> None:
     async def ignored(host: EmbeddedHost) -> None:
-        server.deaf = True
+        server.ignore_adapters()
         stale = (
             r"still answers with other weights than those of step 1: the log-probabilities of its "
             r"first reply differ by [\d.]+ nats, and are those of the base model\. Restart"
@@ -306,6 +310,12 @@ def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    server.changes = {"return_token_ids": False}
+    with pytest.raises(StopPlaying, match="returns no token ids with its log-probabilities"):
+        table.run(server.url, answers_nothing)
+    server.changes = {}
+    with pytest.raises(UsageError, match="vllm is not installed there; name the interpreter"):
+        EmbeddedHost(table.request("vllm")).preflight()
     command = f"`arena serve {model} --port {nobody[17:]}`"
     with pytest.raises(UsageError, match="nothing answers at") as error:
         EmbeddedHost(table.request(nobody)).preflight()

@@ -97,7 +97,7 @@ class Api:
     async def client(self, **changes: Any) -> AsyncIterator[TrajectoryClient]:
         """A client whose trainer has registered and asked for its first batch."""
         transport = httpx.ASGITransport(self.queue.app) if self.queue else None
-        client = TrajectoryClient(self.url, transport)
+        client = TrajectoryClient(self.url, transport=transport)
         try:
             await client.register(wanted(**changes))
             assert await client.batch() is None

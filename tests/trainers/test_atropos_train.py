@@ -28,7 +28,7 @@ from test_adapter_server import ModelServer  # noqa: E402
 from test_atropos_environment import OPTIONS, player, together  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 from trajectory_queue import TrajectoryQueue  # noqa: E402
-from trajectory_servers import SERVERS, STOCK, queue_api, serving, stock_api  # noqa: E402
+from trajectory_servers import SERVERS, STOCK, queue_api, stock_api  # noqa: E402
 
 from arena.core.errors import ArenaError, StopPlaying, UsageError  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
@@ -76,9 +76,9 @@ class Api:
         assert self.queue is not None, "the queue of tests only"
         return self.queue
 
-    def client(self) -> TrajectoryClient:
+    def client(self, **options: Any) -> TrajectoryClient:
         transport = httpx.ASGITransport(self.queue.app) if self.queue else None
-        return TrajectoryClient(self.url, transport=transport)
+        return TrajectoryClient(self.url, transport=transport, **options)
 
 
 @pytest.fixture
@@ -118,12 +118,13 @@ class Run:
             **values | self.config | config,
         )  # fmt: skip
         options = TrajectoryOptions(
-            batch_size=self.batch_size, max_token_len=CONTEXT, patience=1.0, **self.options
+            batch_size=self.batch_size, max_token_len=CONTEXT, **self.options
         )
         settled = settled_options(options, RunFiles(self.folder), "run")
         host = EmbeddedHost(HostRequest(made, self.folder, SETTINGS))
         host.preflight()
-        yield batches_loop(made, settled, host, self.api.client(), self.folder, self.view)
+        client = self.api.client(patience=1.0, notify=self.view.notify)
+        yield batches_loop(made, settled, host, client, self.folder, self.view)
 
     def complete(self, push: Pushing | None = None, **config: Any) -> None:
         """Run the trainer to its end; `push` gets a client once the trainer is registered."""
@@ -395,34 +396,6 @@ def test_a_batch_that_cannot_be_stored_returns_to_the_queue(run: Run) -> None:
     obstacle.rmdir()
     run.complete(steps=1)
     assert [record.groups.trained for record in run.records()] == [2]
-
-
-def test_an_old_vllm_is_named(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from starlette.applications import Starlette
-    from starlette.responses import JSONResponse
-    from starlette.routing import Route
-
-    async def models(_request: Any) -> JSONResponse:
-        return JSONResponse({"data": [{"id": "tiny", "owned_by": "vllm"}]})
-
-    async def version(_request: Any) -> JSONResponse:
-        return JSONResponse({"version": "0.8.5.post1"})
-
-    app = Starlette(routes=[Route("/v1/models", models), Route("/version", version)])
-    text = "it is vLLM 0.8.5.post1, which does not report token ids; 0.11 or later does"
-    with serving(app) as url:
-        config = TrainConfig(server=url, base_model=str(model), trainer_host="embedded")
-        with pytest.raises(UsageError, match=f"--server {url}: {text}"):
-            EmbeddedHost(HostRequest(config, tmp_path, SETTINGS)).preflight()
-    # The same for a vLLM that the run would start, which is not imported for it.
-    package = tmp_path / "packages/vllm"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("raise SystemExit('imported')")
-    (package / "_version.py").write_text("__version__ = version = '0.8.5.post1'\n")
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
-    config = TrainConfig(server="vllm", base_model=str(model), trainer_host="embedded")
-    with pytest.raises(UsageError, match=f"--server vllm: .*{text}"):
-        EmbeddedHost(HostRequest(config, tmp_path, SETTINGS)).preflight()
 
 
 def test_the_command_trains_and_refuses_in_one_line(

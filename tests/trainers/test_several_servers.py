@@ -42,7 +42,7 @@ def test_one_server_with_old_weights_stops_the_run(
     one, other = servers
 
     async def ignored(host: EmbeddedHost) -> None:
-        other.deaf = True
+        other.ignore_adapters()
         with pytest.raises(StopPlaying, match=f"{other.url}/v1 still answers with other weights"):
             await train(host)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,12 +32,7 @@ MAX_REASON = 500
 FIRST_WAIT = 0.25
 """Seconds before a call is repeated at a server that does not answer."""
 
-Answer = TypeVar("Answer")
 AnyAnswer = TypeVar("AnyAnswer", bound=WireModel)
-
-
-class ApiUnreachable(ArenaError):
-    """No answer: the server is down or the connection broke. A later call may succeed."""
 
 
 class UnknownEnv(ArenaError):
@@ -50,24 +45,6 @@ class NoTrainer(ArenaError):
 
 class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
-
-
-async def patiently(
-    call: Callable[[], Awaitable[Answer]], seconds: float, notify: Callable[[str], None]
-) -> Answer:
-    """Repeat a call while the server does not answer. Raises ApiUnreachable after this time."""
-    deadline, wait = time.monotonic() + seconds, FIRST_WAIT
-    while True:
-        try:
-            return await call()
-        except ApiUnreachable as error:
-            if time.monotonic() + wait > deadline:
-                raise
-            if wait == FIRST_WAIT:
-                notify(f"{error}; trying again for {seconds:g} s")
-        # Exponential back-off: a server that restarts is not flooded by all its environments.
-        await asyncio.sleep(wait)
-        wait = min(2 * wait, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +65,33 @@ class ReceivedBatch:
 
 
 class TrajectoryClient:
-    """Client of one server.
+    """Client of one server; it repeats a call while the server does not answer."""
 
-    `transport` replaces the network, for example by an application in this process.
-    """
+    def __init__(
+        self,
+        url: str,
+        patience: float = 0.0,
+        notify: Callable[[str], None] = lambda line: None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Connect nothing yet.
 
-    def __init__(self, url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        Args:
+            url: address of the server.
+            patience: seconds for which a call is repeated; then it raises ArenaError.
+            notify: gets a line for people when a call is repeated.
+            transport: replaces the network, for example by an application in this process.
+        """
         self.url = url.rstrip("/")
-        self._client = httpx.AsyncClient(timeout=TIMEOUT, transport=transport, trust_env=False)
-        self._failed_before = False
+        self._patience = patience
+        self._notify = notify
+        self._client = httpx.AsyncClient(
+            timeout=TIMEOUT,
+            transport=transport,
+            trust_env=False,
+            # The stock server closes a kept connection after an error 500.
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -205,29 +200,24 @@ class TrajectoryClient:
         return self._checked(await self._send(method, path, body))
 
     async def _send(self, method: str, path: str, body: str | None = None) -> httpx.Response:
-        """Send a request; once more if a kept connection was closed after an error 500."""
+        """Send a request; repeat it while the server does not answer."""
         headers = {"content-type": "application/json"} if body is not None else {}
+        deadline, wait = time.monotonic() + self._patience, FIRST_WAIT
         while True:
-            # The stock server closes a connection after an unhandled error. Only then is a request
-            # sent again: on a closed connection it was not executed.
-            may_repeat, self._failed_before = self._failed_before, False
             try:
-                response = await self._client.request(
+                return await self._client.request(
                     method, self.url + path, content=body, headers=headers
                 )
-            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
-                if may_repeat:
-                    continue
-                problem = str(error) or type(error).__name__
-                raise ApiUnreachable(f"{self.url}{path}: the connection broke: {problem}") from None
             except (httpx.TransportError, httpx.InvalidURL) as error:
                 problem = str(error) or type(error).__name__
-                raise ApiUnreachable(
-                    f"{self.url}{path}: {problem}; is the trajectory API running there?"
-                ) from None
-            # Read at the start of the next request.
-            self._failed_before = response.status_code == 500
-            return response
+            message = f"{self.url}{path}: {problem}; is the trajectory API running there?"
+            if time.monotonic() + wait > deadline:
+                raise ArenaError(message)
+            if wait == FIRST_WAIT:
+                self._notify(f"{message}; trying again for {self._patience:g} s")
+            # Exponential back-off: a server that restarts is not flooded by all its environments.
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, 10.0)
 
     def _checked(self, response: httpx.Response) -> bytes:
         """Return the body of a success. Raises ArenaError."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.atropos.client import TrajectoryClient, UnknownEnv, patiently
+from trainers.atropos.client import TrajectoryClient, UnknownEnv
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
 from trainers.atropos.wire import EnvRegistration, QueueStatus, ScoredData
 
@@ -23,7 +21,6 @@ RESET = "of a run that was reset"
 """Reason to drop a group."""
 AFTER_END = "after the last batch"
 """Reason to drop the groups of games that could not be finished."""
-Result = TypeVar("Result")
 Notify = Callable[[str], None]
 
 
@@ -39,8 +36,6 @@ class EnvironmentOptions:
     max_batches_offpolicy: int = 3
     """Batches that may be played before the trainer takes them."""
     poll_seconds: float = 0.5
-    patience: float = 300.0
-    """Seconds to wait for a server that does not answer."""
 
 
 @dataclass(slots=True)
@@ -160,8 +155,7 @@ class TrajectoryEnvironment:
         # None while waiting: a signal then has nothing to disconnect.
         self._env_id = None
         waits = False
-        register = partial(self._client.register_env, registration)
-        while (found := await self._patiently(register)) is None:
+        while (found := await self._client.register_env(registration)) is None:
             if not waits:
                 self._notify(f"waiting for a trainer at {self._client.url}")
             waits = True
@@ -171,7 +165,7 @@ class TrajectoryEnvironment:
         self._trainer_steps = found.num_steps
         if self._options.total_steps < 0:
             self._total_steps = found.num_steps
-        info = await self._patiently(self._client.info)
+        info = await self._client.info()
         # Refused here too, since the stock server accepts it and then never fills a batch.
         if info.batch_size < 1 or info.batch_size % registration.group_size:
             raise UsageError(
@@ -189,7 +183,7 @@ class TrajectoryEnvironment:
         """Return the state of the queue; registers again if the server was reset."""
         while True:
             try:
-                status = await self._patiently(self._own_status)
+                status = await self._own_status()
             except UnknownEnv:
                 status = None
             # After a reset the number may be another environment's; the step has gone back then.
@@ -236,7 +230,7 @@ class TrajectoryEnvironment:
         # The games of a run that was reset belong to no trainer.
         while registered == self._registered:
             try:
-                await self._patiently(lambda: self._client.push(own))
+                await self._client.push(own)
                 self.counts.pushed += len(own)
                 return
             except ArenaError:
@@ -252,7 +246,3 @@ class TrajectoryEnvironment:
         except UnknownEnv:
             return True
         return False
-
-    async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Repeat a call while the server does not answer. Raises ApiUnreachable in the end."""
-        return await patiently(call, self._options.patience, self._notify)

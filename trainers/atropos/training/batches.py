@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,7 +19,6 @@ from trainers.atropos.client import (
     ReceivedBatch,
     RefusedGroup,
     TrajectoryClient,
-    patiently,
 )
 from trainers.atropos.wire import ScoredData, TrainerRegistration
 from trainers.loop.training import TrainingView, reason_of
@@ -88,28 +85,24 @@ class BatchInbox:
 POLL_SECONDS = 0.25
 SILENCE = 60.0
 """Seconds without a batch after which the reason is looked for."""
-Result = TypeVar("Result")
 
 
 class BatchSource:
     """Takes batches from one server and stores each until its step is finished.
 
-    The caller closes the client. `patience` is the time in seconds that a server may not answer.
+    The caller closes the client.
     """
 
-    def __init__(
-        self, client: TrajectoryClient, inbox: BatchInbox, view: TrainingView, patience: float
-    ) -> None:
+    def __init__(self, client: TrajectoryClient, inbox: BatchInbox, view: TrainingView) -> None:
         self._client = client
         self._inbox = inbox
         self._view = view
-        self._patience = patience
         self._registration: TrainerRegistration | None = None
 
     async def register(self, registration: TrainerRegistration) -> None:
         """Register the run, or continue it at the server. Raises ArenaError for another run."""
         self._registration = registration
-        await self.patiently(lambda: self._client.register(registration))
+        await self._client.register(registration)
 
     async def next(self, step: int) -> ReceivedBatch:
         """Return the batch of a step: the stored one of a killed run, or the server's next.
@@ -123,10 +116,11 @@ class BatchSource:
         try:
             self._inbox.store(step, batch)
         except OSError as error:
-            returned = await self._give_back(batch.groups)
+            # A server hands out a batch once.
+            await self._client.push(batch.groups)
             raise ArenaError(
-                f"cannot write {self._inbox.batch}: {reason_of(error)}; the batch was not trained"
-                f" and {'is back in the queue' if returned else 'is lost'}"
+                f"cannot write {self._inbox.batch}: {reason_of(error)}; the batch was not trained "
+                "and is back in the queue"
             ) from error
         return batch
 
@@ -136,7 +130,7 @@ class BatchSource:
         self._view.phase("waiting for groups")
         while (batch := await self._take()) is None:
             if time.monotonic() - started > seconds:
-                status = await self.patiently(self._client.status)
+                status = await self._client.status()
                 self._view.notify(
                     f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
                     f"{self._client.url}; is an environment running?"
@@ -149,7 +143,7 @@ class BatchSource:
     async def _take(self) -> ReceivedBatch | None:
         """Ask once, and register again if the server has been reset."""
         try:
-            return await self.patiently(self._client.batch)
+            return await self._client.batch()
         except BatchLost as lost:
             self._view.notify(f"{lost}; going on with the next one")
             return None
@@ -157,15 +151,15 @@ class BatchSource:
             assert self._registration is not None, "registered before"
         self._view.notify(f"{self._client.url} was reset: registering again")
         await self.register(self._registration)
-        return await self.patiently(self._client.batch)
+        return await self._client.batch()
 
     async def _check_group_size(self) -> None:
         """Raise UsageError for waiting groups that can never fill a batch."""
         assert self._registration is not None, "registered before"
-        status = await self.patiently(self._client.status)
+        status = await self._client.status()
         if not status.queue_size:
             return
-        size = await self.patiently(self._client.waiting_group_size)
+        size = await self._client.waiting_group_size()
         wanted = self._registration.batch_size
         # The server accepts such an environment and waits for ever.
         if size and wanted % size:
@@ -174,15 +168,3 @@ class BatchSource:
                 f"of {wanted} rows: groups are never split; change --env.group_size of the "
                 "environment, or --batch-size and --gradient-accumulation-steps"
             )
-
-    async def _give_back(self, groups: Sequence[ScoredData]) -> bool:
-        """Push the groups of a batch again; returns whether the server took them."""
-        with suppress(ArenaError):
-            if groups:
-                await self._client.push(groups)
-            return True
-        return False
-
-    async def patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Repeat a call while the server does not answer. Raises ApiUnreachable in the end."""
-        return await patiently(call, self._patience, self._view.notify)

@@ -51,7 +51,7 @@ async def train_from_batches(
     check_settings(config)
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()
-    client = TrajectoryClient(options.url)
+    client = TrajectoryClient(options.url, options.patience, view.notify)
     return await batches_loop(config, options, host, client, folder, view).complete()
 
 
@@ -89,7 +89,7 @@ class Batches:
         self.view = view
         self.inbox = BatchInbox(log.files.folder)
         self._client = client
-        self._source = BatchSource(client, self.inbox, view, options.patience)
+        self._source = BatchSource(client, self.inbox, view)
         # The loss is that of `batch`.
         self.update = replace(UpdateOptions.of(config), sampler_kl_coef=options.kl_coef)
 

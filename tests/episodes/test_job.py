@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from arena.core.errors import ArenaError, StopPlaying
 from arena.core.event import Decision
@@ -99,23 +102,63 @@ def test_a_job_ends_at_its_time_limit() -> None:
         asyncio.run(play_job(job, None, agents=[Sleeper(), Sleeper()]))
 
 
-def test_results_come_in_order_and_few_are_begun_ahead() -> None:
-    begun: list[int] = []
+@settings(max_examples=150)
+@given(
+    delays=st.lists(st.integers(0, 4), min_size=1, max_size=20),
+    ahead=st.integers(1, 9),
+    slots=st.integers(1, 9),
+    end=st.sampled_from(["whole", "closed", "error", "store"]),
+    at=st.integers(0, 19),
+)
+def test_jobs_in_any_order(delays: list[int], ahead: int, slots: int, end: str, at: int) -> None:
+    """Whatever their times, results come in order, each after it was stored; few jobs are begun.
+
+    The run is closed at a result, or ends with the error of a job or of a store.
+    """
+    at %= len(delays)
+    in_play: set[int] = set()
+    finished, stored, found = list[int](), list[int](), list[int]()
+
+    def fail(number: int, how: str) -> None:
+        if (end, at) == (how, number):
+            raise ArenaError(f"{how} of {number}")
 
     async def work(number: int) -> int:
-        begun.append(number)
-        await asyncio.sleep(0.2 if number == 0 else 0.0)
+        in_play.add(number)
+        assert len(in_play) <= min(ahead, slots) and number < len(found) + ahead
+        try:
+            for _ in range(delays[number]):
+                await asyncio.sleep(0)
+            fail(number, "error")
+        finally:
+            in_play.remove(number)
+        finished.append(number)
         return number
 
-    async def go() -> list[int]:
-        found = []
-        async for number in run_jobs(range(50), work, 8):
-            if number == 0:
-                assert max(begun) == 7
-            found.append(number)
-        return found
+    def store(number: int) -> None:
+        fail(number, "store")
+        stored.append(number)
 
-    assert asyncio.run(go()) == list(range(50))
+    async def go() -> None:
+        jobs = run_jobs(range(len(delays)), work, ahead, asyncio.Semaphore(slots), store)
+        async with aclosing(jobs):
+            async for number in jobs:
+                assert number in stored
+                found.append(number)
+                if (end, at) == ("closed", number):
+                    break
+        assert len(asyncio.all_tasks()) == 1, "a job goes on"
+
+    if end in ("error", "store"):
+        with pytest.raises(ArenaError, match=f"{end} of {at}"):
+            asyncio.run(go())
+        # The results whose turn it is come before the error.
+        assert found == list(takewhile(finished.__contains__, range(at)))
+    else:
+        asyncio.run(go())
+        assert len(found) == (at + 1 if end == "closed" else len(delays))
+    assert found == list(range(len(found))) and not in_play
+    assert stored == [number for number in finished if (end, at) != ("store", number)]
 
 
 @pytest.mark.timed
@@ -170,135 +213,3 @@ def test_a_stop_keeps_the_games_in_play_that_need_no_model() -> None:
     with pytest.raises(StopPlaying, match="down"):
         asyncio.run(go())
     assert started == [0, 1, 2, 3, 4, 5] and sorted(stored) == [0, 3, 4]
-
-
-def test_results_whose_turn_it_is_come_before_an_error() -> None:
-    """As when the last game ends that a budget has covered, and the next one is refused."""
-    ended = asyncio.Event()
-
-    async def work(number: int) -> int:
-        if number == 3:
-            await ended.wait()
-            raise StopPlaying("the budget is spent")
-        await asyncio.sleep(0.02)
-        ended.set()
-        return number
-
-    found: list[int] = []
-
-    async def go() -> None:
-        async for number in run_jobs(range(10), work, 4):
-            found.append(number)
-
-    with pytest.raises(StopPlaying, match="spent"):
-        asyncio.run(go())
-    assert found == [0, 1, 2]
-
-
-def test_no_more_jobs_are_in_play_than_there_are_slots() -> None:
-    running, most = 0, 0
-
-    async def work(number: int) -> int:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0.001)
-        running -= 1
-        return number
-
-    async def go() -> list[int]:
-        jobs = run_jobs(range(20), work, 16, asyncio.Semaphore(4))
-        return [number async for number in jobs]
-
-    assert asyncio.run(go()) == list(range(20))
-    assert most == 4
-
-
-def test_closing_the_iterator_cancels_the_jobs_in_play() -> None:
-    cancelled: list[int] = []
-
-    async def work(number: int) -> int:
-        try:
-            if number:
-                await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.append(number)
-            raise
-        return number
-
-    async def go() -> None:
-        async with aclosing(run_jobs(range(10), work, 3)) as jobs:
-            async for _ in jobs:
-                break
-
-    asyncio.run(go())
-    assert cancelled == [1, 2], "the next one was not started"
-
-
-def test_a_result_that_cannot_be_stored_ends_the_run() -> None:
-    stored: list[int] = []
-
-    def store(number: int) -> None:
-        if number == 2:
-            raise ArenaError("the disk is full")
-        stored.append(number)
-
-    async def work(number: int) -> int:
-        return number
-
-    async def go() -> None:
-        async for _ in run_jobs(range(9), work, 1, store=store):
-            pass
-
-    with pytest.raises(ArenaError, match="the disk is full"):
-        asyncio.run(go())
-    assert stored == [0, 1]
-
-
-def test_a_result_is_stored_before_it_is_yielded() -> None:
-    stored: set[int] = set()
-
-    async def work(number: int) -> int:
-        return number
-
-    async def go() -> None:
-        async for number in run_jobs(range(200), work, 32, asyncio.Semaphore(8), stored.add):
-            assert number in stored
-
-    asyncio.run(go())
-    assert stored == set(range(200))
-
-
-@pytest.mark.parametrize("stop", ["closed", "failed"])
-def test_a_run_that_stops_stores_the_results_that_exist(stop: str) -> None:
-    """Jobs 0 to 3 end before it stops."""
-    stored: list[int] = []
-    finished: list[int] = []
-
-    async def work(number: int) -> int:
-        if number == 4:
-            await asyncio.sleep(0.01)
-            while len(finished) < 4:
-                await asyncio.sleep(0)
-            if stop == "failed":
-                raise ArenaError("the provider is down")
-            await asyncio.sleep(60)
-        elif number:
-            await asyncio.sleep(0.001)
-        finished.append(number)
-        return number
-
-    async def go() -> None:
-        async with aclosing(run_jobs(range(5), work, 5, store=stored.append)) as jobs:
-            async for number in jobs:
-                if stop == "closed" and number == 0:
-                    while len(finished) < 4:
-                        await asyncio.sleep(0)
-                    return
-
-    if stop == "failed":
-        with pytest.raises(ArenaError, match="the provider is down"):
-            asyncio.run(go())
-    else:
-        asyncio.run(go())
-    assert sorted(stored) == sorted(finished) == [0, 1, 2, 3]

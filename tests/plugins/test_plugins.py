@@ -22,61 +22,54 @@ from arena.plugins.loader import catalog
 PLUGIN = Path(__file__).parents[1] / "plugin"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the plugin has been installed, as pip does it."""
-    folder = tmp_path_factory.mktemp("site")
+SCRIPT = """
+import sys
+from arena import make_game
+from arena.cli import run
+from arena.testing import check_game
+check_game(make_game("nim", heaps=4))
+for command in sys.argv[1:]:
+    assert run(command.split()) == 0, command
+    print(end="\\0")
+"""
+EVALUATE = (
+    "eval nim --option heaps=4 --games 10 --seed 1 --executor local --player bot:perfect "
+    "--baseline bot:random --against bot:random --out"
+)
+
+
+def test_an_installed_plugin_is_checked_listed_played_and_measured(tmp_path: Path) -> None:
+    site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--no-index", "--target", str(folder), str(PLUGIN)], check=True)
-    return folder
-
-
-def python(*arguments: str, site: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    subprocess.run([*pip, "--no-index", "--target", str(site), str(PLUGIN)], check=True)
+    commands = (
+        "list games --json",
+        "play nim --seat 0=bot:perfect --option heaps=4 --games 5 --json",
+        f"{EVALUATE} runs --json",
+        f"{EVALUATE} again",
+    )
     root = str(Path(__file__).parents[2])
-    return subprocess.run(
-        [sys.executable, *arguments],
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *commands],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), root])},
-        cwd=cwd,
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-
-
-def test_an_installed_plugin_is_listed_and_played(site: Path, tmp_path: Path) -> None:
-    listed = python("-m", "arena", "list", "games", "--json", site=site, cwd=tmp_path)
-    games = {game["name"]: game for game in json.loads(listed.stdout)["games"]}
+    assert done.returncode == 0, done.stderr
+    listed, played, evaluated, table, _ = done.stdout.split("\0")
+    games = {game["name"]: game for game in json.loads(listed)["games"]}
     assert games["nim"]["bots"] == ["perfect", "random"]
-    match = "play nim --seat 0=bot:perfect --option heaps=4 --games 5 --json"
-    played = python("-m", "arena", *match.split(), site=site, cwd=tmp_path)
-    assert played.returncode == 0, played.stderr
-    assert len(json.loads(played.stdout)["games"]) == 5
-
-
-def test_a_third_partys_game_passes_the_conformance_kit(site: Path, tmp_path: Path) -> None:
-    code = (
-        "from arena.testing import check_game; from arena import make_game; "
-        "check_game(make_game('nim', heaps=4))"
-    )
-    done = python("-c", code, site=site, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_third_partys_measure_is_reported_beside_the_others(site: Path, tmp_path: Path) -> None:
-    evaluate = [
-        *["-m", "arena", "eval", "nim", "--option", "heaps=4", "--games", "10", "--seed", "1"],
-        *["--player", "bot:perfect", "--baseline", "bot:random", "--against", "bot:random"],
-    ]
-    done = python(*evaluate, "--json", "--out", "runs", site=site, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    assert len(json.loads(played)["games"]) == 5
+    # A third party's measure is reported beside the others.
+    report = json.loads(evaluated)
     [measure] = [each for each in report["measures"] if each["name"] == "winning_moves"]
     assert measure["unit"] == "share" and measure["better"] == "higher"
     player, baseline = (row["measures"]["winning_moves"] for row in report["players"])
     assert player["value"] == 1 and baseline["high"] < 1
     assert report["comparison"]["measures"]["winning_moves"]["low"] > 0
-    table = python(*evaluate, "--out", "again", site=site, cwd=tmp_path).stdout
     assert "winning moves ↑" in table and "100 %" in table
 
 

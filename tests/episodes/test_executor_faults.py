@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,8 @@ from arena.evaluation.store import Results
 from arena.testing.rules import without_times
 
 GAMES = (
-    "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --set scored=2"
+    "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --set scored=2 "
+    "--out run --json"
 )
 KILLS = int(os.environ.get("ARENA_KILLS", "1"))
 """Kills per test; `make test-ray` makes it 50."""
@@ -47,7 +49,7 @@ def started(command: str, cwd: Path) -> subprocess.Popen[str]:
         [sys.executable, "-m", "arena", *command.split()],
         cwd=cwd,
         env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -66,27 +68,38 @@ def workers_of(driver: psutil.Process, executor: str) -> list[psutil.Process]:
     return found
 
 
-def games_in(folder: Path) -> dict[int, object]:
-    """Return the stored games of a run by number, each with its replay. No number is twice."""
+@dataclass(frozen=True)
+class Finished:
+    """What a run leaves: its report, and the stored games by number, each with its replay."""
+
+    report: dict[str, object]
+    games: dict[int, object]
+
+
+def finished_run(run: subprocess.Popen[str], folder: Path) -> Finished:
+    """Wait for the end of a run. No number of a game is twice."""
+    output, error = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0, error
+    folder, report = folder / "run", json.loads(output)
+    assert report.pop("results") == "run"
     with Results.read(folder) as results:
         games = list(results.games())
     assert len({game.slot.number for game in games}) == len(games)
     replays = sorted((folder / "replays").iterdir())
     assert [path.name for path in replays] == [f"game{n:06}.jsonl" for n in range(len(games))]
-    return {
+    found = {
         game.slot.number: (game.slot, game.seats, without_times(folder / str(game.replay)))
         for game in games
     }
+    return Finished(report, dict(found))
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, object]:
-    """The games of a run in one process that nobody disturbs."""
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A run in one process that nobody disturbs."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    run = started(f"{GAMES} --games {games_for(KILLS)} --executor local --out run", folder)
-    _, error = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 0, error
-    return games_in(folder / "run")
+    run = started(f"{GAMES} --games {games_for(KILLS)} --executor local", folder)
+    return finished_run(run, folder)
 
 
 def games_for(kills: int) -> int:
@@ -112,7 +125,7 @@ def wait_for(number: int, count: Callable[[], int], run: subprocess.Popen[str]) 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_no_game_is_lost_with_a_worker(
-    executor: str, undisturbed: dict[int, object], tmp_path: Path
+    executor: str, undisturbed: Finished, tmp_path: Path
 ) -> None:
     """Kills come at random moments of a game, one or two in a row.
 
@@ -120,7 +133,7 @@ def test_no_game_is_lost_with_a_worker(
     faster than a worker starts, and a game that lost five of them ends the run.
     """
     rng = random.Random(7)
-    command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2 --out run"
+    command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2"
     run = started(command, tmp_path)
     driver, kills = psutil.Process(run.pid), 0
     finished = partial(finished_in, tmp_path / "run")
@@ -136,58 +149,21 @@ def test_no_game_is_lost_with_a_worker(
             if workers := workers_of(driver, executor):
                 rng.choice(workers).send_signal(signal.SIGKILL)
                 kills += 1
-    _, error = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 0, error
+    assert finished_run(run, tmp_path) == undisturbed
     assert kills == KILLS, "the run ended before the last kill"
-    games = games_in(tmp_path / "run")
-    assert games == undisturbed
-    print(f"{executor}: {kills} kills, {len(games)} games; {error.splitlines()[-1]}")
-
-
-REPORT = "eval cluedo --players 3 --player bot:oracle --baseline bot:detective --seed 5 --json"
-
-
-def reported(command: str, folder: Path) -> dict[str, object]:
-    """Run a command; return its JSON report without the path of the results."""
-    run = subprocess.run(
-        [sys.executable, "-m", "arena", *command.split(), "--out", "run"],
-        cwd=folder,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    report = json.loads(run.stdout)
-    assert report.pop("results") == "run"
-    return dict(report)
-
-
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_reports_and_replays_do_not_depend_on_the_executor(executor: str, tmp_path: Path) -> None:
-    """As `--games 400` on each executor, with fewer games."""
-    here, there = tmp_path / "local", tmp_path / executor
-    here.mkdir()
-    there.mkdir()
-    command = f"{REPORT} --games {4 if KILLS < 10 else 40}"
-    alone = reported(f"{command} --executor local", here)
-    assert alone == reported(f"{command} --executor {executor} --workers 2", there)
-    assert games_in(here / "run") == games_in(there / "run")
 
 
 @pytest.mark.ray  # `test_evaluator` and the tests of the commands have shorter ones.
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_no_game_is_lost_with_the_driver(
-    executor: str, undisturbed: dict[int, object], tmp_path: Path
+    executor: str, undisturbed: Finished, tmp_path: Path
 ) -> None:
     rng = random.Random(8)
-    command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2 --out run"
+    command = f"{GAMES} --games {games_for(KILLS)} --executor {executor} --workers 2"
     kills = max(2, KILLS // 10)
     # The kills end before the run does, however fast it is.
     most = games_for(KILLS) // (2 * kills)
     finished = partial(finished_in, tmp_path / "run")
-    kept = []
     for number in range(kills):
         run = started(command + with_resume(tmp_path), tmp_path)
         # Every other kill may come before the first game; the next one after some of this start.
@@ -198,13 +174,8 @@ def test_no_game_is_lost_with_the_driver(
             time.sleep(rng.uniform(0, 1.5))
         run.kill()
         run.communicate(timeout=60)
-        kept.append(finished())
     run = started(command + with_resume(tmp_path), tmp_path)
-    _, error = run.communicate(timeout=PATIENCE)
-    assert run.returncode == 0, error
-    games = games_in(tmp_path / "run")
-    assert games == undisturbed
-    print(f"{executor}: {kills} kills of the driver after {kept} of {len(games)} games")
+    assert finished_run(run, tmp_path) == undisturbed
 
 
 def with_resume(folder: Path) -> str:

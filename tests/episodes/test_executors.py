@@ -159,6 +159,12 @@ def timeless(episode: Episode) -> list[object]:
     ]
 
 
+@pytest.fixture
+def two_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run end with the second worker that a game loses."""
+    monkeypatch.setattr("arena.episodes.executors.pool.MAX_LOSSES", 2)
+
+
 @pytest.mark.parametrize("specs", [BOTS, SPECS])
 def test_games_are_those_of_one_process_and_every_call_is_in_the_ledger(
     specs: tuple[str, ...],
@@ -285,6 +291,7 @@ def test_the_games_of_a_worker_without_memory_are_played_again(tmp_path: Path) -
     with_processes(run)
 
 
+@pytest.mark.usefixtures("two_losses")
 def test_a_game_without_memory_ends_the_run_and_the_others_are_kept() -> None:
     setup, slots = ExperimentSetup(Match(HungryPoker())), hungry_slots()
     stored: list[GameResult] = []
@@ -345,9 +352,10 @@ class TornResult:
         raise AssertionError("the process goes on after SIGKILL")
 
 
+@pytest.mark.usefixtures("two_losses")
 def test_half_a_result_of_a_killed_worker_is_no_result() -> None:
     async def run(pool: ProcessPool) -> None:
-        with pytest.raises(ArenaError, match="5 workers in turn were lost with a game"):
+        with pytest.raises(ArenaError, match="2 workers in turn were lost with a game"):
             async with asyncio.timeout(60):
                 await pool.compute(TornResult, "a game")
 

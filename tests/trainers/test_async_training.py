@@ -15,7 +15,7 @@ from arena.core.errors import ArenaError
 from arena.episodes.replay import read_replay
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
-from trainers.loop.grpo import OwnGames, RolloutsAhead, grpo_loop
+from trainers.loop.grpo import OwnGames, grpo_loop
 from trainers.loop.metrics import RolloutCounts, staleness_metrics
 from trainers.loop.setup import make_host
 from trainers.loop.training import update_weights
@@ -110,7 +110,7 @@ def test_games_are_played_while_the_weights_are_updated(
         host: TrainingHost, groups: Sequence[TrajectoryGroup], reference: int
     ) -> dict[str, float]:
         # Without games ahead this would wait for ever.
-        following = games.ahead._tasks.get(run.log.state.step + 2)
+        following = games._games.get(run.log.state.step + 2)
         if run.log.state.step + 2 <= config.steps:
             assert following is not None
             await asyncio.wait_for(asyncio.shield(following), 60)
@@ -121,7 +121,14 @@ def test_games_are_played_while_the_weights_are_updated(
     assert (state.step, state.status) == (3, "finished")
 
 
-def test_the_error_of_a_later_step_does_not_harm_the_steps_before() -> None:
+def test_the_error_of_a_later_step_does_not_harm_the_steps_before(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small(base, steps=4, async_steps=1)
+    host = make_host(config, tmp_path / "x", quick())
+    games = grpo_loop(config, host, tmp_path / "x", Notes(), quick()).source
+    assert isinstance(games, OwnGames)
+
     async def play(number: int) -> PlayedStep:
         if number == 2:
             raise ArenaError("the line is down")
@@ -129,14 +136,14 @@ def test_the_error_of_a_later_step_does_not_harm_the_steps_before() -> None:
         return PlayedStep([], RolloutCounts(games=number))
 
     async def take_all() -> list[int]:
-        ahead = RolloutsAhead(play, 1, 4)
-        taken = [(await ahead.take(1)).counts.games]
+        taken = [(await games.games_of(1)).counts.games]
         with pytest.raises(ArenaError, match="the line is down"):
-            await ahead.take(2)
-        await ahead.close()
+            await games.games_of(2)
+        await games.cancel_games()
         assert len(asyncio.all_tasks()) == 1  # This one.
         return taken
 
+    monkeypatch.setattr(games, "_play", play)
     assert asyncio.run(take_all()) == [1]
 
 

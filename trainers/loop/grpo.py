@@ -33,10 +33,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -59,7 +59,6 @@ from trainers.loop.training import ReportWriter, RunLog, TrainingLoop, TrainingV
 from trainers.rollouts.rollouts import (
     NEWEST,
     GroupSetup,
-    OpponentMix,
     PlayedStep,
     Rollouts,
     policy_spec,
@@ -127,19 +126,14 @@ class OwnGames:
         self.executor = make_executor(
             config.executor, config.workers or None, self.llm, config.address or None
         )
-        rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
-        self.health = Health(view.notify, rollouts.ages, log.files.folder.parent)
+        self.mix = parsed.mix
+        self.rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
+        self.health = Health(view.notify, self.rollouts.ages, log.files.folder.parent)
         self.checkpoints = Checkpoints(config, setting, host, self.llm, log, view)
-        games = StepGames(
-            config,
-            game.num_players,
-            parsed.mix,
-            rollouts,
-            self.checkpoints,
-            log.files.replays,
-            self._show_games,
-        )
-        self.ahead = RolloutsAhead(games.play, config.async_steps, config.total_steps)
+        self._games: dict[int, asyncio.Future[PlayedStep]] = {}
+        """Games of steps that are not finished, by the number of the step."""
+        self._awaited = 0
+        """Number of the step whose games are waited for; 0: none."""
         self._warned_of_overflow = False
         self.trackers: Trackers | None = None
         self._number = 0
@@ -158,7 +152,7 @@ class OwnGames:
     async def open(self, stack: AsyncExitStack) -> None:
         # After the host: workers do not get what its servers need of a cluster.
         await stack.enter_async_context(self.executor)
-        stack.push_async_callback(self.ahead.close)
+        stack.push_async_callback(self.cancel_games)
         self.llm.add(NEWEST, self.host.policy(), is_trained=True)
 
     async def start(self, stack: AsyncExitStack) -> StepRecord | None:
@@ -184,7 +178,7 @@ class OwnGames:
         self._number = number
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
-            played = await self.ahead.take(number)
+            played = await self.games_of(number)
         counts = played.counts
         # With async_steps most games ended before they were waited for, and workers score games at
         # the same time: their seconds are no part of these.
@@ -234,7 +228,7 @@ class OwnGames:
 
     async def finish(self) -> dict[str, object]:
         """Evaluate the newest and the best checkpoint on the final deals."""
-        await self.ahead.close()
+        await self.cancel_games()
         return {"final": await self.checkpoints.evaluate_final()}
 
     def _show_base(self, part: str, done: int, total: int) -> None:
@@ -256,107 +250,55 @@ class OwnGames:
             self.log.append_costs(self._number, costs)
             self._counted = deepcopy(self.llm.ledger)
 
-    # Parts of a step
+    # Games of a step
 
-    def _show_games(self, number: int, done: int, total: int) -> None:
-        # The games of later steps go on unseen.
-        if number == self.ahead.awaited:
-            self.view.phase("rollouts", done, total)
+    async def games_of(self, step: int) -> PlayedStep:
+        """Return the games of a step; all steps before it must be finished.
 
-    def _show_faults(self, counts: RolloutCounts) -> None:
-        """Report the most frequent reasons of failed games, and once the context overflow."""
-        for reason, times in Counter(counts.faults).most_common(3):
-            self.view.notify(f"{times} of {counts.failed} failed games: {reason}")
-        if counts.context_overflow and not self._warned_of_overflow:
-            self._warned_of_overflow = True
-            self.view.notify(
-                f"in {counts.context_overflow} of {counts.decisions} decisions the chat was too "
-                "long for the model; they count as illegal: max_context_tokens, --text-level or "
-                "--prompt brief may help"
-            )
+        With --async-steps K the games of a step are played with the weights that are K steps older
+        than the ones that they update (K = 1: Noukhovitch et al. 2024, arXiv:2410.18252). So they
+        start as soon as those weights exist. The loss corrects for it: its ratios divide by the
+        probabilities with which the tokens were sampled.
 
-
-class RolloutsAhead:
-    """The games of the next steps, in order.
-
-    With --async-steps K the games of a step are played with the weights that are K steps older than
-    the ones that they update (K = 1: Noukhovitch et al. 2024, arXiv:2410.18252). So they may start
-    as soon as those weights exist. The loss corrects for it: its ratios divide by the probabilities
-    with which the tokens were sampled.
-
-    Which weights play a game depends on its step only, never on the time at which games end. So
-    every game that is started is trained, however long it takes, and a run has the same result at
-    any speed and after any interruption.
-    """
-
-    def __init__(self, play: Callable[[int], Awaitable[PlayedStep]], ahead: int, last: int) -> None:
-        """Start nothing yet. `play` plays the games of a step by its number, up to `last`.
-
-        Games of so many steps `ahead` may be played while an earlier step is unfinished.
+        Which weights play a game depends on its step only, never on the time at which games end. So
+        every game that is started is trained, however long it takes, and a run has the same result
+        at any speed and after any interruption. Raises StopPlaying if no game can be played.
         """
-        self._play = play
-        self._ahead = ahead
-        self._last = last
-        self._tasks: dict[int, asyncio.Future[PlayedStep]] = {}
-        """The games of steps that are not finished, by the number of the step."""
-        self.awaited = 0
-        """Number of the step whose games are waited for; 0: none."""
-
-    async def take(self, step: int) -> PlayedStep:
-        """Return the games of this step; all steps before it must be finished.
-
-        Raises whatever `play` raises.
-        """
-        # The weights that play in step + ahead exist since step - 1 is finished.
-        for number in range(step, min(step + self._ahead, self._last) + 1):
-            if number not in self._tasks:
-                self._tasks[number] = asyncio.ensure_future(self._play(number))
-        self.awaited = step
+        # The weights that play in step + async_steps exist since step - 1 is finished.
+        last = min(step + self.config.async_steps, self.config.total_steps)
+        for number in range(step, last + 1):
+            if number not in self._games:
+                self._games[number] = asyncio.ensure_future(self._play(number))
+        self._awaited = step
         try:
-            return await self._tasks.pop(step)
+            return await self._games.pop(step)
         finally:
-            self.awaited = 0
+            self._awaited = 0
 
-    async def close(self) -> None:
+    async def cancel_games(self) -> None:
         """Cancel the games that are still played."""
-        for task in self._tasks.values():
-            task.cancel()
+        for games in self._games.values():
+            games.cancel()
         # Their errors belong to steps that are not reached.
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._tasks.clear()
+        await asyncio.gather(*self._games.values(), return_exceptions=True)
+        self._games.clear()
 
-
-@dataclass(frozen=True, slots=True)
-class StepGames:
-    """Plays the games of any step of a run."""
-
-    config: TrainConfig
-    seats: int
-    mix: OpponentMix
-    rollouts: Rollouts
-    checkpoints: Checkpoints
-    replays: Path
-    """Folder of the run's replays."""
-    progress: Callable[[int, int, int], None]
-    """Is called with the number of the step, of its finished games, and of all its games."""
-
-    async def play(self, number: int) -> PlayedStep:
-        """Play the games of the step with this number. Raises StopPlaying."""
+    async def _play(self, number: int) -> PlayedStep:
         return await self.rollouts.play(
-            self._setups(number),
+            self._deal(number),
             self.config.rollouts_per_group,
             number - 1,
             partial(self._replay_folder, number),
             # Trajectories carry the version of the weights that play.
             self.config.sampling_step(number - 1),
-            partial(self.progress, number),
+            partial(self._show_games, number),
         )
 
-    def _setups(self, number: int) -> list[GroupSetup]:
+    def _deal(self, number: int) -> list[GroupSetup]:
         """Return the groups of a step and register the checkpoints that play in them."""
         config, finished = self.config, number - 1
         pool = self.checkpoints.pool(config.known_step(finished))
-        setups = schedule_step(config, self.seats, self.mix, pool, finished)
+        setups = schedule_step(config, self.game.num_players, self.mix, pool, finished)
         if config.async_steps:
             # Several versions play at the same time, so the learner is named by its version.
             playing = policy_spec(config.sampling_step(finished))
@@ -373,4 +315,21 @@ class StepGames:
         drawn = stream(self.config.seed, f"replay {number}/{game}").random()
         if drawn >= self.config.log_sample_rate:
             return None
-        return self.replays / f"step{number:04}"
+        return self.log.files.replays / f"step{number:04}"
+
+    def _show_games(self, number: int, done: int, total: int) -> None:
+        # The games of later steps go on unseen.
+        if number == self._awaited:
+            self.view.phase("rollouts", done, total)
+
+    def _show_faults(self, counts: RolloutCounts) -> None:
+        """Report the most frequent reasons of failed games, and once the context overflow."""
+        for reason, times in Counter(counts.faults).most_common(3):
+            self.view.notify(f"{times} of {counts.failed} failed games: {reason}")
+        if counts.context_overflow and not self._warned_of_overflow:
+            self._warned_of_overflow = True
+            self.view.notify(
+                f"in {counts.context_overflow} of {counts.decisions} decisions the chat was too "
+                "long for the model; they count as illegal: max_context_tokens, --text-level or "
+                "--prompt brief may help"
+            )

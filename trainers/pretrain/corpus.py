@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import JsonValue
 
@@ -33,9 +33,6 @@ from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.loader import make_game
 from trainers.pretrain.notebook import ExactNotebook
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 

@@ -1,12 +1,11 @@
 """Everything that knows ART (openpipe-art 0.5.18). The extra `art` installs it.
 
 classes.py            ART's own classes: imported first, and quietly
-convert.py            our trajectories as ART's, and the other way round
+convert.py            our trajectories and settings as ART's, and trajectories the other way round
 embedded_backend.py   `art.Backend` on the embedded trainer, for scripts that use ART's own loop
-art_host.py           what the next two hosts share: training, ART's log, errors in one line
+art_host.py           what the next two hosts share: training, errors in one line
 local.py              ART's LocalBackend: vLLM and unsloth on a GPU
 serverless.py         ART's ServerlessBackend: W&B trains
-export.py             replays as JSON lines of ART's trajectory groups
 
 ART has one reward per trajectory, the sum of its turns' rewards, and computes advantages itself:
 advantages of turns have no effect on these hosts.

@@ -6,9 +6,9 @@ ART's errors become ArenaErrors: one line, and whether a retry is safe.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from arena.core.errors import ArenaError, BackendError
 from arena.plugins.catalog import require
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 """The model of ART's examples: its chat template renders a chat as it was sampled."""
 PACKAGES = ("art", "openai", "torch", "transformers")
-OPERATIONS = {
-    "close": "closing",
-    "register": "registering the model",
-    "_get_step": "looking for checkpoints",
-    "_delete_checkpoint_files": "deleting checkpoints",
-    "_prepare_backend_for_training": "starting to serve the model",
-}
-"""Calls of ART's protocol, beside `train`, whose errors are translated; and their names there."""
 UNSUPPORTED = {
     **dict.fromkeys(
         ("entropy_coef", "minibatches", "tokens_per_batch", "gradient_checkpointing", "precision",
@@ -59,62 +51,7 @@ def require_open(part: Outcome | None) -> Outcome:
     return part
 
 
-class ErrorTranslatingBackend:
-    """An `art.Backend` that delegates to `inner` and raises ArenaErrors only.
-
-    `BackendError.retryable` states whether the same call may succeed later. A retryable failure of
-    `train` has changed nothing, so a retry never trains a step twice.
-    """
-
-    def __init__(self, inner: art.Backend, name: str, hint: str = "") -> None:
-        """`name` starts each message and `hint` ends it."""
-        self.inner = inner
-        self.name = name
-        self._hint = hint
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate ART's protocol, and the attributes that ART reads from some backends only."""
-        found = getattr(self.inner, name)
-        operation = OPERATIONS.get(name)
-        if operation is None:
-            return found
-        return lambda *given, **named: self.call(operation, found(*given, **named))
-
-    def translate(self, error: Exception, operation: str) -> ArenaError:
-        """Return the failure in one line; not retryable, since the state is unknown."""
-        cause = safe_excerpt(str(error)) or "no details"
-        message = f"{self.name}: {operation} failed: {cause} ({type(error).__name__}){self._hint}"
-        return BackendError(message, "server_error")
-
-    async def attempt(self, operation: str, call: Awaitable[Outcome]) -> Outcome | ArenaError:
-        """Return the result of the call, or the translated error."""
-        # Returned and not raised here: raised within `except` it would keep ART's exception, with
-        # URLs and keys, as its context.
-        try:
-            return await call
-        except ArenaError as error:
-            return error
-        except Exception as error:  # The edge of a foreign library, which raises anything.
-            return self.translate(error, operation)
-
-    async def call(self, operation: str, call: Awaitable[Outcome]) -> Outcome:
-        """Return the result of the call. Raises the translated error."""
-        outcome = await self.attempt(operation, call)
-        if isinstance(outcome, ArenaError):
-            raise outcome
-        return outcome
-
-    async def train(
-        self, model: Trainable, trajectory_groups: Iterable[art.TrajectoryGroup], **kwargs: Any
-    ) -> TrainResult:
-        training = self.inner.train(model, trajectory_groups, **kwargs)
-        return await self.call("training", training)
-
-
-ArtBackend = TypeVar("ArtBackend", bound=ErrorTranslatingBackend)
-
-
-class ArtHost(ABC, Generic[ArtBackend]):
+class ArtHost(ABC):
     """Base of a `TrainingHost`. A subclass opens `_model`, `_backend` and `_server`."""
 
     name: str
@@ -123,7 +60,8 @@ class ArtHost(ABC, Generic[ArtBackend]):
         self._request = request
         self._base_model = request.config.base_model or DEFAULT_MODEL
         self._model: Trainable | None = None
-        self._backend: ArtBackend | None = None
+        self._backend: Any = None
+        """ART's own backend, with calls beside those of `art.Backend`."""
         self._server: HTTPBackend | None = None
 
     @property
@@ -147,9 +85,39 @@ class ArtHost(ABC, Generic[ArtBackend]):
         theirs = [to_art(group) for group in groups]
         update = UpdateOptions.of(self._request.config)
         update = replace(update, kl_penalty_reference_step=kl_reference)
-        keywords = update_to_art(update, self.name)
-        result = await require_open(self._backend).train(self.model, theirs, **keywords)
+        result = await self._train(theirs, update_to_art(update, self.name))
         return finite_metrics(result.metrics)
+
+    async def _train(
+        self, groups: Sequence[art.TrajectoryGroup], keywords: Mapping[str, Any]
+    ) -> TrainResult:
+        """Do one training step with ART's backend. Raises as `TrainingHost.train`."""
+        training = require_open(self._backend).train(self.model, groups, **keywords)
+        result: TrainResult = await self._call("training", training)
+        return result
+
+    async def _call(self, operation: str, call: Awaitable[Outcome]) -> Outcome:
+        """Return the result of a call of ART. Raises its error as an ArenaError in one line.
+
+        `BackendError.retryable` states whether the same call may succeed later. A retryable failure
+        of training has changed nothing, so a retry never trains a step twice.
+        """
+        try:
+            return await call
+        except ArenaError:
+            raise
+        except Exception as error:  # The edge of a foreign library, which raises anything.
+            problem = self._translate(error, operation)
+        # Raised within `except` it would keep ART's exception, with URLs and keys, as its context.
+        raise problem
+
+    def _translate(self, error: Exception, operation: str) -> ArenaError:
+        """Return the failure in one line; not retryable, since the state is unknown."""
+        cause = safe_excerpt(str(error)) or "no details"
+        return BackendError(
+            f"--trainer-host {self.name}: {operation} failed: {cause} ({type(error).__name__})",
+            "server_error",
+        )
 
     def policy(self, step: int | None = None) -> Backend:
         if step is not None:
@@ -166,7 +134,7 @@ class ArtHost(ABC, Generic[ArtBackend]):
         if self._server is not None:
             await self._server.close()
         if self._backend is not None:
-            await self._backend.close()
+            await self._call("closing", self._backend.close())
 
     def _connect(self) -> HTTPBackend:
         """Return the server at which ART has registered the model. Raises ArenaError if none."""
@@ -182,7 +150,7 @@ class ArtHost(ABC, Generic[ArtBackend]):
         """Do what `TrainingHost.open` describes."""
 
     @abstractmethod
-    def _check_kept(self, step: int) -> None:
+    def _check_kept(self, step: int) -> object:
         """Raise UsageError if the weights of a step are not kept."""
 
     @abstractmethod

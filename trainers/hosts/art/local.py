@@ -1,5 +1,7 @@
 """The local host: ART's LocalBackend on a GPU. vLLM answers, unsloth trains a LoRA adapter.
 
+After each step a greedy reply of vLLM must have the log-probabilities that the base model with the
+adapter gives it here, on the CPU, since the GPU is in use: the proof of `--weight-sync`.
 `art.local` changes the start method of processes and patches asyncio, so only `open` imports it.
 """
 
@@ -7,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
 from pydantic import SecretStr
+from torch import Tensor
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
+from backends.embedded.architecture import parse_architecture, read_model_config
+from backends.embedded.layers import adapt, read_state_dict
+from backends.embedded.tokenizer import ChatTokenizer
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
-from trainers.hosts.art.adapter_proof import ProvenBackend, adapter_weights
 from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost, require_open
 from trainers.hosts.art.classes import art_folder, import_model_config, trainable_model
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported
@@ -30,9 +37,10 @@ from trainers.hosts.selection import (
     runtime_problem,
 )
 from trainers.runs.records import RunFiles
+from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.model_server import ModelServer
 from trainers.weight_sync.own_server import LORA_RANKS
-from trainers.weight_sync.weight_proof import WeightProof
+from trainers.weight_sync.weight_proof import RESUME, KnownWeights, WeightProof, first_chat
 
 if TYPE_CHECKING:
     import art
@@ -41,13 +49,15 @@ if TYPE_CHECKING:
 
     from trainers.config.config import TrainConfig
 
+CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
+"""Files of a model at the hub that a proof reads."""
 DEFAULT_SEQUENCE_LENGTH = 32_768
 """Tokens of the longest chat without max_context_tokens; ART's default."""
 SEQUENCE_MULTIPLE = 2_048
 """ART rounds the longest chat up to a multiple of this."""
 
 
-class LocalHost(ArtHost[ProvenBackend]):
+class LocalHost(ArtHost):
     """ART's LocalBackend as a TrainingHost."""
 
     name = "local"
@@ -59,6 +69,8 @@ class LocalHost(ArtHost[ProvenBackend]):
         self._loaded: set[int] = set()
         """Earlier steps that this host has loaded into vLLM."""
         self._loading = asyncio.Lock()
+        self._proof: WeightProof | None = None
+        """Comparison of vLLM's replies with the adapters."""
 
     def preflight(self) -> None:
         problems = [cuda_problem(), packages_problem(), runtime_problem()]
@@ -83,25 +95,48 @@ class LocalHost(ArtHost[ProvenBackend]):
     async def _open(self, step: int) -> int:
         # Before ART starts, since it continues from the newest checkpoint that it finds.
         delete_later_checkpoints(self._folder() / "checkpoints", step)
-        log = self._folder() / "logs" / "vllm-runtime.log"
-        inner = self._load_backend()
+        self._backend = self._load_backend()
         # In a thread: a base model that is fetched from the hub takes minutes.
         known = await asyncio.to_thread(adapter_weights, self._base_model, self.checkpoint)
-        backend = ProvenBackend(
-            inner, f"--trainer-host {self.name}", f"; vLLM's log is {log}", self.checkpoint
-        )
         config, folder = self._request.config, self._request.folder
         internal = internal_config(config)
         self._model = trainable_model(config, folder, self._base_model, internal=internal)
-        self._backend = backend
-        await self._model.register(backend)
+        await self._call("registering the model", self._model.register(self._backend))
         self._link_checkpoints()
         self._first_step = step
         self._server = self._connect()
         hint = "--trainer-host local needs the vLLM of openpipe-art[backend]"
-        backend.proof = WeightProof(self._server, known, hint)
-        await backend.proof.calibrate(self._model.get_inference_name(step), step)
+        self._proof = WeightProof(self._server, known, hint)
+        await self._proof.calibrate(self._model.get_inference_name(step), step)
         return step
+
+    async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
+        """Do one training step; it is finished when vLLM has answered with its adapter."""
+        before = await self._step()
+        metrics = await super().train(groups, kl_reference)
+        started, step, proof = time.perf_counter(), await self._step(), require_open(self._proof)
+        # ART renames the adapter if no game gave a gradient: then nothing has changed.
+        before = step if self.checkpoint(before) is None else before
+        try:
+            name = self.model.get_inference_name(step)
+            reply = await proof.prove(name, step, first_chat(groups), [before])
+        except BackendError as error:
+            # Not retryable: the step itself is done, and would be done a second time.
+            raise StopPlaying(f"{error}; {RESUME}") from None
+        return metrics | {
+            "swap_difference": await proof.difference(reply, step),
+            "swap_moved": await proof.distance(reply, step, before),
+            "seconds_proving": time.perf_counter() - started,
+        }
+
+    async def _step(self) -> int:
+        return await self._call("looking for checkpoints", self.model.get_step())
+
+    def _translate(self, error: Exception, operation: str) -> ArenaError:
+        log = self._folder() / "logs" / "vllm-runtime.log"
+        return BackendError(
+            f"{super()._translate(error, operation)}; vLLM's log is {log}", "server_error"
+        )
 
     def _load_backend(self) -> art.Backend:
         try:
@@ -116,17 +151,14 @@ class LocalHost(ArtHost[ProvenBackend]):
             f"--trainer-host {self.name}: ART's LocalBackend cannot be imported: {cause}"
         )
 
-    def _check_kept(self, step: int) -> None:
-        self._kept_checkpoint(step)
-
-    def _kept_checkpoint(self, step: int) -> Path:
+    def _check_kept(self, step: int) -> Path:
         folder = self.checkpoint(step)
         if folder is None:
             raise UsageError(f"the weights of step {step} are not kept in {self._folder()}")
         return folder
 
     async def _serve(self, step: int | None) -> ServedWeights:
-        step = await self.model.get_step() if step is None else step
+        step = await self._step() if step is None else step
         if step < self._first_step:
             await self._load_adapter(step)
         return ServedWeights(self.model.get_inference_name(step), step)
@@ -136,9 +168,9 @@ class LocalHost(ArtHost[ProvenBackend]):
         # One at a time: games that need the same step must not load it twice.
         async with self._loading:
             if step not in self._loaded:
-                name, folder = self.model.get_inference_name(step), self._kept_checkpoint(step)
+                name, folder = self.model.get_inference_name(step), self._check_kept(step)
                 await asyncio.to_thread(self._model_server().load, name, folder)
-                await require_open(self._backend).proof.prove(name, step)
+                await require_open(self._proof).prove(name, step)
                 self._loaded.add(step)
 
     def _model_server(self) -> ModelServer:
@@ -148,19 +180,20 @@ class LocalHost(ArtHost[ProvenBackend]):
     async def keep(self, steps: Collection[int]) -> None:
         """Delete the checkpoints of other steps, but not the newest and the KL reference."""
         config = self._request.config
-        kept = {*steps, await self.model.get_step()}
+        kept = {*steps, await self._step()}
         # The next update reads the weights of its KL reference.
         if config.kl_coef:
             kept.add(config.reference_step(max(kept)))
         backend = require_open(self._backend)
         # vLLM first, then the files: no adapter may lose its files while it is served.
         pruning = backend.prune_model_adapters(self.model, retain_steps=kept)
-        await backend.call("unloading adapters", pruning)
+        await self._call("unloading adapters", pruning)
         for step in sorted(self._loaded - kept):
             name = self.model.get_inference_name(step)
             await asyncio.to_thread(self._model_server().unload, name)
             self._loaded.discard(step)
-        await backend._delete_checkpoint_files(self.model, sorted(kept))
+        deleting = backend._delete_checkpoint_files(self.model, sorted(kept))
+        await self._call("deleting checkpoints", deleting)
 
     def checkpoint(self, step: int) -> Path | None:
         return RunFiles(self._folder()).checkpoint(step)
@@ -209,3 +242,49 @@ def internal_config(config: TrainConfig) -> InternalModelConfig:
         "init_args": {"max_seq_length": rounded},
         "engine_args": engine,
     }
+
+
+def adapter_weights(base_model: str, adapter: Callable[[int], Path | None]) -> KnownWeights:
+    """Return the weights of a base model with the adapter of each step.
+
+    `base_model` is its id at the Hugging Face hub, or its folder; ART loads the same files.
+    `adapter` returns the folder of a step's adapter, or None without one. Raises ArenaError if the
+    base model cannot be read or fetched, and UsageError if its family is not supported, so that
+    nothing could be proven.
+    """
+    base = base_folder(base_model)
+    config = read_model_config(base)
+
+    def weights(step: int) -> dict[str, Tensor]:
+        folder = adapter(step)
+        if folder is None:
+            raise StopPlaying(f"ART has written no adapter of step {step}; {RESUME}")
+        # The base model beside the adapter; the proof converts each matrix.
+        return adapt(read_state_dict(base), folder)
+
+    return KnownWeights(
+        f"--base-model {base}",
+        weights,
+        ChatTokenizer(base, config).encode,
+        parse_architecture(config, f"{base}"),
+        torch.device("cpu"),
+    )
+
+
+def base_folder(base_model: str) -> Path:
+    """Return the folder of a base model; one of the hub is fetched if it is not there yet.
+
+    Raises ArenaError.
+    """
+    if Path(base_model).is_dir():
+        return Path(base_model)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(base_model, allow_patterns=CHECKPOINT_FILES))
+    except (OSError, ValueError) as error:
+        cause = f"{error}".partition("\n")[0]
+    # Outside of `except`, so that the hub's traceback is not the error's context.
+    raise ArenaError(
+        f"--base-model {base_model}: cannot be fetched ({cause}); give the folder of a copy"
+    )

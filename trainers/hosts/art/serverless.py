@@ -6,10 +6,10 @@ replaces W&B's; WANDB_ENTITY names the team that pays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import openai
@@ -23,10 +23,8 @@ from trainers.hosts.art.art_host import (
     PACKAGES,
     UNSUPPORTED,
     ArtHost,
-    ErrorTranslatingBackend,
-    require_open,
 )
-from trainers.hosts.host import EMBEDDED_OR_LOCAL, check_supported
+from trainers.hosts.host import EMBEDDED_OR_LOCAL, HostRequest, check_supported
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import is_hub_id, raise_problems
 
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     import art
     from art.serverless import ServerlessBackend
     from art.types import TrainResult
-
-    Trainable: TypeAlias = art.TrainableModel[Any, Any]
 
 KEY = "WANDB_API_KEY"
 URL_VARIABLE = "ARENA_SERVERLESS_URL"
@@ -54,10 +50,18 @@ NOT_AT_WANDB = {
 """Settings without a meaning at W&B, and the remedy."""
 
 
-class ServerlessHost(ArtHost["ServerlessArtBackend"]):
+class ServerlessHost(ArtHost):
     """ART's ServerlessBackend as a TrainingHost."""
 
     name = "serverless"
+
+    def __init__(self, request: HostRequest) -> None:
+        super().__init__(request)
+        self._key = self._setting(KEY) or ""
+        self._url = ""
+        self._newest = 0
+        self._steps: frozenset[int] = frozenset()
+        """Steps with a checkpoint at W&B."""
 
     def preflight(self) -> None:
         problems = []
@@ -76,42 +80,43 @@ class ServerlessHost(ArtHost["ServerlessArtBackend"]):
         """Register the model. W&B cannot go back: a later step than `step` is continued from."""
         from trainers.hosts.art.classes import trainable_model
 
-        key, url = self._setting(KEY) or "", address([URL_VARIABLE], [KEY])
-        self._backend = ServerlessArtBackend(_serverless_class()(api_key=key, base_url=url), key)
+        url = address([URL_VARIABLE], [KEY])
+        self._backend = _serverless_class()(api_key=self._key, base_url=url)
+        self._url = self._backend._base_url.rstrip("/")
         config, folder = self._request.config, self._request.folder
         entity = self._setting(ENTITY_VARIABLE)
         self._model = trainable_model(config, folder, self._base_model, entity=entity)
-        await self._model.register(self._backend)
+        await self._call("registering the model", self._model.register(self._backend))
         # W&B decides which step the model is at, since it cannot go back.
-        await self._backend.refresh_steps(self._model)
-        if self._backend.newest < step:
+        await self._refresh_steps()
+        if self._newest < step:
             raise ArenaError(
                 f"--trainer-host {self.name}: W&B keeps {self._model.name} only up to step "
-                f"{self._backend.newest}, but the run is at step {step}; start with --fresh"
+                f"{self._newest}, but the run is at step {step}; start with --fresh"
             )
         self._server = self._connect()
-        return self._backend.newest
+        return self._newest
 
     def _check_kept(self, step: int) -> None:
-        backend = require_open(self._backend)
-        if step not in {*backend.steps, backend.newest}:
-            kept = ", ".join(map(str, sorted(backend.steps))) or "none"
+        if step not in {*self._steps, self._newest}:
+            kept = ", ".join(map(str, sorted(self._steps))) or "none"
             raise UsageError(f"W&B does not keep the weights of step {step} (kept: {kept})")
 
     async def _serve(self, step: int | None) -> ServedWeights:
-        backend = require_open(self._backend)
-        step = backend.newest if step is None else step
+        step = self._newest if step is None else step
         self._check_kept(step)
         # By its number wherever W&B has a checkpoint: `latest` may lag behind a training job.
-        listed = step if step in backend.steps else None
+        listed = step if step in self._steps else None
         return ServedWeights(self.model.get_inference_name(listed), step)
 
     async def keep(self, steps: Collection[int]) -> None:
         """Delete the checkpoints of other steps, but not the newest: W&B continues from it."""
-        backend = require_open(self._backend)
-        await backend.refresh_steps(self.model)
-        await backend._delete_checkpoint_files(self.model, sorted({*steps, backend.newest}))
-        await backend.refresh_steps(self.model)
+        await self._refresh_steps()
+        deleting = self._backend._delete_checkpoint_files(
+            self.model, sorted({*steps, self._newest})
+        )
+        await self._call("deleting checkpoints", deleting)
+        await self._refresh_steps()
 
     def checkpoint(self, step: int) -> Path | None:
         """Return None: the weights are at W&B."""
@@ -121,59 +126,48 @@ class ServerlessHost(ArtHost["ServerlessArtBackend"]):
         value = self._request.settings.secret(name)
         return value.get_secret_value().strip() if value else None
 
-
-class ServerlessArtBackend(ErrorTranslatingBackend):
-    """Tracks the steps that W&B keeps, and whether a failed request has started a job."""
-
-    def __init__(self, inner: ServerlessBackend, key: str) -> None:
-        super().__init__(inner, "--trainer-host serverless")
-        self.newest = 0
-        self.steps: frozenset[int] = frozenset()
-        """Steps with a checkpoint at W&B."""
-        self._serverless = inner
-        self._url = inner._base_url.rstrip("/")
-        self._key = key
-
-    async def refresh_steps(self, model: Trainable) -> None:
+    async def _refresh_steps(self) -> None:
         """Read from W&B which checkpoints exist."""
-        self.steps = await self.call("looking for checkpoints", self._list_steps(model))
-        self.newest = max(self.steps, default=0)
+        self._steps = await self._call("looking for checkpoints", self._list_steps())
+        self._newest = max(self._steps, default=0)
 
-    async def _list_steps(self, model: Trainable) -> frozenset[int]:
-        checkpoints = self._serverless._client.models.checkpoints  # ART has no public call for it.
-        rows = checkpoints.list(model_id=str(model.id))
+    async def _list_steps(self) -> frozenset[int]:
+        checkpoints = self._backend._client.models.checkpoints  # ART has no public call for it.
+        rows = checkpoints.list(model_id=str(self.model.id))
         return frozenset([row.step async for row in rows])
 
-    async def train(
-        self, model: Trainable, trajectory_groups: Iterable[art.TrajectoryGroup], **kwargs: Any
+    async def _train(
+        self, groups: Sequence[art.TrajectoryGroup], keywords: Mapping[str, Any]
     ) -> TrainResult:
         """Train one step, exactly once.
 
         If the end of the job was not seen, a new checkpoint shows that the job has finished.
         """
-        groups = list(trajectory_groups)
-        outcome = await self.attempt("training", self.inner.train(model, groups, **kwargs))
-        if isinstance(outcome, ArenaError):
+        try:
+            result = await super()._train(groups, keywords)
+        except BackendError as error:
             # Retryable only if no job was started: the caller sends it again.
-            if isinstance(outcome, BackendError) and outcome.retryable:
-                raise outcome
-            outcome = await self._finished_step(model, outcome)
-        # Kept here, since the list of checkpoints is read only by `refresh_steps`.
-        self.newest = outcome.step
-        self.steps |= {outcome.step}
-        return outcome
+            if error.retryable or not (result_of_lost := await self._finished_step()):
+                raise
+            result = result_of_lost
+        # Kept here, since the list of checkpoints is read only by `_refresh_steps`.
+        self._newest = result.step
+        self._steps |= {result.step}
+        return result
 
-    async def _finished_step(self, model: Trainable, error: ArenaError) -> TrainResult:
-        """Return the step that a lost job has trained. Raises `error` if there is none."""
+    async def _finished_step(self) -> TrainResult | None:
+        """Return the step that a lost job has trained; None if there is none."""
         from trainers.hosts.art.classes import TrainResult
 
-        step = await self.attempt("looking for checkpoints", self.inner._get_step(model))
+        try:
+            looking = self._backend._get_step(self.model)
+            step = await self._call("looking for checkpoints", looking)
+        except ArenaError:
+            return None
         # A step above the newest known one can only come from this job.
-        if isinstance(step, ArenaError) or step <= self.newest:
-            raise error
-        return TrainResult(step=step)
+        return TrainResult(step=step) if step > self._newest else None
 
-    def translate(self, error: Exception, operation: str) -> ArenaError:
+    def _translate(self, error: Exception, operation: str) -> ArenaError:
         if isinstance(error, openai.APIStatusError):
             return self._translate_status(error, operation)
         if isinstance(error, openai.APIConnectionError):
@@ -182,13 +176,20 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
         # ART raises a bare RuntimeError when W&B reports `training_failed`. Then the job is over
         # and has left no checkpoint, so it can be repeated.
         over = isinstance(error, RuntimeError) and cause.startswith("Training job failed")
-        message = f"{self.name}: {cause}" if over else f"{self.name}: {operation} failed: {cause}"
+        message = f"--trainer-host {self.name}: "
+        message += cause if over else f"{operation} failed: {cause}"
         return BackendError(message, "server_error" if over else "bad_response", retryable=over)
 
     def _translate_status(self, error: openai.APIStatusError, operation: str) -> BackendError:
         response = error.response
         wait = parse_retry_after(response.headers.get("retry-after"))
-        problem = status_error(response.status_code, response.text, self._url, wait, self._key)
+        problem = status_error(
+            response.status_code,
+            response.text,
+            self._url,
+            wait,
+            self._key,
+        )
         # Only the POST starts a job. If a later request failed, the job is running.
         rejected = response.request.method == "POST" and response.status_code not in AMBIGUOUS
         no_job = operation != "training" or rejected
@@ -209,7 +210,7 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
         what = "nothing answers at" if unsent else "the connection broke to"
         timed_out = isinstance(error, openai.APITimeoutError)
         problem = BackendError("", "timeout" if timed_out else "connection", retryable=True)
-        message = f"{operation} failed: {what} {self._url} ({text})"
+        message = f"{operation} failed: {what} {self._backend._base_url.rstrip('/')} ({text})"
         return self._backend_error(problem, message, no_job=no_job)
 
     def _backend_error(self, problem: BackendError, message: str, *, no_job: bool) -> BackendError:
@@ -220,7 +221,7 @@ class ServerlessArtBackend(ErrorTranslatingBackend):
                 "look at the model at wandb.ai, then start the same command again"
             )
         return BackendError(
-            f"{self.name}: {message}",
+            f"--trainer-host {self.name}: {message}",
             problem.cause,
             retryable=problem.retryable and no_job,
             retry_after=problem.retry_after,

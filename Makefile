@@ -20,7 +20,7 @@ HOSTED_FILES := $(addprefix tests/backends/test_,litellm_backend.py provider_tur
 WITH_TORCH := tests/backends tests/trainers
 WITHOUT_TORCH := $(addprefix --ignore=,$(TORCH_FILES)) $(HOSTED_FILES) \
   $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/__pycache__/,$(wildcard tests/*/))
-UNTIMED := 'not network and not timed and not ray and not adapters and not browser'
+UNTIMED := 'not timed and not ray and not adapters and not browser'
 PARALLEL := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-openenv test-verifiers test-mcp test-ray venv docs bench release-check clean

@@ -65,12 +65,13 @@ def expected_of(model: Any, generated: list[GeneratedToken], prompt: list[int]) 
 def test_the_sampler_has_the_distributions_of_transformers(tmp_path: Path, name: str) -> None:
     folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES[name])
     model = AutoModelForCausalLM.from_pretrained(folder)
-    # Beside other requests, which must not change a bit.
-    others = [PROMPT[start : start + 40] for start in (7, 20, 35)]
-    [alone], [generated, *_] = scored_by(folder, PROMPT), scored_by(folder, PROMPT, *others)
-    ours, expected = distributions(generated), expected_of(model, generated, PROMPT)
-    assert torch.equal(ours, distributions(alone))
-    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-4)
+    # At lengths beside those of blocks; beside other requests, which must not change a bit.
+    prompts = [PROMPT, *(PROMPT[7 : 7 + length] for length in (1, 16, 17, 133))]
+    [alone], together = scored_by(folder, PROMPT), scored_by(folder, *prompts)
+    assert torch.equal(distributions(together[0]), distributions(alone))
+    for prompt, generated in zip(prompts, together, strict=True):
+        expected = expected_of(model, generated, prompt)
+        torch.testing.assert_close(distributions(generated), expected, rtol=0, atol=1e-4)
     # The description names every tensor, and no other one.
     shapes = {name: tuple(tensor.shape) for name, tensor in read_state_dict(folder).items()}
     architecture = read_architecture(folder)

@@ -92,32 +92,6 @@ def reference(folder: Path, ids: Sequence[int]) -> np.ndarray[Any, Any]:
 # Numbers
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"tied": False, "layers": 1, "heads": 2, "kv_heads": 2, "head_dim": 64},
-        {"width": 64, "heads": 6, "kv_heads": 2, "inner": 160, "seed": 3},
-    ],
-)
-def test_distributions_equal_those_of_transformers(tmp_path: Path, options: dict[str, Any]) -> None:
-    folder = build_tiny_model(tmp_path / "tiny", **options)
-
-    async def check(sampler: Sampler) -> None:
-        for length in (1, 16, 17, 133):
-            prompt = tokens(length, length)
-            generated = await sample_all(
-                sampler, prompt, SamplingParams(seed=length, max_tokens=2, top_logprobs=VOCABULARY)
-            )
-            expected = reference(folder, prompt + [token.id for token in generated])
-            for at, token in enumerate(generated):
-                row = np.full(VOCABULARY, np.nan)
-                row[[top.id for top in token.top]] = [top.logprob for top in token.top]
-                assert np.abs(row - expected[length - 1 + at]).max() < 1e-4
-
-    asyncio.run(with_sampler(folder, check))
-
-
 def test_chunks_that_attend_together_have_the_same_distributions(tmp_path: Path) -> None:
     """The way of CUDA, on a CPU: several answers and prompts of several lengths in one step."""
     folder = build_tiny_model(tmp_path / "tiny", width=64, heads=6, kv_heads=2, inner=160, seed=3)

@@ -170,20 +170,6 @@ def test_emptied_legal_actions_harm_nobody(name: str, emptied: Any) -> None:
     assert asyncio.run(play(match)).outcome == before
 
 
-class Stop(BaseException):
-    """Not an Exception, so that `except Exception` lets it through."""
-
-
-@pytest.mark.parametrize("error", [SystemExit(3), Stop(), GeneratorExit()], ids=repr)
-def test_an_agent_cannot_end_the_program(error: BaseException) -> None:
-    def leave(seen: Observation) -> Decision:
-        raise error
-
-    episode = played(TicTacToe(), leave)
-    assert episode.outcome.status == "terminated"
-    assert type(error).__name__ in episode.failures[0].text
-
-
 def test_ctrl_c_still_ends_the_game() -> None:
     def interrupt(seen: Observation) -> Decision:
         raise KeyboardInterrupt
@@ -216,11 +202,3 @@ def test_an_agent_may_have_a_limit_of_its_own() -> None:
     match = Match(TicTacToe(), ["bot:random"] * 2, 3)
     agents: list[Agent] = [Patient(), match.seat()[1]]
     assert asyncio.run(asyncio.wait_for(play(match, agents), 60)).failures
-
-
-def test_a_timeout_of_the_agents_own_is_reported_as_its_own() -> None:
-    def fail(seen: Observation) -> Decision:
-        raise TimeoutError("the model is slow")
-
-    episode = played(TicTacToe(), fail)
-    assert "the model is slow" in episode.failures[0].text

@@ -119,8 +119,16 @@ def test_details_are_kept_as_they_were_when_decided() -> None:
     assert episode.plies[0].decision.details == {"tokens": [1]}
 
 
+class Stop(BaseException):
+    """Not an Exception, so that `except Exception` lets it through."""
+
+
 FAULTS = [
     RuntimeError("the model has gone"),
+    TimeoutError("the model is slow"),
+    SystemExit(3),
+    Stop("a stop"),
+    GeneratorExit(),
     asyncio.CancelledError(),
     Unprintable(),
     None,
@@ -150,6 +158,8 @@ def test_a_faulty_player_harms_nobody_else(answer: Any, tmp_path: Path) -> None:
         episode = play_now(game, agents, seed, watchers=[writer])
         assert episode.outcome.status == "terminated"
         assert episode.failures and {failure.player for failure in episode.failures} == {1}
+        if isinstance(answer, BaseException) and answer.args:
+            assert str(answer) in episode.failures[0].text
         assert verify(read_replay(writer.path)) is None
 
 

@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -323,8 +322,6 @@ SHORT = RewardTerm(
 
 
 def test_a_term_of_a_plugin_is_in_the_record_of_a_step() -> None:
-    if not find_spec("art"):
-        pytest.skip("openpipe-art is not installed")
     from trainers.config.config import TrainConfig
     from trainers.loop.metrics import RolloutCounts, step_record
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from adapter_survey import Surveyed, report, survey_apart
+from adapter_survey import NO_TEXT, survey_apart
 
 from arena import CHANCE, make_game
 from arena.agents.reply.reader import read_reply
@@ -201,10 +201,10 @@ def test_textarena_is_verified_by_another_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", LEAST)
 def test_survey(family: str) -> None:
-    """Every game of the family is played, replayed and verified; the counts are printed."""
-    found: list[Surveyed] = [survey_apart(listed) for listed in game_family(family).games()]
-    report(family, found)
-    done = [game for game in found if game.finished and game.verified]
-    assert len(done) >= LEAST[family]
+    """Every game of the family is played, replayed and verified; problems are printed."""
+    problems = {listed.name: survey_apart(listed) for listed in game_family(family).games()}
+    for name, problem in problems.items():
+        print(f"{name}: {problem[:200] or 'played'}")
+    assert sum(not problem for problem in problems.values()) >= LEAST[family]
     # Each seat can read a text, above all where information is hidden.
-    assert all(game.text_per_seat for game in done)
+    assert not [name for name, problem in problems.items() if NO_TEXT in problem]

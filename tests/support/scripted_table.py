@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from arena.core.errors import ArenaError
-from arena.llm.backend import Completion, Message, Price, Request, Sampling
+from arena.llm.backend import Completion, Message, Price, Request, Sampling, Token
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
 from backends.scripted import ScriptedBackend, ScriptedReply
 
+Replies = Iterable[str | ScriptedReply] | Callable[[Request], str | ScriptedReply]
 SPEC = "scripted"
 ASK = Request((Message("user", "x" * 40),), Sampling(max_tokens=90))
 """Estimated at 100 tokens."""
@@ -48,7 +50,7 @@ def quick(**limits: float) -> Settings:
 
 
 def table(
-    replies: Iterable[str | ScriptedReply] | Callable[[Request], str | ScriptedReply],
+    replies: Replies,
     *,
     max_cost: float | None = None,
     token_limit: int | None = None,
@@ -96,6 +98,34 @@ class Busy(ScriptedBackend):
             return await super().complete(request)
         finally:
             self.now -= 1
+
+
+class Served(NamedTuple):
+    """A request that was answered, and with what."""
+
+    messages: tuple[Message, ...]
+    text: str
+    tokens: tuple[Token, ...]
+
+
+class WithTokens(ScriptedBackend):
+    """Gives a token for each character of an answer, and one for its end, if they are asked for."""
+
+    def __init__(self, replies: Replies) -> None:
+        super().__init__(replies)
+        self.served: list[Served] = []
+
+    async def complete(self, request: Request) -> Completion:
+        completion = await super().complete(request)
+        choice, number = completion.choices[0], len(self.served)
+        ids = [*(100 + ord(letter) for letter in choice.text), 7] if request.logprobs else []
+        tokens = tuple(Token(each, "?", -each / 1000 - number, -each / 2000) for each in ids)
+        self.served.append(Served(request.messages, choice.text, tokens))
+        return replace(
+            completion,
+            choices=(replace(choice, tokens=tokens),),
+            prompt_token_ids=(number + 1, len(request.messages)) if tokens else (),
+        )
 
 
 async def settle(llm: LLMService) -> Completion | BaseException:

@@ -8,7 +8,7 @@ import math
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from command_line import arena, last_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_table import quick
+from scripted_table import WithTokens, quick
 
 from arena.agents.chat import ChatMode, ChatOptions, requests_of
 from arena.cli import run
@@ -26,7 +26,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Position
 from arena.episodes.replay import read_replay
-from arena.llm.backend import Completion, Message, Request, Sampling, Token
+from arena.llm.backend import Message, Request, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
@@ -36,24 +36,9 @@ from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import information_gains
 from trainers.trajectory import Judgement
 
-END = 7
-"""The id of the token that ends an answer."""
 NOISE = 'nonsense\u2028\r\n{"messages": []}\x1b[31m</script>'
 MOVES = [f"{column}{row}" for column in "abc" for row in "123"]
 Replies = Callable[[Request], str | ScriptedReply]
-
-
-class WithTokens(ScriptedBackend):
-    """A scripted backend with a token for each character, and one for the end."""
-
-    async def complete(self, request: Request) -> Completion:
-        completion = await super().complete(request)
-        choice = completion.choices[0]
-        tokens = tuple(Token(100 + ord(c), "?", -ord(c) / 1000, -1.0) for c in choice.text)
-        if not request.logprobs:
-            return completion
-        choice = replace(choice, tokens=(*tokens, Token(END, "?", -0.5, None)))
-        return replace(completion, choices=(choice,), prompt_token_ids=(1, 2, 3))
 
 
 def record(
@@ -243,7 +228,7 @@ def test_parquet_holds_every_reply_with_its_tokens(tmp_path: Path, cluedo: Path)
             reply.ply.number, reply.number, reply.last,
         )  # fmt: skip
         assert row["action"] == str(reply.ply.decision.action)
-        assert tuple(row["prompt_token_ids"]) == attempt.prompt_token_ids == (1, 2, 3)
+        assert tuple(row["prompt_token_ids"]) == attempt.prompt_token_ids != ()
         assert row["completion_token_ids"] == [number for number, _, _ in attempt.tokens]
         assert row["logprobs"] == [logprob for _, logprob, _ in attempt.tokens]
         assert row["sampled_logprobs"] == [sampled for _, _, sampled in attempt.tokens]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 from pydantic import JsonValue
-from scripted_table import quick
+from scripted_table import Served, WithTokens, quick
 
 from arena.agents.chat import Attempt, ChatOptions, Fallback
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.llm.backend import Completion, Message, Request, Role, Sampling, Token
+from arena.llm.backend import Message, Request, Role, Sampling, Token
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.scripted import ScriptedBackend, ScriptedReply
+from backends.scripted import ScriptedReply
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import (
     DecisionStatus,
@@ -34,39 +34,6 @@ from trainers.rollouts.trajectories import (
 from trainers.trajectory import Trajectory
 
 GAME = make_game("tictactoe")
-END = 7
-"""The id of the token that ends an answer."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A request that was answered, and with what."""
-
-    messages: tuple[Message, ...]
-    text: str
-    tokens: tuple[Token, ...]
-
-
-class WithTokens(ScriptedBackend):
-    """A scripted backend with a token for each character, and one for the end."""
-
-    def __init__(self, replies: Callable[[Request], str | ScriptedReply]) -> None:
-        super().__init__(replies)
-        self.served: list[Served] = []
-
-    async def complete(self, request: Request) -> Completion:
-        completion = await super().complete(request)
-        choice = completion.choices[0]
-        ids = [*(100 + ord(letter) for letter in choice.text), END]
-        tokens = tuple(
-            Token(number, "?", -number / 1000 - len(self.served), -number / 2000) for number in ids
-        )
-        self.served.append(Served(request.messages, choice.text, tokens))
-        return replace(
-            completion,
-            choices=(replace(choice, tokens=tokens),),
-            prompt_token_ids=(len(self.served), len(request.messages)),
-        )
 
 
 def played(

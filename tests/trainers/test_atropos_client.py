@@ -93,7 +93,7 @@ def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
         assert batch is not None and batch.groups == [scored(3)]
         (refused,) = batch.refused
         assert refused.reason == "group 0: masks, row 1: 2 entries, but tokens has 3"
-        assert isinstance(refused.content, dict) and refused.content["env_id"] == 0
+        assert isinstance(refused.group, dict) and refused.group["env_id"] == 0
         await client._call("POST", "/scored_data_list", json.dumps([bad, group(4)]))
         with pytest.raises(BatchLost, match="NaN or infinity"):
             await client.batch()

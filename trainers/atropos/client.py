@@ -6,11 +6,10 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import httpx
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError
 from arena.core.text import first_fault, shorten
@@ -47,19 +46,24 @@ class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedGroup:
+class RefusedGroup(BaseModel):
     """A group that must not be trained."""
 
+    # NaN may come from another server, and is stored as it came.
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
     reason: str
-    content: JsonValue
+    group: JsonValue
     """As it came."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedBatch:
+class ReceivedBatch(BaseModel):
     """A batch after the checks of its groups."""
 
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    step: int
+    """The step that trains it."""
     groups: list[ScoredData]
     refused: list[RefusedGroup]
 
@@ -172,8 +176,8 @@ class TrajectoryClient:
                 f"{self.url} parked {groups[0].size} rows: another group_size was registered"
             )
 
-    async def batch(self) -> ReceivedBatch | None:
-        """Take a batch; None: there are not enough groups yet.
+    async def batch(self, step: int = 0) -> ReceivedBatch | None:
+        """Take a batch for a step; None: there are not enough groups yet.
 
         Raises:
             NoTrainer: The server has been reset; register again.
@@ -194,7 +198,7 @@ class TrajectoryClient:
             return None
         if not isinstance(batch, list):
             raise ArenaError(f"{self.url}/batch answered {shorten(str(batch), MAX_REASON)}")
-        return _check_batch(batch)
+        return _check_batch(step, batch)
 
     async def _call(self, method: str, path: str, body: str | None = None) -> bytes:
         return self._checked(await self._send(method, path, body))
@@ -252,7 +256,7 @@ def _reason(response: httpx.Response) -> str:
     return shorten(str(detail), MAX_REASON)
 
 
-def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
+def _check_batch(step: int, batch: Sequence[JsonValue]) -> ReceivedBatch:
     """Check each group of a batch on its own: one bad group costs only itself."""
     # The stock server checks types only, so anything may arrive.
     groups, refused = [], []
@@ -260,5 +264,6 @@ def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
         try:
             groups.append(ScoredData.model_validate(raw))
         except ValidationError as error:
-            refused.append(RefusedGroup(f"group {place}: {first_fault(error)}", raw))
-    return ReceivedBatch(groups, refused)
+            reason = f"group {place}: {first_fault(error)}"
+            refused.append(RefusedGroup(reason=reason, group=raw))
+    return ReceivedBatch(step=step, groups=groups, refused=refused)

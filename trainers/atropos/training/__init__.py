@@ -2,6 +2,6 @@
 
 options.py   settings of a run, beside those of `TrainConfig`
 batch.py     what a batch teaches: token sequences with advantages, and what is left out
-batches.py   the next batch: registration, waiting, checks
-trainer.py   the loop: batch, update, transfer of the weights, record
+inbox.py     files of the batch in training, and of refused groups
+trainer.py   a step: batch, update, transfer of the weights, record
 """

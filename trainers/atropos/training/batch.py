@@ -71,7 +71,7 @@ def training_batch(
     batch, indices = TrainingBatch(), count()
     for group in groups:
         if reason := reason_against(group, limits):
-            batch.refused.append(RefusedGroup(reason, group.model_dump(mode="json")))
+            batch.refused.append(RefusedGroup(reason=reason, group=group.model_dump(mode="json")))
             continue
         played = policy_version(group)
         if played is not None:

@@ -8,18 +8,27 @@ same batch from the last checkpoint. Groups that cannot be trained are written t
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
+from arena.episodes.files import write_whole
 from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
 from backends.embedded.architecture import read_architecture
-from trainers.atropos.client import ReceivedBatch, RefusedGroup, TrajectoryClient
+from trainers.atropos.client import (
+    BatchLost,
+    NoTrainer,
+    ReceivedBatch,
+    RefusedGroup,
+    TrajectoryClient,
+)
 from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
-from trainers.atropos.training.batches import BatchInbox, BatchSource
+from trainers.atropos.training.inbox import BatchInbox
 from trainers.atropos.training.options import TrajectoryOptions, check_settings
 from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
@@ -27,9 +36,12 @@ from trainers.config.update import UpdateOptions
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
-from trainers.loop.training import RunLog, TrainingLoop, TrainingView, kept_steps
+from trainers.loop.training import RunLog, TrainingLoop, TrainingView, kept_steps, reason_of
 from trainers.runs.records import GroupCounts, RunState, StepRecord
 
+POLL_SECONDS = 0.25
+SILENCE = 60.0
+"""Seconds without a batch after which the reason is looked for."""
 SHOWN_REASONS = 3
 """Refused groups of a batch whose reasons are shown; all are in the quarantine."""
 
@@ -89,7 +101,6 @@ class Batches:
         self.view = view
         self.inbox = BatchInbox(log.files.folder)
         self._client = client
-        self._source = BatchSource(client, self.inbox, view)
         # The loss is that of `batch`.
         self.update = replace(UpdateOptions.of(config), sampler_kl_coef=options.kl_coef)
 
@@ -108,13 +119,12 @@ class Batches:
         Environments start to play when the trainer asks for its first batch, and the server must
         answer them with its weights then.
         """
-        folder, step = self.log.files.folder, self.log.state.step
-        await self._source.register(self.options.registration(self.config, folder, step))
+        await self._register()
 
     async def step(self, number: int, timer: Timer) -> StepRecord:
         """Do one step: batch, update, transfer."""
         with timer.measure("rollouts"):
-            received = await self._source.next(number)
+            received = await self._receive(number)
         with timer.measure("update"):
             batch = await self._select(received, number)
             self.view.phase("update")
@@ -149,6 +159,75 @@ class Batches:
         self.inbox.clear()
         await self.host.keep(self.kept())
         return {}
+
+    async def _receive(self, step: int) -> ReceivedBatch:
+        """Return the batch of a step: the stored one of a killed run, or the server's next.
+
+        Raises ArenaError.
+        """
+        if stored := self.inbox.stored(step):
+            self.view.notify(f"step {step} repeats the batch that an earlier start has received")
+            return stored
+        batch = await self._wait(step)
+        try:
+            write_whole(self.inbox.batch, batch.model_dump_json())
+        except OSError as error:
+            # A server hands out a batch once.
+            await self._client.push(batch.groups)
+            raise ArenaError(
+                f"cannot write {self.inbox.batch}: {reason_of(error)}; the batch was not trained "
+                "and is back in the queue"
+            ) from error
+        return batch
+
+    async def _wait(self, step: int) -> ReceivedBatch:
+        """Poll until there is a batch."""
+        started, seconds = time.monotonic(), SILENCE
+        self.view.phase("waiting for groups")
+        while (batch := await self._take(step)) is None:
+            if time.monotonic() - started > seconds:
+                status = await self._client.status()
+                self.view.notify(
+                    f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
+                    f"{self._client.url}; is an environment running?"
+                )
+                seconds *= 2
+            await self._check_group_size()
+            await asyncio.sleep(POLL_SECONDS)
+        return batch
+
+    async def _take(self, step: int) -> ReceivedBatch | None:
+        """Ask once, and register again if the server has been reset."""
+        try:
+            return await self._client.batch(step)
+        except BatchLost as lost:
+            self.view.notify(f"{lost}; going on with the next one")
+            return None
+        except NoTrainer:
+            pass
+        self.view.notify(f"{self._client.url} was reset: registering again")
+        await self._register()
+        return await self._client.batch(step)
+
+    async def _check_group_size(self) -> None:
+        """Raise UsageError for waiting groups that can never fill a batch."""
+        status = await self._client.status()
+        if not status.queue_size:
+            return
+        size = await self._client.waiting_group_size()
+        wanted = self.options.batch_size
+        # The server accepts such an environment and waits for ever.
+        if size and wanted % size:
+            raise UsageError(
+                f"{self._client.url} holds groups of {size} rows, which does not divide the batch "
+                f"of {wanted} rows: groups are never split; change --env.group_size of the "
+                "environment, or --batch-size and --gradient-accumulation-steps"
+            )
+
+    async def _register(self) -> None:
+        """Register the run, or continue it at the server. Raises ArenaError for another run."""
+        folder, step = self.log.files.folder, self.log.state.step
+        await self._client.register(self.options.registration(self.config, folder, step))
 
     async def _select(self, received: ReceivedBatch, number: int) -> TrainingBatch:
         """Return what the batch teaches. Raises ArenaError if all of its groups are refused."""
@@ -187,7 +266,7 @@ class Batches:
                 "a grammar (--max-mismatch)"
             )
             content = batch.trained[group].model_dump(mode="json")
-            batch.refused.append(RefusedGroup(reason, content))
+            batch.refused.append(RefusedGroup(reason=reason, group=content))
         batch.sequences[:] = [one for one in batch.sequences if one.group not in foreign]
 
     async def _update(self, batch: TrainingBatch) -> dict[str, float]:

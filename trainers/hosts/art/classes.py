@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock, patch
 
 from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig
@@ -26,69 +26,38 @@ if TYPE_CHECKING:
     from art.dev import InternalModelConfig
 
 PACKAGE = "megatron"
-T = TypeVar("T")
 
 
 def import_model_config() -> None:
-    """Import the part of ART that needs megatron, with the stub if it is not installed."""
+    """Import the part of ART that needs megatron, with a stand-in if it is not installed."""
     if find_spec(PACKAGE) is not None:
         return
-    with _installed_stub():
-        import_module("art.dev.get_model_config")
-
-
-@contextmanager
-def _installed_stub() -> Iterator[None]:
-    """Make `megatron` and any module below it importable, with a class under any name.
-
-    Afterwards it is removed completely, so other code does not take megatron for installed.
-    """
-    finder = _StubFinder()
+    finder = _MegatronFinder()
     sys.meta_path.insert(0, finder)
     try:
-        yield
+        import_module("art.dev.get_model_config")
     finally:
+        # Other code must not take megatron for installed. ART keeps its references to the mocks.
         sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if _is_below(name)]:
-            # Modules that ART has imported keep their references to the stub's classes.
+        for name in [name for name in sys.modules if _is_megatron(name)]:
             del sys.modules[name]
 
 
-def _is_below(name: str) -> bool:
+def _is_megatron(name: str) -> bool:
     return name == PACKAGE or name.startswith(f"{PACKAGE}.")
 
 
-class _StubModule(ModuleType):
-    """Module that has a class under any name."""
+class _MegatronFinder(MetaPathFinder, Loader):
+    """Finds `megatron` and any module below it; each name in them is a mock, never called."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.__path__ = []  # Makes it a package, which can have submodules.
-
-    def __getattr__(self, name: str) -> type:
-        # Python itself looks up such names, and must find that they are missing.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _StubClass(name, (), {"__module__": self.__name__})
-
-
-class _StubClass(type):
-    """Metaclass with a decorator under any name; ART registers its own classes with some."""
-
-    def __getattr__(cls, name: str) -> Callable[..., Callable[[T], T]]:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return lambda *_args, **_keywords: lambda decorated: decorated
-
-
-class _StubFinder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self, is_package=True) if _is_below(fullname) else None
+        return ModuleSpec(fullname, self, is_package=True) if _is_megatron(fullname) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _StubModule(spec.name)
+        module: ModuleType = MagicMock(name=spec.name)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: the attributes are made when they are read."""
@@ -97,27 +66,13 @@ class _StubFinder(MetaPathFinder, Loader):
 require("ART", ("art", "openai", "torch", "transformers"), "art")
 
 
-@contextmanager
-def _quiet_environment() -> Iterator[None]:
-    """Disable network access, progress bars and the search for a `.env` in parent folders."""
-    changes = {
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # Without it, prices are fetched at import.
-        "PYTHON_DOTENV_DISABLED": "1",
-        "TQDM_DISABLE": "1",
-    }
-    before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-with _quiet_environment():
+QUIET = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # Without it, prices are fetched at import.
+    "PYTHON_DOTENV_DISABLED": "1",
+    "TQDM_DISABLE": "1",
+}
+"""Environment in which ART is imported: no network, no progress bars, no search for `.env`."""
+with patch.dict(os.environ, QUIET):
     from art import TrainableModel, Trajectory, TrajectoryGroup
     from art.backend import Backend
     from art.trajectories import History

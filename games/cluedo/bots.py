@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
+from games.cluedo.facts import Facts
 from games.cluedo.inference.information import (
     QuestionValues,
     break_even,
@@ -34,13 +35,12 @@ from games.cluedo.rules.events import (
     Suggest,
 )
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.text.notebook import Notebook, SeenCards
 
 A = TypeVar("A", bound=Action)
 
 
 class CluedoBot(ABC):
-    """Bot with a notebook and a fixed order of decisions; subclasses choose cards.
+    """Bot with the facts that it has seen and a fixed order of decisions; subclasses choose cards.
 
     Args:
         seat: The seat of the bot; its game must be Cluedo.
@@ -51,7 +51,7 @@ class CluedoBot(ABC):
         self.game = seat.game
         self.player = seat.player
         self.rng = seat.rng
-        self.notebook = Notebook(self.game, seat.player)
+        self.facts = Facts(self.game, seat.player)
         self._read = 0
 
     async def act(self, observation: Observation) -> Decision:
@@ -62,12 +62,12 @@ class CluedoBot(ABC):
     def read_events(self, observation: Observation) -> None:
         """Process the events since the last call."""
         for event in observation.events_since(self._read):
-            self.notebook.update(event)
             self.observe_event(event)
         self._read = observation.num_events
 
-    def observe_event(self, event: Event) -> None:  # noqa: B027 - optional.
-        """Process an event beyond the notebook; the default does nothing."""
+    def observe_event(self, event: Event) -> None:
+        """Process an event."""
+        self.facts.update(event)
 
     def choose(self, legal: ActionSet) -> Action:
         """Choose an action: show, move, accuse, then move on or suggest."""
@@ -106,20 +106,16 @@ class CluedoBot(ABC):
 
     # Movement on the board
 
-    @property
-    def place(self) -> int | str:
-        """The place of the own pawn."""
-        return self.notebook.places[self.notebook.pawn]
-
     def move(self, moves: Sequence[Move]) -> Action:
         """Choose the end with the highest value, discounted by the steps that are left."""
         return max(self._shuffled(moves), key=self.move_value)
 
     def move_value(self, move: Move) -> float:
         """Return the value of a move by this throw."""
-        walk = board.walk(self.place, move.room, self.notebook.throw, self.notebook.other_squares)
+        place = self.facts.place
+        walk = board.walk(place, move.room, sum(self.facts.dice), self.facts.other_squares)
         # The distance on an empty board is only a heuristic: the real way may be blocked.
-        steps = 0 if walk.enters else board.steps_to(self.place, move.room)
+        steps = 0 if walk.enters else board.steps_to(place, move.room)
         return self._discounted_value(move.room, steps)
 
     def best_start(self, legal: ActionSet, suggestion: Action | None) -> Action:
@@ -127,7 +123,7 @@ class CluedoBot(ABC):
 
         All suggestions on the board name the same room, so that they have the same value.
         """
-        here, options = self.place, list[tuple[float, Action]]()
+        here, options = self.facts.place, list[tuple[float, Action]]()
         if suggestion:
             options.append((self._discounted_value(str(here), 0), suggestion))
         if PASSAGE in legal:
@@ -193,7 +189,7 @@ class EliminationBot(CluedoBot):
     def _targets(self, cards: Sequence[str]) -> list[str]:
         """Return the cards of a category to ask about."""
         left = self.candidates(cards)
-        own = [card for card in cards if card in self.notebook.hand]
+        own = [card for card in cards if card in self.facts.hand]
         # A solved category is named with an own card: it cannot be refuted by others, so that the
         # answer is about the other two categories.
         return own if len(left) == 1 and own else left
@@ -206,15 +202,8 @@ class Novice(EliminationBot):
     named cards that it has not seen are in the envelope.
     """
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self._seen = SeenCards(self.game, self.player)
-
-    def observe_event(self, event: Event) -> None:
-        self._seen.update(event)
-
     def candidates(self, cards: Sequence[str]) -> list[str]:
-        return self._seen.candidates_among(cards)
+        return self.facts.candidates(cards)
 
 
 class Detective(EliminationBot):
@@ -223,6 +212,7 @@ class Detective(EliminationBot):
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
         self.knowledge = CluedoKnowledge(self.game, self.player, "logic")
+        self.facts = self.knowledge.facts
 
     def observe_event(self, event: Event) -> None:
         self.knowledge.update(event)
@@ -276,6 +266,7 @@ class Oracle(CluedoBot):
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
         self.knowledge = CluedoKnowledge(self.game, self.player)
+        self.facts = self.knowledge.facts
 
     def observe_event(self, event: Event) -> None:
         self.knowledge.update(event)
@@ -288,8 +279,8 @@ class Oracle(CluedoBot):
         that the suggester has not seen from this seat.
         """
         # Only the player in turn makes suggestions.
-        suggester = self.notebook.in_turn
-        known = self.notebook.shown_to.get(suggester, set())
+        suggester = self.facts.in_turn
+        known = self.facts.shown_to.get(suggester, set())
 
         def cost(show: Show) -> float:
             if show.card in known:
@@ -309,7 +300,7 @@ class Oracle(CluedoBot):
         if probability > 1 - 1e-9:
             return envelope
         # Seats that still take turns; those that are out cannot win.
-        rivals = self.game.num_players - 1 - len(self.notebook.out)
+        rivals = self.game.num_players - 1 - sum(self.facts.out)
         return envelope if probability > break_even(self.knowledge, rivals, may_suggest) else None
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:

@@ -21,7 +21,6 @@ from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, DealCards, Dealt, EndTurn, Roll, Show, Suggest
 from games.cluedo.rules.state import CluedoState
-from games.cluedo.text.notebook import SeenCards
 
 GAME = Cluedo(players=3)
 
@@ -53,11 +52,8 @@ def measured(answer: object, observation: Observation) -> dict[str, WeightedSum]
     """Return the measurements of an answer at this moment."""
     game = observation.game
     assert isinstance(game, Cluedo)
-    seen = SeenCards(game, observation.player)
-    for event in observation.events:
-        seen.update(event)
     knowledge = CluedoKnowledge.after(game, observation.player, observation.events)
-    return belief_measurements(read(answer, observation), knowledge, seen)
+    return belief_measurements(read(answer, observation), knowledge)
 
 
 # Asking

@@ -23,7 +23,6 @@ from games.cluedo.bots import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
-from games.cluedo.text.notebook import SeenCards
 
 DECK = {"suspects": 4, "weapons": 4, "rooms": 5}
 """Smaller than the usual one, so that hundreds of games are played and judged in seconds."""
@@ -133,24 +132,21 @@ def test_twins_that_show_cards_by_the_same_rule_are_equal() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"leftover_cards": "open", "players": 4}])
-def test_seen_cards_are_those_of_a_novice(options: dict[str, JsonValue]) -> None:
-    """The bot that uses them and the measure that tells them from deductions agree."""
+def test_facts_give_the_entropy_of_the_deal_and_the_cards_that_no_seat_has(
+    options: dict[str, JsonValue],
+) -> None:
+    """What is computed without deduction agrees with exact knowledge where both know it."""
     game = Cluedo(**{"players": PLAYERS, **DECK, **options})
     agents = [Novice(Seat(game, n, random.Random(n))) for n in range(game.num_players)]
     episode = asyncio.run(play(Match(game, (), 4), agents))
-    state, seen, named = game.initial_state(), SeenCards(game, 0), 0
-    novice = Novice(Seat(game, 0, random.Random(0)))
+    knowledge = CluedoKnowledge(game, 0)
     for ply in episode.plies:
-        state.apply(ply.player, ply.decision.action)
         for event in (event for event in ply.events if event.seen_by(0)):
-            novice.notebook.update(event)
-            novice.observe_event(event)
-            seen.update(event)
-        assert seen.candidates() == [novice.candidates(cards) for cards in game.deck.categories]
-        assert seen.name_envelope == (novice.accusation(True) is not None)
+            knowledge.update(event)
+        facts = knowledge.facts
         if ply.number == 0:
-            assert seen.entropy_dealt == pytest.approx(
-                CluedoKnowledge(game, 0).after(game, 0, state.log.witnessed[0]).entropy()
-            )
-        named += seen.name_envelope
-    assert seen.holders
+            assert facts.entropy_dealt == pytest.approx(knowledge.entropy())
+        candidates = {card for cards in game.deck.categories for card in facts.candidates(cards)}
+        assert candidates >= knowledge.envelope_cards()
+        assert not facts.name_envelope or knowledge.entropy() == 0
+    assert knowledge.facts.shown

@@ -19,6 +19,7 @@ from arena.core.view.tabletop import Scene
 from arena.plugins.loader import catalog, make_game
 from arena.testing.facets import check_drawing, check_scene_module
 from arena.testing.positions import random_positions
+from games.cluedo.facts import Facts
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
@@ -35,7 +36,6 @@ from games.cluedo.rules.events import (
     Throw,
 )
 from games.cluedo.views.scene import CluedoScene
-from games.cluedo.views.view import Marks
 from games.kuhn_poker.game import CardDealt, KuhnPoker, KuhnPokerState
 
 if TYPE_CHECKING:
@@ -118,13 +118,17 @@ def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() 
         HandDealt(0, tuple(others[:3])),
         EnvelopeSeen(0, envelope),
     ]
-    marks = Marks(game)
+    facts = Facts(game, 0)
+
+    def in_envelope() -> list[str]:
+        return [card for card, signs in facts.signs().items() if signs[2] == "X"]
+
     for event in events:
-        marks.update(event)
-    assert marks.held_by(2) == list(envelope)
-    assert marks.sign(others[5], 1) == "."
-    marks.update(CardShown(1, 0, others[5]))
-    assert marks.sign(others[5], 1) == "X" and marks.held_by(2) == list(envelope)
+        facts.update(event)
+    assert in_envelope() == list(envelope)
+    assert facts.signs()[others[5]][1] == "."
+    facts.update(CardShown(1, 0, others[5]))
+    assert facts.signs()[others[5]][1] == "X" and in_envelope() == list(envelope)
 
 
 # The kit must notice each of these.

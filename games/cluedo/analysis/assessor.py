@@ -39,7 +39,6 @@ from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase
-from games.cluedo.text.notebook import SeenCards
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
 
@@ -80,10 +79,7 @@ class CluedoAssessor(SeatAssessor):
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
         judged = any(map(self._wants, REFUTATIONS))
         known = range(self.game.num_players) if judged else self._assessed
-        self._seats = {
-            player: SeatHistory(CluedoKnowledge(self.game, player), SeenCards(self.game, player))
-            for player in known
-        }
+        self._seats = {player: SeatHistory(CluedoKnowledge(self.game, player)) for player in known}
         self._pending: PendingQuestion | None = None
         self._analysis: PositionAnalysis | None = None
 
@@ -173,7 +169,6 @@ class CluedoAssessor(SeatAssessor):
             for event in ply.events:
                 if event.seen_by(player):
                     seat.knowledge.update(event)
-                    seat.seen.update(event)
             if is_deal and self._wants("knowledge", player):
                 seat.entropy_dealt = seat.knowledge.entropy()
 
@@ -199,7 +194,7 @@ class CluedoAssessor(SeatAssessor):
                 yield judge_turn(ply, seat)
         if self._wants("beliefs") and "beliefs" in ply.decision.details:
             stated = ply.decision.details["beliefs"]
-            measurements = belief_measurements(stated, seat.knowledge, seat.seen)
+            measurements = belief_measurements(stated, seat.knowledge)
             yield Assessment(ply.number, ply.player, "beliefs", measurements=measurements)
         # The kind "turn" needs each turn's entropy, so that provability costs nothing more.
         # Otherwise it is computed later, and only where it is needed.

@@ -19,7 +19,6 @@ from arena.core.analysis import Measurements, sum_measurements
 from arena.core.text import json_object
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse
-from games.cluedo.text.notebook import SeenCards
 
 if TYPE_CHECKING:
     from games.cluedo.rules.setting import CluedoSetting
@@ -89,13 +88,10 @@ def relative_entropy(posterior: NDArray[np.float64], stated: NDArray[np.float64]
 # Measurements
 
 
-def belief_measurements(
-    stated: JsonValue, knowledge: CluedoKnowledge, seen: SeenCards
-) -> dict[str, WeightedSum]:
+def belief_measurements(stated: JsonValue, knowledge: CluedoKnowledge) -> dict[str, WeightedSum]:
     """Return the measurements of an answer, as `read_beliefs` returns it.
 
-    `knowledge` is that of the same player at the same moment, `seen` the part of it that takes no
-    deduction.
+    `knowledge` is that of the same player at the same moment; its facts take no deduction.
     """
     if not isinstance(stated, dict) or stated.get("failure") == "provider_error":
         return {}  # There was no answer.
@@ -111,19 +107,20 @@ def belief_measurements(
         if card in index and type(holder) is int and 0 <= holder <= knowledge.envelope
     }
     numbers = {card: _number(value, 1.0) for card, value in envelope.items()}
-    measured = (*_places(places, knowledge, seen), *_shares(numbers, knowledge, seen))
+    measured = (*_places(places, knowledge), *_shares(numbers, knowledge))
     # Total 0 and weight 1: an answer that stated beliefs.
     return sum_measurements(measured) | {"belief_failures": WeightedSum(0.0)}
 
 
 def _shares(
-    stated: Mapping[str, float | None], knowledge: CluedoKnowledge, seen: SeenCards
+    stated: Mapping[str, float | None], knowledge: CluedoKnowledge
 ) -> Iterator[Measurements]:
     """Yield the error of the stated probabilities, and sums per tenth for their calibration."""
     deck, exact, error, of_seen = knowledge.game.deck, knowledge.marginals(), 0.0, 0.0
     # Equal probabilities for all cards that were not seen take no deduction: their error is the
     # scale, at any length of the game.
-    for cards, left in zip(deck.categories, seen.candidates(), strict=True):
+    for cards in deck.categories:
+        left = knowledge.facts.candidates(cards)
         posterior = {card: exact[deck.index[card], knowledge.envelope] for card in cards}
         shares = np.array([stated.get(card) or 0.0 for card in cards])
         if not (is_stated := shares.any()):
@@ -144,9 +141,7 @@ def _shares(
     yield {"log_score": WeightedSum(error), "belief_error": WeightedSum(error, of_seen)}
 
 
-def _places(
-    stated: Mapping[str, int], knowledge: CluedoKnowledge, seen: SeenCards
-) -> Iterator[Measurements]:
+def _places(stated: Mapping[str, int], knowledge: CluedoKnowledge) -> Iterator[Measurements]:
     """Yield precision and recall of the cards stated as certain, own cards left out.
 
     `deduced_…` leave out all cards whose place was seen, of which long games have more.
@@ -156,7 +151,7 @@ def _places(
         if holder == knowledge.player and place in (None, holder):
             continue
         is_provable = holder not in (None, knowledge.player)
-        kind = inference_of(card, knowledge, seen) if is_provable else ""
+        kind = inference_of(card, knowledge) if is_provable else ""
         right = WeightedSum(float(place == holder))
         names = ["precision"] if place is not None else []
         names += ["recall", f"recall_{kind}"] if is_provable else []
@@ -167,7 +162,7 @@ def _places(
         yield dict.fromkeys(names, right)
 
 
-def inference_of(card: str, knowledge: CluedoKnowledge, seen: SeenCards) -> str:
+def inference_of(card: str, knowledge: CluedoKnowledge) -> str:
     """Return the kind of inference by which a place is certain that is not the own hand."""
     index, holder = knowledge.game.deck.index, knowledge.holder(card)
     if holder == knowledge.envelope:
@@ -177,12 +172,13 @@ def inference_of(card: str, knowledge: CluedoKnowledge, seen: SeenCards) -> str:
         # Placed cards have one possible holder. Where some are not placed, only questions about
         # this card can tell.
         return "exclusion" if (left.sum(1) <= 1).all() else "cannot_show"
-    if seen.holders.get(card) == holder:
+    if knowledge.facts.shown.get(card) == holder:
         return "shown"
-    for triple in seen.showings.get(holder, ()) if holder is not None else ():
-        others = [index[other] for other in triple if other != card]
-        if card in triple and not knowledge.possible()[others, holder].any():
-            return "one_of_three"
+    for says, holders, named in knowledge.facts.statements:
+        if says == "one of" and holders == (holder,) and card in named:
+            others = [index[other] for other in named if other != card]
+            if not knowledge.possible()[others, holder].any():
+                return "one_of_three"
     return "counting"
 
 

@@ -3,7 +3,7 @@
 An assessment has facts and contributions to the measures. A measure for comparisons must not move
 because games get shorter or longer. So each is taken in the same position: against the best choice
 or a random one there, or separately for positions that are equally far (`_stage`) or equally hard
-(`SeenCards`). The others only serve rewards and summaries.
+(`Facts.candidates`). The others only serve rewards and summaries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import AnswerDistribution, QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Show, Suggest
-from games.cluedo.text.notebook import SeenCards
 
 
 @dataclass(slots=True)
@@ -60,7 +59,6 @@ class SeatHistory:
     """Record of one seat, updated by the assessor."""
 
     knowledge: CluedoKnowledge
-    seen: SeenCards
     entropy_dealt: float | None = None
     """Entropy of the envelope after the deal, in bits, if it is needed."""
     own_turns: int = 0
@@ -139,7 +137,7 @@ def _first_chance(seat: SeatHistory) -> str:
 
     Only the first turn counts: how many follow depends on when other players end the game.
     """
-    return "missed_seen" if seat.seen.name_envelope else "missed_deduced"
+    return "missed_seen" if seat.knowledge.facts.name_envelope else "missed_deduced"
 
 
 def judge_missed_accusation(ply: Ply, seat: SeatHistory) -> Assessment:
@@ -169,7 +167,8 @@ def judge_unused_certainty(player: int, seat: SeatHistory) -> Iterator[Assessmen
 
 def _stage(seat: SeatHistory, entropy: float) -> str:
     """Return the measure of a question asked at this entropy of the envelope."""
-    left = entropy / seat.seen.entropy_dealt if seat.seen.entropy_dealt else 0.0
+    dealt = seat.knowledge.facts.entropy_dealt
+    left = entropy / dealt if dealt else 0.0
     # An unlikely answer may raise the entropy above that of the deal: still the first stage.
     return next(stage.measure for stage in STAGES if left >= stage.least)
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import Event, Placement
+from games.cluedo.facts import Facts, Statement
 from games.cluedo.inference.constraints import (
     Constraints,
     Contradiction,
@@ -36,17 +37,7 @@ from games.cluedo.inference.constraints import (
 )
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import (
-    Accused,
-    CardShown,
-    DealCards,
-    Dealt,
-    EnvelopeSeen,
-    HandDealt,
-    Refuted,
-    Suggested,
-    Unable,
-)
+from games.cluedo.rules.events import DealCards
 from games.cluedo.rules.setting import CluedoSetting
 
 RefuterModel = Literal["uniform", "logic"]
@@ -59,7 +50,8 @@ class CluedoKnowledge:
     demand and cached until an event changes the constraints.
 
     Attributes:
-        constraints: Everything that the events say about the deal.
+        facts: Everything that the player has seen.
+        constraints: Everything that the facts say about the deal.
         envelope: The number of the envelope among the holders.
 
     Example:
@@ -79,6 +71,7 @@ class CluedoKnowledge:
         self.game = game
         self.player = player
         self.refuter = refuter
+        self.facts = Facts(game, player)
         self.envelope = game.num_players
         deck = game.deck
         self._bit = {card: 1 << number for card, number in deck.index.items()}
@@ -93,11 +86,6 @@ class CluedoKnowledge:
             sizes = (*game.hand_sizes, self._undealt, 3)
         holders = [Holder(size, all_cards) for size in sizes]
         self.constraints = Constraints(len(deck.cards), categories, holders)
-        self._suggestion: Triple | None = None
-        self._refutations: list[tuple[int, int]] = []
-        """Other seats that have shown a card, with the cards that were named."""
-        self._unable: list[tuple[tuple[int, ...], int]] = []
-        """Seats that had no card to show, with the cards that were named."""
         self._count: DealCount | None = None
         self._marginals: NDArray[np.float64] | None = None
         self._envelope_cards: frozenset[str] | None = None
@@ -117,42 +105,36 @@ class CluedoKnowledge:
         return knowledge
 
     def update(self, event: Event) -> None:
-        """Add one event that the player witnessed to the constraints."""
-        holders = self.constraints.holders
-        match event:
-            case Suggested():
-                self._suggestion = event.triple
-            case Dealt(open_cards=cards) if cards:
-                self._remove_open_cards(cards)
-            case HandDealt(player, cards) if player == self.player:
-                self._must(player, self._set(cards))
-                # The whole hand: the player has no other card.
-                holders[player].may = self._set(cards)
-            case Unable(players):
-                named = self._named
-                self._unable.append((players, named))
-                for player in players:
-                    self._may_not(player, named)
-            # The own refutation adds nothing: the own hand is known.
-            case Refuted(player) if player != self.player:
-                self._refutations.append((player, self._named))
-                self._clause(player, self._named)
-            case CardShown(player, suggester, card) if suggester == self.player:
-                self._must(player, self._bit[card])
-                if self.refuter == "uniform":
-                    # Repeated showings multiply: each is a factor 1/k of its own.
-                    holders[player].showings += (self._named,)
-                    self._clear_cache()
-            case Accused(correct=False):
-                # Only the combination is excluded: each of its cards may still be in the envelope.
-                self.constraints.excluded |= {self._set(event.triple)}
+        """Add one event that the player witnessed to the facts and the constraints."""
+        known = len(self.facts.statements)
+        self.facts.update(event)
+        for statement in self.facts.statements[known:]:
+            self._add(statement)
+
+    def _add(self, statement: Statement) -> None:
+        """Add what an event says about cards to the constraints."""
+        kind, holders, named = statement
+        cards = self._set(named)
+        if kind == "open":
+            self._remove_open_cards(cards)
+        elif kind == "not all":
+            # Only the combination is excluded: each of its cards may still be in the envelope.
+            self.constraints.excluded |= {cards}
+            self._clear_cache()
+        for holder in holders:
+            place = self.constraints.holders[holder]
+            if kind in ("hand", "has"):
+                self._must(holder, cards)
+            if kind == "hand":
+                place.may = cards
+            elif kind == "lacks":
+                self._may_not(holder, cards)
+            elif kind == "one of":
+                self._clause(holder, cards)
+            elif kind == "showed one of" and self.refuter == "uniform":
+                # Repeated showings multiply: each is a factor 1/k of its own.
+                place.showings += (cards,)
                 self._clear_cache()
-            case Accused(correct=True):
-                self._must(self.envelope, self._set(event.triple))
-            case EnvelopeSeen(player, envelope) if player == self.player:
-                self._must(self.envelope, self._set(envelope))
-            case _:
-                pass
 
     # Constraints
 
@@ -160,22 +142,12 @@ class CluedoKnowledge:
         """Return the bits of these cards."""
         return sum(self._bit[card] for card in cards)
 
-    def _cards(self, numbers: int) -> tuple[str, ...]:
-        """Return the names of the cards in a set."""
-        return tuple(self.game.deck.cards[number] for number in card_numbers(numbers))
-
-    @property
-    def _named(self) -> int:
-        """The set of the cards in the latest suggestion."""
-        assert self._suggestion is not None
-        return self._set(self._suggestion)
-
     def _clear_cache(self) -> None:
         self._count = self._marginals = self._envelope_cards = None
 
-    def _remove_open_cards(self, cards: tuple[str, ...]) -> None:
+    def _remove_open_cards(self, open_cards: int) -> None:
         """Take the cards that lie open out of all categories and hands."""
-        open_cards, self._undealt = self._set(cards), 0
+        self._undealt = 0
         # They are known now, so their hand goes; the envelope is the last holder again.
         del self.constraints.holders[self.envelope]
         self.constraints.categories = tuple(c & ~open_cards for c in self.constraints.categories)
@@ -266,19 +238,22 @@ class CluedoKnowledge:
             single="Envelope",
             one_of=tuple(self._shown()),
             none_of=tuple(
-                (tuple(self.game.seat_names[seat] for seat in seats), self._cards(named))
-                for seats, named in self._unable
+                (tuple(self.game.seat_names[seat] for seat in holders), cards)
+                for kind, holders, cards in self.facts.statements
+                if kind == "lacks"
             ),
         )
 
     def _shown(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the seats that have shown a card, with the cards that it may have been."""
         possible, index = self.possible(), self.game.deck.index
-        for seat, named in self._refutations:
-            cards = [card for card in self._cards(named) if possible[index[card], seat]]
+        for kind, holders, named in self.facts.statements:
+            if kind != "one of":
+                continue
+            cards = [card for card in named if possible[index[card], holders[0]]]
             certain = [card for card in cards if possible[index[card]].sum() == 1]
             # One that the seat certainly holds says all that there is to say.
-            yield self.game.seat_names[seat], tuple(certain[:1] or cards)
+            yield self.game.seat_names[holders[0]], tuple(certain[:1] or cards)
 
     def possible(self) -> NDArray[np.bool_]:
         """Return whether each holder can have each card, shape as `marginals`.

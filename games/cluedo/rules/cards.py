@@ -99,6 +99,11 @@ class Deck:
         return {card: number for number, card in enumerate(self.cards)}
 
     @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each card in its category, from 1."""
+        return {card: n for cards in self.categories for n, card in enumerate(cards, start=1)}
+
+    @cached_property
     def categories(self) -> tuple[tuple[str, ...], ...]:
         """Suspects, weapons, rooms."""
         return (self.suspects, self.weapons, self.rooms)

@@ -161,6 +161,12 @@ class CluedoSetting(Game, ABC):
         seats = range(self.num_players)
         return tuple((*seats[seat + 1 :], *seats[:seat]) for seat in seats)
 
+    @cached_property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """Per viewer, the number of each seat, counted from the viewer's own in turn order."""
+        seats = range(self.num_players)
+        return tuple(tuple((seat - viewer) % len(seats) for seat in seats) for viewer in seats)
+
     def _all_actions(self) -> Iterable[Action]:
         yield from (Suggest(*triple) for triple in self.deck.triples)
         yield from (Accuse(*triple) for triple in self.deck.triples)

@@ -15,6 +15,8 @@ from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
 from arena.core.observation import PromptExample
 from arena.core.text import pluralize
 from games.cluedo.analysis.beliefs import belief_question, read_beliefs
+from games.cluedo.facts import Facts
+from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -32,7 +34,6 @@ from games.cluedo.rules.events import (
     WeaponMoved,
 )
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.text.notebook import Notebook
 from games.cluedo.text.prompts import (
     RULE_DETAILS,
     action_prompt,
@@ -45,6 +46,8 @@ from games.cluedo.text.prompts import (
 Possible = NDArray[np.bool_]
 """Possible holders of each card: shape (cards, seats + 1), the envelope last."""
 
+SHEETS = 4
+"""Number of cached sheets of a notebook. A text compares the latest one with an earlier one."""
 
 WAYS: dict[PawnMovement, str] = {
     "walks": "goes to",
@@ -85,6 +88,34 @@ FIRST_GAME = FirstGame(
         ),
     ),
 )
+
+
+class Notebook(Facts):
+    """Facts of a player, with sheets of what follows from them."""
+
+    def __init__(self, game: CluedoSetting, player: int) -> None:
+        super().__init__(game, player)
+        self._logic: CluedoKnowledge | None = None
+        self._num_read = 0
+        self._sheets: dict[int, Possible] = {}
+
+    def sheet(self, events: tuple[Event, ...], count: int) -> Possible:
+        """Return which holders can have each card after the first `count` of `events`.
+
+        The latest sheets are cached. With ascending `count` each event is processed once.
+        """
+        if count not in self._sheets:
+            # Knowledge cannot go back, so an earlier sheet needs a new one from the first event.
+            if self._logic is None or count < self._num_read:
+                self._logic, self._num_read = CluedoKnowledge(self.game, self.player, "logic"), 0
+            for event in events[self._num_read : count]:
+                self._logic.update(event)
+            self._num_read = count
+            self._sheets[count] = self._logic.possible()
+            # A dict keeps the order of insertion, so the oldest sheet goes first.
+            while len(self._sheets) > SHEETS:
+                del self._sheets[next(iter(self._sheets))]
+        return self._sheets[count]
 
 
 class CluedoText(GameText):
@@ -238,12 +269,12 @@ class CluedoText(GameText):
                 yield f"- shown to you by {names[player]}: {', '.join(game.deck.sort(cards))}"
         # Later they follow from the news; the whole notebook is all that a rebuilt chat has.
         if not since:
-            for player, absent in sorted(_absent_cards(observation, notes).items()):
+            for player, absent in sorted(_absent_cards(notes).items()):
                 unheld = ", ".join(game.deck.sort([*absent]))
                 yield f"- {names[player]} does not hold {unheld}"
         if dealt or shown or _may_accuse(observation):
             suspects, weapons, rooms = (
-                ", ".join(card for card in cards if not notes.seen(card))
+                ", ".join(card for card in cards if card not in notes.seen)
                 for cards in game.deck.categories
             )
             yield f"- not seen by you: suspects {suspects}; weapons {weapons}; rooms {rooms}"
@@ -296,20 +327,16 @@ class CluedoText(GameText):
         return f"- envelope: {'; '.join(parts)}"
 
 
-def _absent_cards(observation: Observation, notes: Notebook) -> dict[int, set[str]]:
-    """Return per other player the unseen cards that it does not hold, as it could not refute them.
-
-    Suggestions come before the players who cannot refute them.
-    """
+def _absent_cards(facts: Facts) -> dict[int, set[str]]:
+    """Return per other player the unseen cards that it could not show, so does not hold."""
     absent: dict[int, set[str]] = {}
-    unseen: set[str] = set()
-    for event in observation.events:
-        if isinstance(event, Suggested):
-            unseen = {card for card in event.triple if not notes.seen(card)}
-        elif isinstance(event, Unable):
-            for player in event.players:
+    for kind, players, named in facts.statements:
+        unseen = {*named} - facts.seen
+        if kind == "lacks" and unseen:
+            for player in players:
                 absent.setdefault(player, set()).update(unseen)
-    return {player: cards for player, cards in absent.items() if cards and player != notes.player}
+    absent.pop(facts.player, None)
+    return absent
 
 
 def _may_accuse(observation: Observation) -> bool:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from arena import Action, ActionSet, Seat
 from arena.agents.agent import act_now
 from arena.core.action import CHANCE
 from arena.core.observation import PromptExample
 from arena.core.seeds import stream
+from games.cluedo.facts import Facts
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
     Accuse,
@@ -26,10 +26,6 @@ from games.cluedo.rules.events import (
     Suggest,
 )
 from games.cluedo.rules.setting import CluedoSetting
-
-if TYPE_CHECKING:
-    from games.cluedo.text.notebook import Notebook
-
 
 # Rules
 
@@ -99,16 +95,17 @@ def describe_place(place: Place) -> str:
 
 
 def action_prompt(
-    game: CluedoSetting, legal: ActionSet, notes: Notebook, with_example: bool
+    game: CluedoSetting, legal: ActionSet, facts: Facts, with_example: bool
 ) -> Iterator[str]:
     """Yield the legal actions as a grammar instead of a list of hundreds."""
     first = legal[0]
     if isinstance(first, Show):
-        player, choices = game.seat_names[notes.in_turn], " | ".join(map(str, legal))
-        yield f"{player} suggested {notes.suggestion}. Show one of your cards: {choices}."
+        player, choices = game.seat_names[facts.in_turn], " | ".join(map(str, legal))
+        assert facts.suggestion is not None
+        yield f"{player} suggested {facts.suggestion.triple}. Show one of your cards: {choices}."
         return
     if isinstance(first, Move):
-        yield from _move_prompt(legal, notes, with_example)
+        yield from _move_prompt(legal, facts, with_example)
         return
     forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
     suggestions = legal.of(Suggest)
@@ -127,18 +124,18 @@ def _action_line(forms: str, example: Action, with_example: bool) -> str:
     return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
 
 
-def _move_prompt(legal: ActionSet, notes: Notebook, with_example: bool) -> Iterator[str]:
+def _move_prompt(legal: ActionSet, facts: Facts, with_example: bool) -> Iterator[str]:
     """Yield the rooms within reach, the steps to each room, and the form of the action."""
-    place = notes.places[notes.pawn]
+    place, throw = facts.place, sum(facts.dice)
     reachable = [
         move.room
         for move in legal.of(Move)
-        if board.walk(place, move.room, notes.throw, notes.other_squares).enters
+        if board.walk(place, move.room, throw, facts.other_squares).enters
     ]
     reach = f"you reach {', '.join(reachable) or 'no room'}"
     steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
     yield (
-        f"You are in {describe_place(place)}. With {notes.throw} {reach}; toward any other room "
+        f"You are in {describe_place(place)}. With {throw} {reach}; toward any other room "
         f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
     )
     yield _action_line("move ROOM", legal[0], with_example)

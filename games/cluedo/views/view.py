@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from arena import Event, Ink, Panel, Tabletop
+from games.cluedo.facts import Facts
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
-    Accused,
-    CardShown,
-    Dealt,
-    EnvelopeSeen,
-    HandDealt,
-    PawnMoved,
-    Place,
-    Suggested,
-    Unable,
-)
+from games.cluedo.rules.events import Place
 from games.cluedo.rules.setting import CluedoSetting
 
 # The board
@@ -159,75 +150,6 @@ LEGEND = {
 DOORS_AND_PAWNS = "orange squares: doors; pawns: in the colours of the first letters"
 
 
-class Marks:
-    """Marks of each card and holder, from the events that one viewer has witnessed.
-
-    Holders are numbered like seats; the envelope has the next number. Marks show what was seen and
-    the simplest consequences, not everything that follows.
-    """
-
-    def __init__(self, game: CluedoSetting) -> None:
-        self.cards = game.deck.cards
-        self.envelope = game.num_players
-        self.has: set[tuple[str, int]] = set()
-        self.lacks: set[tuple[str, int]] = set()
-        self.open_cards: Sequence[str] = ()
-        self.out: set[int] = set()
-        """Seats with a false accusation."""
-        self.suggestion: Sequence[str] = ()
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        match event:
-            case Dealt(open_cards=cards):
-                self.open_cards = cards
-                self._lack(cards, range(self.envelope + 1))
-            case HandDealt(player, cards):
-                self._place(cards, player)
-                # A viewer that sees a hand sees all of it.
-                self._lack([card for card in self.cards if card not in cards], [player])
-            case CardShown(player, card=card):
-                self._place((card,), player)
-            case Suggested():
-                self.suggestion = event.triple
-            case Unable(players):
-                self._lack(self.suggestion, players)
-            case EnvelopeSeen(envelope=cards):
-                self._place(cards, self.envelope)
-            case Accused(player, correct=False):
-                self.out.add(player)
-            case Accused(correct=True):
-                self._place(event.triple, self.envelope)
-            case _:
-                pass
-
-    def _lack(self, cards: Sequence[str], holders: Sequence[int]) -> None:
-        """Mark cards as missing from holders."""
-        self.lacks.update((card, holder) for card in cards for holder in holders)
-
-    def _place(self, cards: Sequence[str], holder: int) -> None:
-        """Place cards with a holder, and so with no other.
-
-        If all but three cards are placed, those three are the envelope.
-        """
-        self.has.update((card, holder) for card in cards)
-        self._lack(cards, [other for other in range(self.envelope + 1) if other != holder])
-        # Open cards have no holder, but they are not in the envelope either.
-        placed = {card for card, _ in self.has}.union(self.open_cards)
-        if len(placed) == len(self.cards) - 3 and not self.held_by(self.envelope):
-            self._place([card for card in self.cards if card not in placed], self.envelope)
-
-    def held_by(self, holder: int) -> list[str]:
-        """Return the cards that this holder visibly has, in deck order."""
-        return [card for card in self.cards if (card, holder) in self.has]
-
-    def sign(self, card: str, holder: int) -> str:
-        """Return X if the holder has the card, - if not, a dot if it is unknown."""
-        if (card, holder) in self.has:
-            return "X"
-        return "-" if (card, holder) in self.lacks else "."
-
-
 class CluedoView:
     """The card grid in two blocks; with a board, the board is at its left.
 
@@ -238,39 +160,32 @@ class CluedoView:
 
     def __init__(self, game: CluedoSetting, seat: int | None) -> None:
         self._game, self._seat = game, seat
-        self._marks = Marks(game)
-        self._places = dict(game.start_places)
+        self._facts = Facts(game, -1 if seat is None else seat)
         self._own_pawn = ""
         if seat is not None and game.has_board:
             self._own_pawn = game.deck.suspects[seat]
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
-        self._marks.update(event)
-        if isinstance(event, PawnMoved):
-            self._places[event.suspect] = event.place
+        self._facts.update(event)
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
-        deck, board = self._game.deck, self._places
+        deck, places, signs = self._game.deck, self._facts.places, self._facts.signs()
         panels = [
-            *([board_panel(board)] if board else []),
-            self._block(SEEN, deck.suspects, deck.weapons),
-            self._block("", deck.rooms, ()),
+            *([board_panel(places)] if places else []),
+            self._block(SEEN, signs, deck.suspects, deck.weapons),
+            self._block("", signs, deck.rooms, ()),
         ]
-        out = dict.fromkeys(self._marks.out, "out")
-        return Tabletop(
-            tuple(panels), "", True, "\n".join(self._grid()), seat_notes=out, legend=self._legend()
-        )
+        grid, out = "\n".join(self._grid(signs)), dict.fromkeys(self._facts.seats_out, "out")
+        return Tabletop(tuple(panels), "", True, grid, seat_notes=out, legend=self._legend())
 
-    def _grid(self) -> Iterator[str]:
+    def _grid(self, signs: Mapping[str, str]) -> Iterator[str]:
         """Yield the card grid: X has the card, - does not have it, . unknown."""
-        cards, players = self._game.deck.cards, self._game.num_players
-        width = max(map(len, cards))
-        yield " " * width + "".join(f"  P{seat}" for seat in range(players)) + "  envelope"
-        for card in cards:
-            signs = [self._marks.sign(card, holder) for holder in range(players + 1)]
-            yield f"{card:<{width}}   " + "   ".join(signs)
+        width, seats = max(map(len, signs)), range(self._game.num_players)
+        yield " " * width + "".join(f"  P{seat}" for seat in seats) + "  envelope"
+        for card, holders in signs.items():
+            yield f"{card:<{width}}   " + "   ".join(holders)
 
     def _legend(self) -> dict[str, str]:
         """Return the signs; on the board also doors, pawns and the viewer's own pawn."""
@@ -279,7 +194,9 @@ class CluedoView:
         own = f"; own: {self._own_pawn.split()[-1]}" if self._own_pawn else ""
         return {**LEGEND, "▪": DOORS_AND_PAWNS + own}
 
-    def _block(self, title: str, first: Sequence[str], second: Sequence[str]) -> Panel:
+    def _block(
+        self, title: str, signs: Mapping[str, str], first: Sequence[str], second: Sequence[str]
+    ) -> Panel:
         """Return one block of the grid: one row per card, one column per holder.
 
         The viewer's own column has a highlighted heading.
@@ -291,34 +208,29 @@ class CluedoView:
         for seat in range(game.num_players):
             heading += [Ink(" "), Ink(f"{seat}", "bold reverse" if seat == self._seat else "bold")]
         lines = [(*heading, Ink(" E", "bold"))]
-        lines += [self._row(card, width) for card in first]
+        lines += [self._row(card, signs[card], width) for card in first]
         if second:
-            lines += [(), *(self._row(card, width) for card in second)]
+            lines += [(), *(self._row(card, signs[card], width) for card in second)]
         text = tuple("".join(ink.text for ink in line) for line in lines)
         return Panel("", lines=text, fixed_width=True, drawing=tuple(lines))
 
-    def _row(self, card: str, width: int) -> tuple[Ink, ...]:
-        game, marks = self._game, self._marks
+    def _row(self, card: str, signs: str, width: int) -> tuple[Ink, ...]:
+        game, asked = self._game, self._facts.suggestion
         pawns = dict(zip(game.deck.suspects, PAWN_STYLES, strict=False)) if game.has_board else {}
         name = _short(card, width, card in game.deck.suspects)
         # Only the first letter has the pawn's colour, on a background of its own: whole names in
         # yellow or white would be illegible on a light terminal.
         row = [
-            Ink("▸" if card in marks.suggestion else " ", "bold magenta"),
+            Ink("▸" if asked and card in asked.triple else " ", "bold magenta"),
             Ink(name[:1], pawns.get(card, "")),
             Ink(f"{name[1:]:<{width - 1}}"),
         ]
-        for holder in range(game.num_players + 1):
-            row += [Ink(" "), _mark(marks, card, holder, holder == game.num_players)]
-        return tuple(row)
+        for sign in signs[:-1]:
+            row += [Ink(" "), _MARKS.get(sign) or Ink(HAS, "bold green")]
+        return (*row, Ink(" "), _MARKS.get(signs[-1]) or Ink("★", "bold red"))
 
 
-def _mark(marks: Marks, card: str, holder: int, envelope: bool) -> Ink:
-    """Return the sign of the grid and its style."""
-    sign = marks.sign(card, holder)
-    if sign == "X":
-        return Ink("★", "bold red") if envelope else Ink(HAS, "bold green")
-    return Ink(LACKS if sign == "-" else OPEN, "dim")
+_MARKS = {"-": Ink(LACKS, "dim"), ".": Ink(OPEN, "dim")}
 
 
 def _short(card: str, width: int, suspect: bool) -> str:

@@ -42,10 +42,10 @@ class TaskLine(ReportFlags):
     heading: str = ""
 
     def output(self, report: Report, location: str) -> None:
-        from arena.evaluation.verdict import sentences
+        from arena.evaluation.document.verdict import headline
 
         if not self.as_json:
-            verdict = next(sentences(report)).removeprefix("Primary result: ")
+            verdict = str(headline(report)[0]).removeprefix("Primary result: ")
             echo(f"{self.heading}: {verdict}", indent="  ")
 
 
@@ -283,7 +283,8 @@ def compare_command(
 ) -> int:
     """Compare the measures of talk of two submissions, paired by deal."""
     from arena.evaluation.benchmark.submission import PROFILE, measure_changes, read_submission
-    from arena.evaluation.formatting import Grid, number
+    from arena.evaluation.document import Grid
+    from arena.evaluation.formatting import number
 
     submissions = [read_submission(folder) for folder in (first, second)]
     changes = list(measure_changes(*submissions))

@@ -223,7 +223,7 @@ def headings(reports: Sequence[Report]) -> list[str]:
 
     Only options that differ between reports of the same name are listed.
     """
-    from arena.evaluation.verdict import game_name
+    from arena.evaluation.document.tables import game_name
 
     options = [
         {**report.options, "text level": report.settings["text_level"] or "none, only bots played"}

@@ -23,12 +23,13 @@ from arena.cli.play_flags import (
 )
 from arena.cli.report import ReportFlags
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts, unused_path
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.core.spec import Spec
 from arena.core.text import pluralize
 from arena.episodes.files import game_stem
 from arena.evaluation.records import RESULTS, Slot
 from arena.llm.config import setting
+from replays.html_report import write_html
 
 if TYPE_CHECKING:
     from arena.core.game import Game
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     """Turns results, which come in the order of the schedule, into a report."""
 
 
+REPORT = "report.html"
+"""Name of the report in the folder of a run."""
 CONCURRENT = 16
 MOST_GAMES = 10_000
 """Games that may be played at the same time."""
@@ -317,7 +320,7 @@ class ExperimentRun:
         if aggregator.games:
             report = self._report(results, aggregator, len(slots))
             players = report.players
-            report_flags.output(report, f"Results: {folder}")
+            report_flags.output(report, f"Results: {folder}{self._write_page(report, folder)}")
         if stop:
             echo(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
@@ -330,6 +333,18 @@ class ExperimentRun:
             if isinstance(stop, ArenaError):
                 raise stop
         return players, stop is not None
+
+    def _write_page(self, report: Report, folder: Path) -> str:
+        """Write `report.html` into the folder of the run; return the line that names it.
+
+        Without the packages of HTML reports there is none.
+        """
+        from arena.evaluation.document.tables import document
+
+        with suppress(MissingDependency):
+            write_html(document(report), folder / REPORT)
+            return f"\nReport:  {folder / REPORT}"
+        return ""
 
     def _report(self, results: Results, aggregator: Aggregator, planned: int) -> Report:
         from arena.evaluation.aggregation import report_of_run

@@ -21,7 +21,7 @@ from arena.core.text import UNKNOWN, short_count, size_text
 from arena.llm.config import config_table
 
 if TYPE_CHECKING:
-    from arena.evaluation.formatting import Grid
+    from arena.evaluation.document import Grid
     from arena.plugins.catalog import CatalogEntry
 
 app = typer.Typer(help="List games, players and models.", no_args_is_help=True)
@@ -282,7 +282,7 @@ MODEL_FIELDS = (
 
 
 def _model_table(models: Sequence[Mapping[str, Any]]) -> Grid:
-    from arena.evaluation.formatting import Grid
+    from arena.evaluation.document import Grid
 
     rows = []
     for model in models:

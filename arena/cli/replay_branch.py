@@ -177,7 +177,7 @@ class Branches(GameRun):
             self.count_games(interrupted)
         if as_json or not self.results:
             return
-        from arena.evaluation.formatting import Grid
+        from arena.evaluation.document import Grid
 
         several = len(self.results) > 1
         title = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from arena.cli.flags import Flag, JsonFlag, MarkdownFlag
-from arena.cli.terminal import check_file, print_grids
+from arena.cli.terminal import check_file, print_document
 from arena.core.errors import ArenaError
 from arena.core.text import spreadsheet_row
 from replays.html_report import require_report_packages, write_html
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH, PLAYER_WIDTH = 32, 22
 """Characters of the first column of a table of measures, and of each player's column."""
+MARKDOWN_PLAYERS = 5
+"""Players beside each other in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class ReportFlags:
 
     def write_files(self, *reports: Report) -> None:
         """Write the CSV file, and one HTML file per report: `NAME.html`, `NAME-2.html`, …"""
+        from arena.evaluation.document.tables import document
+
         if self.csv is not None:
             write_csv(reports, self.csv)
         if self.html is None:
@@ -64,7 +68,7 @@ class ReportFlags:
         for number, report in enumerate(reports, start=1):
             name = self.html.stem if number == 1 else f"{self.html.stem}-{number}"
             path = self.html.with_stem(name)
-            write_html(report, path)
+            write_html(document(report), path)
             print(f"HTML report: {path}", file=sys.stderr)
 
     def show(self, report: Report, heading: str = "") -> None:
@@ -75,25 +79,17 @@ class ReportFlags:
         from rich.console import Console
         from rich.text import Text
 
-        from arena.evaluation.formatting import escape_markdown
-        from arena.evaluation.verdict import definitions, grids, sentences
+        from arena.evaluation.document.tables import document
 
-        verdict, *others = sentences(report)
-        texts = [*others, *(definitions(report) if self.explain else ())]
         if self.markdown:
             print(f"## {heading}\n\n" if heading else "", end="")
-            print(f"**{escape_markdown(verdict)}**\n")
-            print("\n".join(grid.markdown() for grid in grids(report)))
-            print("\n\n".join(texts))
+            print(document(report, MARKDOWN_PLAYERS).markdown(self.explain))
             return
         console = Console()
         if heading:
             console.rule(Text(heading, style="bold"), align="left")
-        console.print(Text(verdict, "bold"), end="\n\n")
         beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
-        print_grids(grids(report, beside), console)
-        for text in texts:
-            console.print(Text(text))
+        print_document(document(report, beside), self.explain, console)
 
 
 COLUMNS = (

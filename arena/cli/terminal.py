@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from arena.evaluation.formatting import Grid
+    from arena.evaluation.document import Document, Grid
     from arena.llm.ledger import Ledger
     from arena.llm.service import LLMService
 
@@ -117,6 +117,17 @@ def print_grids(grids: Iterable[Grid], console: Console | None = None) -> None:
     for grid in grids:
         console.print(Text(grid.title, style="bold"))
         console.print(grid.rich(console.width))
+
+
+def print_document(document: Document, explain: bool, console: Console) -> None:
+    """Print a report: the answer in bold, the tables, the other sentences."""
+    from rich.text import Text
+
+    answer, *others = document.sentences
+    console.print(Text(answer, "bold"), end="\n\n")
+    print_grids(document.grids, console)
+    for text in [*others, *(document.definitions if explain else ())]:
+        console.print(Text(text))
 
 
 def print_copies(number: int) -> None:

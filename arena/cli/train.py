@@ -222,12 +222,11 @@ def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> Hos
 
 def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
     let_threads_sleep()
-    from replays.html_report.training_report import write_training_report
+    from replays.html_report import write_html
     from trainers.loop.grpo import train
 
     def start(files: RunFiles, view: TrainingView) -> Coroutine[Any, Any, RunState]:
-        report = write_training_report
-        return train(config, folder=files.folder, view=view, settings=settings, report=report)
+        return train(config, folder=files.folder, view=view, settings=settings, report=write_html)
 
     return conduct(config, plan, flags, start)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from arena.cli.terminal import echo, print_grids
 from arena.core.text import size_text
-from arena.evaluation.formatting import Grid
+from arena.evaluation.document import Grid
 from arena.plugins.loader import catalog, make_game
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
+from trainers.runs.document import flat_settings
 from trainers.runs.records import as_json
 from trainers.runs.run_files import Plan, free_name
-from trainers.runs.tables import flat_settings
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings

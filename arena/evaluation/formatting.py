@@ -1,4 +1,4 @@
-"""Intervals, options and tables as text, for terminals and Markdown.
+"""Intervals and options as text.
 
 The style of numbers is that of all commands.
 """
@@ -7,19 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import UNKNOWN, decimal, percentage, share_digits
 from arena.evaluation.records import Interval
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
 
 SHARES = ("share", "probability", "rate")
 """Units whose values are shown in per cent."""
@@ -179,101 +173,3 @@ def _option(name: str, value: JsonValue) -> str:
 def json_text(value: JsonValue) -> str:
     """Return text unchanged and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-MAX_CELL, MAX_STACKED_CELL = 24, 16
-"""Widest cell that is kept on one line: a value with its interval beside it, or below it."""
-COLUMN_GAP = 3
-
-
-def _widths(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], max_cell: int, broken: bool
-) -> tuple[list[int | None], int]:
-    """Return the widths of the columns, and of the table. `broken` headings take several lines.
-
-    The first column, and one with a cell above `max_cell` characters, hold names and sentences.
-    Their width is None: they are broken and take the remaining width.
-    """
-    widths, total = list[int | None](), 0
-    for place, heading in enumerate(headings):
-        longest = _longest(line for row in rows for line in row[place].split("\n"))
-        wide = max(longest, min(_longest(heading.split() if broken else [heading]), max_cell))
-        widths.append(wide if place and longest <= max_cell else None)
-        total += min(wide, max_cell) + COLUMN_GAP
-    return widths, total
-
-
-def _fitted(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None], width: int
-) -> Sequence[int | None]:
-    """Return the widths with those of the text columns, so that no word of them is broken.
-
-    Every text column gets its longest word, and the remaining columns of the terminal in
-    proportion to its longest line. If not even the words fit, text columns stay None.
-    """
-    places = [place for place, wide in enumerate(widths) if wide is None]
-    cells = {place: [headings[place], *(row[place] for row in rows)] for place in places}
-    words = {place: _longest(" ".join(cells[place]).split()) for place in places}
-    lines = {place: _longest("\n".join(cells[place]).split("\n")) for place in places}
-    known = sum(wide for wide in widths if wide is not None)
-    room = width - known - COLUMN_GAP * len(widths) - sum(words.values())
-    if room < 0:
-        return widths
-    wanted = sum(lines[place] - words[place] for place in places)
-    portion = min(1.0, room / wanted) if wanted else 0.0
-    more = {place: int(portion * (lines[place] - words[place])) for place in places}
-    return [words[n] + more[n] if wide is None else wide for n, wide in enumerate(widths)]
-
-
-def _longest(texts: Iterable[str]) -> int:
-    return max(map(len, texts), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text: a title, headings, rows. The first column names the row."""
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def markdown(self) -> str:
-        aligned = ["---", *["---:"] * (len(self.headings) - 1)]
-        lines = [self.headings, aligned, *self.rows]
-        table = "\n".join(f"| {' | '.join(map(escape_markdown, line))} |" for line in lines)
-        return f"**{escape_markdown(self.title)}**\n\n{table}\n"
-
-    def rich(self, width: int) -> Table:
-        """Return the table for a terminal of this width.
-
-        Numbers are never broken. If the width is too small, headings are broken, and if that is
-        not enough, intervals are placed below their values.
-        """
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        rows, dense = self.rows, False
-        widths, total = _widths(self.headings, rows, MAX_CELL, broken=False)
-        if total > width:
-            widths, total = _widths(self.headings, rows, MAX_CELL, broken=True)
-        if total > width:
-            dense = True
-            rows = [
-                [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
-                for row in rows
-            ]
-            widths, _ = _widths(self.headings, rows, MAX_STACKED_CELL, broken=True)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=dense)
-        for place, wide in enumerate(_fitted(self.headings, rows, widths, width)):
-            side: Literal["left", "right"] = "right" if place else "left"
-            heading = Text(self.headings[place])
-            table.add_column(heading, justify=side, overflow="fold", width=wide)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        return table
-
-
-def escape_markdown(text: str) -> str:
-    """Return a text as a cell or a line of Markdown without markup of its own."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -9,7 +9,7 @@ from arena.episodes.files import open_draft
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
-    from arena.evaluation.report import Report
+    from arena.evaluation.document import Document
 
 
 def require_report_packages() -> None:
@@ -17,10 +17,11 @@ def require_report_packages() -> None:
     require("an HTML report", ("jinja2",), "web")
 
 
-def write_html(report: Report, path: Path) -> None:
-    """Write the report of a tournament, an evaluation or an analysis as one HTML file.
+def write_html(document: Document, path: Path) -> None:
+    """Write a document as one HTML file.
 
-    Equal reports give equal bytes. The file is replaced as a whole.
+    Equal documents give equal bytes. The file is replaced as a whole: a reader meanwhile sees the
+    old file or the new one, complete.
 
     Raises:
         MissingDependency: If jinja2 is not installed.
@@ -29,13 +30,10 @@ def write_html(report: Report, path: Path) -> None:
     require_report_packages()
     from replays.html_report.page import render
 
-    write_document(render(report), path)
+    write_document(render(document), path)
 
 
 def write_document(page: str, path: Path) -> None:
-    """Write the file. A reader meanwhile sees the old file or the new one, complete.
-
-    Raises ArenaError if it cannot be written.
-    """
+    """Write a text file as a whole. Raises ArenaError if it cannot be written."""
     with open_draft(path) as file:
         file.write(page.encode())

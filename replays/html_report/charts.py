@@ -1,4 +1,4 @@
-"""Charts of all HTML reports, drawn as inline SVG.
+"""The charts of a document, drawn as inline SVG.
 
 A module of ours instead of a plotting library: the pictures are few and simple, work offline under
 a strict Content-Security-Policy, take their colours from the page's CSS classes (also in dark
@@ -14,14 +14,22 @@ All text passes through markupsafe.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from arena.core.text import MINUS, printable, shorten
-from arena.evaluation.records import Interval
+from arena.core.text import printable, shorten
+from arena.evaluation.document import (
+    Chart,
+    ChartAxis,
+    ChartPoint,
+    ForestChart,
+    LayerChart,
+    LineChart,
+    Series,
+)
 
 WIDTH = 400
 """Width of every chart. Text of 12 units is legible on a telephone and not coarse on a desk."""
@@ -36,73 +44,16 @@ _SHAPES: Sequence[Sequence[tuple[float, float]]] = (
     _ARMS,
     [((x - y) * 0.75, (x + y) * 0.75) for x, y in _ARMS],  # The plus, turned by 45 degrees.
 )
-TALL, SMALL = 250, 210
-"""Usual heights."""
+TALL, SMALL = 270, 210
+"""Heights."""
+FONT, LARGE_FONT = 12, 15
+"""Font sizes."""
 MOST_POINTS = 240
 """Points of a line that are drawn; more are replaced by means of neighbours."""
 MARKS = ("●", "■", "▲", "◆", "▼", "✚", "✖")
 """The shapes of markers as characters, for legends. Shapes help where colours look alike."""
 _ROW, _FOOT = 36, 44
 """Heights in a forest chart: of a row, and of the axis."""
-
-
-def plain_tick(value: float) -> str:
-    """`0.25`, `12 k`, `3.4 M`."""
-    if 1e4 <= abs(value) < 1e9:
-        size, unit = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
-        return f"{value / size:.4g} {unit}".replace("-", MINUS)
-    return f"{value:.4g}".replace("-", MINUS)
-
-
-def percent_tick(value: float) -> str:
-    """`40 %`."""
-    return f"{value * 100:.4g} %".replace("-", MINUS)
-
-
-def points_tick(value: float) -> str:
-    """`+12`: a difference of two shares, in percentage points."""
-    return f"{value * 100:+.4g}".replace("-", MINUS) if abs(value) > 1e-9 else "0"
-
-
-@dataclass(frozen=True, slots=True)
-class ChartPoint:
-    """A point with the ends of its interval; all numbers are finite."""
-
-    x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
-    size: float = 1.0
-    """Area of its marker, relative to the usual one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The points of one line, by rising x."""
-
-    points: Sequence[ChartPoint]
-    color: int = 0
-    """0 to 6: the class `c0` to `c6` of the page."""
-    marker: int | None = None
-    """Number of a shape in `MARKS`; None draws none, except for a single point."""
-    bars: bool = False
-    """Draw intervals as bars at the points instead of a band along the line."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChartAxis:
-    """One axis; without `low` and `high` it spans the data and a margin."""
-
-    title: str = ""
-    low: float | None = None
-    high: float | None = None
-    format: Callable[[float], str] = plain_tick
-    whole: bool = False
-    """Label whole numbers only."""
-    ticks: int = 6
-    """Labels, at most."""
-    bounds: tuple[float, float] | None = None
-    """Least and greatest possible value: the margin around the data does not exceed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,24 +222,6 @@ def _unit(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLayer:
-    """One part of a whole, with a value for each place on the x axis."""
-
-    name: str
-    values: Sequence[float]
-    color: int
-
-
-def points_of(series: Mapping[int, Interval]) -> list[ChartPoint]:
-    """Points by rising x; intervals without a value are left out."""
-    return [
-        ChartPoint(x, point.value, point.low, point.high)
-        for x, point in sorted(series.items())
-        if point.value is not None
-    ]
-
-
 def thinned(points: Sequence[ChartPoint], most: int = MOST_POINTS) -> list[ChartPoint]:
     """Reduce to at most `most` points: each is the mean of neighbours, and so are its ends."""
 
@@ -307,59 +240,65 @@ def thinned(points: Sequence[ChartPoint], most: int = MOST_POINTS) -> list[Chart
     ]
 
 
-def line_chart(
-    label: str,
-    series: Sequence[Series],
-    x: ChartAxis,
-    y: ChartAxis,
-    height: int = TALL,
-    reference: float | None = None,
-    diagonal: bool = False,
-    font: int = 12,
-) -> Markup:
-    """Draw lines with their intervals, and the label for people who cannot see the chart.
+def draw(chart: Chart, is_small: bool = False) -> Markup:
+    """Draw a chart. Small ones stand three in a row, so their text is larger."""
+    font = LARGE_FONT if is_small else FONT
+    label = f"{chart.title}; numbers in the tables"
+    match chart:
+        case ForestChart():
+            return _forest(label, chart)
+        case LineChart():
+            return _lines(label, chart, SMALL if is_small else TALL, font)
+        case LayerChart():
+            return _stacked(label, chart, font)
 
-    Lengths are in units; small charts that stand three in a row need a larger font. A dashed line
-    is drawn at the value `reference` of y, e.g. no effect, or along y = x (`diagonal`).
-    """
-    points = [point for line in series for point in line.points]
+
+def legend(chart: Chart) -> Iterator[tuple[int, str, str]]:
+    """Yield the colour, the mark and the name of each line or layer that a chart names."""
+    match chart:
+        case LineChart():
+            for line, name in zip(chart.lines, chart.names, strict=False):
+                yield line.color, MARKS[line.marker or 0], name
+        case LayerChart():
+            for layer in chart.layers:
+                if any(layer.values):
+                    yield layer.color, MARKS[1], layer.name
+
+
+def _lines(label: str, chart: LineChart, height: int, font: int) -> Markup:
+    lines = [replace(line, points=thinned(line.points)) for line in chart.lines]
+    points = [point for line in lines for point in line.points]
     ends = [end for p in points for end in (p.y, p.low, p.high) if end is not None]
-    if reference is not None:
-        ends.append(reference)
-    canvas = Canvas.framed(height, font, x, [p.x for p in points], y, ends)
-    if reference is not None:
-        canvas.path([(canvas.x.low, reference), (canvas.x.high, reference)], "dashed")
-    if diagonal:
+    if chart.reference is not None:
+        ends.append(chart.reference)
+    canvas = Canvas.framed(height, font, chart.x, [p.x for p in points], chart.y, ends)
+    if chart.reference is not None:
+        ends_of_x = canvas.x.low, canvas.x.high
+        canvas.path([(x, chart.reference) for x in ends_of_x], "dashed")
+    if chart.diagonal:
         low, high = max(canvas.x.low, canvas.y.low), min(canvas.x.high, canvas.y.high)
         canvas.path([(low, low), (high, high)], "dashed")
-    for line in series:
+    for line in lines:
         canvas.draw(line)
     return canvas.svg(label)
 
 
-def layer_chart(
-    label: str,
-    layers: Sequence[ChartLayer],
-    at: Sequence[float],
-    x: ChartAxis,
-    y: ChartAxis,
-    font: int = 12,
-) -> Markup:
-    """Draw parts of a whole, stacked in this order, one column of width 1 around each of `at`."""
+def _stacked(label: str, chart: LayerChart, font: int) -> Markup:
+    at = chart.at
     groups = _groups(len(at), MOST_POINTS)
     edges = [at[group[0]] - 0.5 for group in groups] + [at[-1] + 0.5 if at else 0.5]
-    if x.high is not None:  # Half of the last column lies beyond the axis.
-        edges = [min(edge, x.high) for edge in edges]
+    if chart.x.high is not None:  # Half of the last column lies beyond the axis.
+        edges = [min(edge, chart.x.high) for edge in edges]
     base = [0.0] * len(groups)
     stacked: list[tuple[int, list[float], list[float]]] = []
-    for layer in layers:
+    for layer in chart.layers:
         means = [math.fsum(layer.values[i] for i in group) / len(group) for group in groups]
         top = [low + mean for low, mean in zip(base, means, strict=True)]
         if any(means):
             stacked.append((layer.color, base, top))
         base = top
-    y = replace(y, low=0.0, high=max([*base, 1e-9]) * 1.04)
-    canvas = Canvas.framed(SMALL, font, x, edges, y, [])
+    y = ChartAxis(ticks=4, low=0.0, high=max([*base, 1e-9]) * 1.04)
+    canvas = Canvas.framed(SMALL, font, chart.x, edges, y, [])
     for color, low, high in stacked:
         # Along the upper steps from left to right, and back along the lower ones.
         steps = list(pairwise(edges))
@@ -369,24 +308,16 @@ def layer_chart(
     return canvas.svg(label)
 
 
-def forest_chart(
-    label: str,
-    rows: Sequence[tuple[str, Interval]],
-    axis: ChartAxis,
-    reference: float | None = None,
-) -> Markup:
-    """Draw named intervals below each other on one axis, e.g. the ratings of players.
-
-    A name is written above its interval, so that long names need no margin. `reference` is where a
-    dashed line is drawn.
-    """
+def _forest(label: str, chart: ForestChart) -> Markup:
+    """Draw each name above its interval, so that long names need no margin."""
+    rows, reference = chart.rows, chart.reference
     ends = [end for _, row in rows for end in (row.value, row.low, row.high) if end is not None]
     if reference is not None:
         ends.append(reference)
     height = _ROW * len(rows) + _FOOT
-    x = Scale.of(axis, ends, 12, WIDTH - 14)
-    canvas = Canvas(height, 12, x, Scale(0, len(rows), 0, height - _FOOT))
-    canvas.x_axis(axis)
+    x = Scale.of(chart.axis, ends, 12, WIDTH - 14)
+    canvas = Canvas(height, FONT, x, Scale(0, len(rows), 0, height - _FOOT))
+    canvas.x_axis(chart.axis)
     if reference is not None:
         canvas.path([(reference, 0), (reference, len(rows))], "dashed")
     for number, (name, row) in enumerate(rows):

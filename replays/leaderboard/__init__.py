@@ -9,21 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.core.seeds import stream
-from arena.core.text import appearance, spreadsheet_row
+from arena.core.text import UNKNOWN, appearance, decimal, percentage, spreadsheet_row
 from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import UNPROVEN, Submission, ahead_of_baseline
+from arena.evaluation.document import ChartAxis, Document, ForestChart, Grid, Section, Sentence
+from arena.evaluation.formatting import amount, number, percent, rank_text
 from arena.evaluation.records import GameResult, Interval, SeatResult, Slot
 from arena.evaluation.report import PairResult
 from arena.evaluation.statistics.ratings import Ratings, rate
-from replays.html_report import write_document
-from replays.html_report.charts import ChartAxis, forest_chart
-from replays.html_report.page import environment
+from replays.html_report import write_document, write_html
 
 PAGE, TABLE = "index.html", "leaderboard.csv"
 
@@ -114,7 +113,7 @@ def _common_deals(by_label: Mapping[str, Submission]) -> Iterator[GameResult]:
         for played in submission.tasks:
             for deal in played.deals:
                 ranks[played.task.id, deal.seed][label] = deal.rank
-    for number, ((_, seed), ranked) in enumerate(sorted(ranks.items())):
+    for place, ((_, seed), ranked) in enumerate(sorted(ranks.items())):
         order = sorted(set(ranked.values()))
         of_label = {label: float(order.index(rank)) for label, rank in ranked.items()}
         if len(of_label) < 2:
@@ -127,7 +126,7 @@ def _common_deals(by_label: Mapping[str, Submission]) -> Iterator[GameResult]:
             SeatResult(label, of_label[label], alone and of_label[label] == best)
             for label in labels
         )
-        yield GameResult(Slot(number, seed, tuple(labels)), "terminated", "", 0, 0, 0.0, seats)
+        yield GameResult(Slot(place, seed, tuple(labels)), "terminated", "", 0, 0, 0.0, seats)
 
 
 def _entry(label: str, submission: Submission, found: Ratings, rated: bool) -> BenchEntry:
@@ -151,47 +150,127 @@ def write_page(standings: Standings, out: Path) -> None:
     The page loads nothing and opens from disk. Equal submissions give equal bytes. Raises
     ArenaError if a file cannot be written.
     """
-    template = environment("replays.leaderboard").get_template("page.html.jinja")
-    rated = [(each.label, each.rating) for each in standings.entries if each.rating.value]
-    label = f"Ratings of {len(rated)} entries with 95 % intervals; numbers in the table"
-    page = template.render(
-        standings=standings,
-        suite=standings.suite,
-        title=f"{standings.suite.title}, version {standings.suite.version}",
-        headline=_headline(standings),
-        ratings=forest_chart(label, rated, ChartAxis("rating")) if rated else None,
-        table=TABLE,
-        unproven=UNPROVEN,
-    )
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArenaError(f"cannot write {out}: {error.strerror}") from error
     write_document(csv_text(standings), out / TABLE)
-    write_document(page, out / PAGE)
+    write_html(document(standings), out / PAGE)
 
 
-def _headline(standings: Standings) -> list[Markup]:
+def document(standings: Standings) -> Document:
+    """Return the standings as a document."""
+    suite, entries = standings.suite, standings.entries
+    rated = [(each.label, each.rating) for each in entries if each.rating.value is not None]
+    axis = ChartAxis("rating")
+    chart = ForestChart("Ratings", "with 95 % intervals", rated, axis)
+    sections = [Section("Leaderboard", [_leaderboard(standings)], [chart] if rated else [])]
+    if any(entry.submission.card.uses_models for entry in entries):
+        sections.append(Section("Replies and cost", [_usage(entries)]))
+    if len(suite.skills) > 1:
+        sections.append(Section("Profile", [_profile(standings)], about=PROFILE_TEXT))
+    sections.append(Section("Results by task", [_tasks(standings)], about=TASKS_TEXT))
+    remarks = [AHEAD_TEXT, UNPROVEN, f"{TABLE} beside this page has all numbers."]
+    if len(entries) > 1:
+        mean = "the baseline has 1500" if standings.anchor else "their mean is 1500"
+        remarks.insert(0, f"{RATINGS_TEXT}; {mean}.")
+    return Document(
+        title=f"{suite.title}, version {suite.version}",
+        facts=[suite.about],
+        headline=_headline(standings),
+        notes=[],
+        sections=sections,
+        remarks=remarks,
+    )
+
+
+RATINGS_TEXT = (
+    "Ratings are Plackett–Luce strengths on Elo's scale: 400 points are odds of ten to one of a "
+    "better return on the same deal"
+)
+AHEAD_TEXT = (
+    "Ahead: on the same deal, in the same seat; equal returns count half, so 50 % is equal play. "
+    "Games are checked by arena bench verify FOLDER."
+)
+PROFILE_TEXT = "Share of the deals of this skill on which the player is ahead of the baseline."
+TASKS_TEXT = "Mean return of a game, in its own unit (the win rate where the winner gets all)."
+
+
+def _leaderboard(standings: Standings) -> Grid:
+    rows = []
+    for entry in standings.entries:
+        rating = number(entry.rating, 0)
+        if entry.label == standings.anchor and entry.rating.value is not None:
+            rating = f"{decimal(entry.rating.value, 0)} (anchor)"
+        ahead = "the baseline" if entry.ahead.value is None else percent(entry.ahead)
+        deals = str(sum(task.deals for task in entry.submission.card.tasks))
+        rows.append([entry.label, rank_text(entry.rank), rating, ahead, deals])
+    headings = ["player", "rank", "rating", "ahead of the baseline", "deals"]
+    if len(rows) == 1:  # A rating needs two entries.
+        headings, rows = [headings[0], *headings[3:]], [[row[0], *row[3:]] for row in rows]
+    return Grid("Leaderboard", headings, rows)
+
+
+def _usage(entries: Sequence[BenchEntry]) -> Grid:
+    rows = []
+    for entry in entries:
+        card = entry.submission.card
+        usage, games = card.usage, max(1, card.usage.games)
+        if not card.uses_models:
+            continue
+        cost = "unknown" if usage.cost is None else f"${usage.cost / games:.4f}"
+        legal = percentage(usage.legal / usage.replies) if usage.replies else UNKNOWN
+        answered = ", ".join(usage.answered) or "no model"
+        rows.append(
+            [
+                entry.label,
+                answered,
+                card.text_level,
+                decimal(usage.tokens / games, 0),
+                cost,
+                legal,
+                f"{usage.fallback_games} of {usage.games}",
+            ]
+        )
+    headings = ("player", "replies name", "text level", "tokens per game", "cost per game")
+    return Grid("Models", (*headings, "legal replies", "games with a fallback"), rows)
+
+
+def _profile(standings: Standings) -> Grid:
+    skills = standings.suite.skills
+    rows = [[e.label, *(percent(e.skills[skill]) for skill in skills)] for e in standings.entries]
+    return Grid("Profile by skill", ["player", *skills], rows)
+
+
+def _tasks(standings: Standings) -> Grid:
+    rows = [
+        [entry.label, *(amount(task.result, task.scale) for task in entry.submission.card.tasks)]
+        for entry in standings.entries
+    ]
+    names = [task.id for task in standings.suite.tasks]
+    return Grid("Results by task", ["player", *names], rows)
+
+
+def _headline(standings: Standings) -> list[Sentence]:
     """Return the verdict: the leader, and whether it differs from the next one."""
     entries, suite = standings.entries, standings.suite
-    first = Markup("<bdi>{}</bdi>").format(entries[0].label)
     if len(entries) == 1:
-        return [Markup("{} is the only entry; ratings need two.").format(first)]
-    second = entries[1].label
+        return [Sentence("{} is the only entry; ratings need two.", (entries[0].label,))]
+    first, second = entries[0].label, entries[1].label
     names = {(pair.first, pair.second): pair for pair in standings.pairs}
-    pair = names.get((entries[0].label, second))
+    pair = names.get((first, second))
     sure = pair is not None and pair.adjusted_p is not None and pair.adjusted_p < 0.05
     form = (
-        "{} leads, ahead of <bdi>{}</bdi>: the difference is more than chance."
+        "{} leads, ahead of {}: the difference is more than chance."
         if sure
-        else "{} has the highest rating; these deals do not tell it from <bdi>{}</bdi>."
+        else "{} has the highest rating; these deals do not tell it from {}."
     )
     deals = sum(task.deals for task in suite.tasks)
     most = "at most " if any(task.target for task in suite.tasks) else ""
     return [
-        Markup(form).format(first, second),
-        Markup("{} entries; each plays the same {}{} deals in the same seats.").format(
-            len(entries), most, deals
+        Sentence(form, (first, second)),
+        Sentence(
+            f"{len(entries)} entries; each plays the same {most}{deals} deals in the same seats."
         ),
     ]
 

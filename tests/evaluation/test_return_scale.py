@@ -25,11 +25,11 @@ from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,
 )
+from arena.evaluation.document.tables import document
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
-from arena.evaluation.verdict import sentences
 from arena.plugins.loader import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
 
@@ -59,7 +59,7 @@ def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
     assert paired.difference.value == pytest.approx(bluffer[0] - careful[0], abs=0.17)
     assert paired.won_difference.low is not None and paired.won_difference.low > 0
     assert paired.games_needed
-    first, *others = sentences(report)
+    first, *others = document(report).sentences
     assert first.startswith(
         "Primary result: bot:bluffer has a lower mean return than bot:careful: −0."
     )
@@ -103,8 +103,10 @@ def test_a_game_without_a_declared_range() -> None:
     with pytest.raises(UsageError, match="undeclared does not declare the range of its returns"):
         EvaluationAggregator(game, "a", None, target=0.1)
     report = games_of(game, [3.0, 1.0, 2.0] * 8, [0.0, 1.0, -1.0] * 8).report()
-    assert next(sentences(report)).startswith(
-        "Primary result: a has a higher mean return than z: +2.00 [+"
+    assert (
+        document(report)
+        .sentences[0]
+        .startswith("Primary result: a has a higher mean return than z: +2.00 [+")
     )
     assert report.scale.low is None and Report.model_validate(report.to_json()) == report
 
@@ -140,7 +142,7 @@ def test_a_verdict_on_truncated_games_says_so() -> None:
     # Each truncated game could end anywhere in -1 to 1; the others have a difference of 2.
     assert paired.if_finished.low == pytest.approx((18 * 2 - 102) / 120)
     assert paired.if_finished.high == pytest.approx((18 * 2 + 102) / 120)
-    verdict, warning, *_ = sentences(report)
+    verdict, warning, *_ = document(report).sentences
     assert verdict.startswith("Primary result: a has a higher mean score than z: +0.30 [")
     assert warning == (
         "In 102 of 120 pairs a game was truncated and counts with its returns so far: the verdict "

@@ -12,12 +12,12 @@ import pytest
 from arena.cli import run
 from arena.core.errors import UsageError
 from arena.evaluation.aggregation import stored_report
+from arena.evaluation.document.tables import document
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.scaffolds import ScaffoldAggregator, scaffolded
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.store import Results
-from arena.evaluation.verdict import grids, sentences
 from arena.plugins.loader import make_game
 from replays.html_report.page import render
 
@@ -49,13 +49,15 @@ def test_the_comparison_shows_what_a_model_lacks_that_deduces_nothing() -> None:
     assert deduction.startswith("Deduction: deductions − notes is +")
     assert deduction.endswith("the model does not deduce by itself all that follows from what it "
                               "has seen.")  # fmt: skip
-    table = next(grid for grid in grids(report) if grid.title.startswith("Differences between"))
+    table = next(
+        grid for grid in document(report, 5).grids if grid.title.startswith("Differences between")
+    )
     assert table.headings == [
         "measure", "notes − none", "deductions − notes", "deductions − none"
     ]  # fmt: skip
     assert table.rows[1][3] == "primary" and float(table.rows[1][2].lstrip("<")) < 0.05
-    assert "Primary result" in next(iter(sentences(report)))
-    assert "Deduction: deductions − notes" in render(report)
+    assert "Primary result" in document(report).sentences[0]
+    assert "Deduction: deductions − notes" in render(document(report))
     assert Report.model_validate(report.to_json()) == report
 
 

@@ -26,6 +26,7 @@ from arena.evaluation.analysis import (
     AnalyzedGame,
     GroupedAnalyses,
 )
+from arena.evaluation.document.tables import document
 from arena.evaluation.records import DECISIONS, GameResult, Interval, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import (
@@ -34,7 +35,6 @@ from arena.evaluation.schedule import (
     play_slot,
 )
 from arena.evaluation.summary import Sample, calibration_error, calibration_of
-from arena.evaluation.verdict import grids, sentences
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
@@ -100,9 +100,9 @@ def test_games_with_a_fallback_are_told_apart() -> None:
     bounds = row.no_fallback.bounds
     assert bounds.value is None and bounds.low is not None and bounds.high == 1.0
     assert bounds.low < 0.45, "the interval of 8 wins of 12, in 6 deals"
-    told = "\n".join(sentences(evaluation.report()))
+    told = "\n".join(document(evaluation.report()).sentences)
     assert "a: 4 of 12 seats were in games with a fallback move (0 its own)" in told
-    (cells,) = next(grids(evaluation.report())).rows
+    (cells,) = next(document(evaluation.report(), 5).grids).rows
     assert cells[-2:] == ("8", f"{100 * bounds.low:.0f} to 100 %")
 
 
@@ -117,8 +117,10 @@ def test_the_bounds_of_a_difference_are_those_of_the_worst_and_the_best_case() -
     assert paired and paired.fallback_bounds.low is not None and paired.fallback_bounds.high
     # At worst 20 wins are losses and 5 of the baseline's losses are wins, at best 5 fewer are.
     assert paired.fallback_bounds.low < 0.5 - 25 / 60 < 0.5 + 5 / 60 < paired.fallback_bounds.high
-    assert any("Without fallback moves the difference" in text for text in sentences(report))
-    rows = [row[0] for grid in grids(report) for row in grid.rows]
+    assert any(
+        "Without fallback moves the difference" in text for text in document(report).sentences
+    )
+    rows = [row[0] for grid in document(report, 5).grids for row in grid.rows]
     assert "… bounds without fallback moves" in rows
 
 
@@ -143,13 +145,13 @@ def test_runs_that_share_deals_are_no_independent_observations() -> None:
 
 def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> None:
     evaluation = pairs_of([(True, False)] * 12 + [(False, True)] * 3 + [(True, True)] * 15)
-    assert "a wins more often than z" in next(sentences(evaluation.report()))
+    assert "a wins more often than z" in document(evaluation.report()).sentences[0]
     assert evaluation.report().sequential is None
     evaluation.any_time = True
     report = evaluation.report()
-    assert "a cannot be distinguished from z: +30 points" in next(sentences(report))
+    assert "a cannot be distinguished from z: +30 points" in document(report).sentences[0]
     assert report.sequential and report.sequential.target is None
-    assert any("valid at whichever game" in text for text in sentences(report))
+    assert any("valid at whichever game" in text for text in document(report).sentences)
 
 
 def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
@@ -197,7 +199,7 @@ def test_models_are_evaluated_by_the_same_code_with_their_faults_counted() -> No
     assert row.measures["legal_rate"].value == pytest.approx(
         replies.legal / replies.attempts, abs=1e-6
     )
-    tables = {grid.title: grid for grid in grids(evaluation.report())}
+    tables = {grid.title: grid for grid in document(evaluation.report(), 5).grids}
     assert "unparsable" in tables["Replies of models"].rows[0][4]
 
 
@@ -230,7 +232,7 @@ def test_a_player_of_fallback_moves_is_not_measured(fallbacks: int, unmeasured: 
     evaluation.add(game_of(0, True, fallbacks=(fallbacks, 0, 0), measurements=own))
     report = evaluation.report()
     assert report.players[0].is_unmeasured == unmeasured
-    assert ("2 of its 2 decisions" in next(sentences(report))) == unmeasured
+    assert ("2 of its 2 decisions" in document(report).sentences[0]) == unmeasured
 
 
 def reports() -> list[Report]:
@@ -250,8 +252,8 @@ def test_a_report_is_read_as_it_was_written(number: int) -> None:
     stored = json.loads(json.dumps(report.to_json(), allow_nan=False))
     again = Report.model_validate(stored)
     assert again.to_json() == stored
-    assert list(map(str, sentences(again))) == list(map(str, sentences(report)))
-    assert list(grids(again)) == list(grids(report))
+    assert document(again).sentences == document(report).sentences
+    assert list(document(again, 5).grids) == list(document(report, 5).grids)
 
 
 def test_numbers_that_are_not_finite_are_unknown() -> None:

@@ -8,16 +8,9 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.evaluation.document import ChartAxis, ChartPoint, ForestChart, LineChart, Series
 from arena.evaluation.records import Interval
-from replays.html_report.charts import (
-    WIDTH,
-    ChartAxis,
-    ChartPoint,
-    Scale,
-    Series,
-    forest_chart,
-    line_chart,
-)
+from replays.html_report.charts import WIDTH, Scale, draw
 
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)
 X, Y = ChartAxis("step"), ChartAxis("value")
@@ -28,7 +21,8 @@ def test_an_axis_ends_where_values_are_impossible() -> None:
     axis = ChartAxis("share", format=lambda value: f"{value:.2f}", ticks=12, bounds=(0, 1))
     line = Series([ChartPoint(1, 0.0), ChartPoint(2, 1.0)])
     labels = [
-        float(each) for each in re.findall(r">(-?\d\.\d\d)<", line_chart("", [line], X, axis))
+        float(each)
+        for each in re.findall(r">(-?\d\.\d\d)<", draw(LineChart("", "", [line], X, axis)))
     ]
     assert min(labels) == 0 and max(labels) == 1
     assert Scale.of(axis, [0.0, 1.0], 0, 1) == Scale(0.0, 1.0, 0, 1)
@@ -50,7 +44,9 @@ def test_any_finite_data_give_a_picture_within_its_frame(
     data: list[tuple[float, float]], whole: bool
 ) -> None:
     points = [ChartPoint(x, y) for x, y in sorted(data)]
-    svg = line_chart("any", [Series(points)], ChartAxis("x", whole=whole), Y, reference=0.0)
+    svg = draw(
+        LineChart("any", "", [Series(points)], ChartAxis("x", whole=whole), Y, reference=0.0)
+    )
     ElementTree.fromstring(svg)
     assert all(-WIDTH <= number <= 2 * WIDTH for number in numbers(svg))
     assert svg.count("<text") < 60, "few labels, whatever the range"
@@ -61,8 +57,8 @@ def test_text_of_a_chart_is_escaped() -> None:
     hostile = '</svg><script>alert(1)</script>" onload="x\u202e'
     row = Interval(value=0.5, low=0.4, high=0.6)
     for svg in (
-        forest_chart(hostile, [(hostile, row)], ChartAxis(hostile)),
-        line_chart(hostile, [], ChartAxis(hostile), ChartAxis(hostile)),
+        draw(ForestChart(hostile, "", [(hostile, row)], ChartAxis(hostile))),
+        draw(LineChart(hostile, "", [], ChartAxis(hostile), ChartAxis(hostile))),
     ):
         root = ElementTree.fromstring(svg)
         assert {element.tag for element in root.iter()} <= {"svg", "path", "text"}
@@ -71,7 +67,7 @@ def test_text_of_a_chart_is_escaped() -> None:
 
 def test_values_are_drawn_at_their_place() -> None:
     axis = ChartAxis(low=0, high=10, ticks=5)
-    svg = line_chart("line", [Series([ChartPoint(0, 0), ChartPoint(10, 10)])], axis, axis)
+    svg = draw(LineChart("", "", [Series([ChartPoint(0, 0), ChartPoint(10, 10)])], axis, axis))
     (line,) = re.findall(r'class="c0 line" d="M([^"]*)"', svg)
     left, right = (tuple(map(float, pair.split())) for pair in line.split("L"))
     # The origin is at the lower left: y grows downwards in SVG.

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from arena.core.errors import ArenaError
+from arena.evaluation.document.tables import document
 from arena.evaluation.report import Report
 from replays.html_report import write_html
 
@@ -158,7 +159,7 @@ class Page(HTMLParser):
 
 def page_of(report: dict[str, Any], folder: Path) -> Page:
     path = folder / "sheet.html"
-    write_html(Report.model_validate(report), path)
+    write_html(document(Report.model_validate(report)), path)
     return Page(path.read_text(encoding="utf-8"))
 
 
@@ -201,7 +202,7 @@ def test_each_kind_has_its_results_and_nothing_harmful(
         assert said in page.text
     assert "Bits gained over bits that could be gained." in page.text
     assert "unheard" in page.text  # A measure that the report does not explain is shown as well.
-    assert "garbled 10" in page.text
+    assert "10 garbled" in page.text
     assert "1,234,567" in page.text
     assert ("role", "img") in page.attributes
 
@@ -211,7 +212,7 @@ def test_a_tournament_has_ratings_pairs_seats_and_balance(tmp_path: Path) -> Non
     assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
     assert "The 95 % interval of its rank is 1 to 2." in page.text
     assert page.count("svg") == 4
-    for said in ["58 to 62", "28 to 32", "Seat 0", "n = 60", "72 %", "28 %", "1–2"]:
+    for said in ["58 to 62", "28 to 32", "Seat 0", "72 %", "1 [1, 2]"]:
         assert said in page.text
 
 
@@ -220,6 +221,10 @@ def test_an_evaluation_says_the_paired_difference(tmp_path: Path) -> None:
     # The interval of the sequence, since the games decided when to stop.
     said = "bot:detective wins more often than bot:novice: +60 points [+57, +63] in 100 deals"
     assert page.text.count(said) == 1
+    assert (
+        page.source.count("<bdi>bot:detective</bdi> wins more often than <bdi>bot:novice</bdi>")
+        == 1
+    )
     for said in [
         "+31 points [+21, +41] in 100 deals that both played in the same seats",
         "about 46 pairs of games",
@@ -271,8 +276,8 @@ def test_a_hostile_text_is_text(poison: str, tmp_path: Path) -> None:
 
 def test_the_same_report_makes_the_same_bytes(tmp_path: Path) -> None:
     first, second = tmp_path / "first.html", tmp_path / "second.html"
-    write_html(Report.model_validate(tournament()), first)
-    write_html(Report.model_validate(tournament()), second)
+    write_html(document(Report.model_validate(tournament())), first)
+    write_html(document(Report.model_validate(tournament())), second)
     assert first.read_bytes() == second.read_bytes()
 
 
@@ -320,7 +325,7 @@ def test_a_file_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) 
         (tmp_path / "folder", "Is a directory"),
     ]:
         with pytest.raises(ArenaError, match=f"cannot write {re.escape(str(path))}: {reason}"):
-            write_html(Report.model_validate(tournament()), path)
+            write_html(document(Report.model_validate(tournament())), path)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
 
 

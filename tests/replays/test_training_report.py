@@ -6,14 +6,15 @@ import math
 import re
 from pathlib import Path
 
-from test_html_report import Page
+from test_html_report import Page, assert_harmless
 from training_rows import CONFIG, evaluated, rows
 
 from arena.evaluation.records import Interval
-from replays.html_report.training_report import render, write_training_report
+from replays.html_report import write_html
+from replays.html_report.page import render
 from trainers.config.config import TrainConfig
 from trainers.loop.training import ReportWriter
-from trainers.runs import tables
+from trainers.runs.document import document
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
 from trainers.runs.training_run import TrainingRun
 
@@ -24,25 +25,6 @@ FINISHED = RunState(
     final={"newest": evaluated(60, 0.73, 0.04, 400), "best": evaluated(50, 0.745, 0.04, 400)},
 )
 POISON = "</svg><script>alert(1)</script>\" onload='x' {{ 7 * 7 }} $\\frac \x00\x1b\u202e\ud800"
-ALLOWED = {
-    *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "h1", "h2"),
-    *("h3", "h4", "p", "span", "bdi", "ul", "ol", "li", "div", "table", "thead", "tbody", "tr"),
-    *("th", "td", "figure", "figcaption", "details", "summary", "svg", "g", "defs", "path", "use"),
-    *("text", "clippath", "rect", "code", "a"),
-}
-
-
-def assert_harmless(page: Page) -> None:
-    assert set(page.tags) <= ALLOWED
-    for key, value in page.attributes:
-        assert not key.startswith("on"), key
-        assert key not in {"src", "srcset", "action", "formaction", "background", "xmlns"}
-        if key in {"href", "xlink:href"}:
-            assert value.startswith("#"), value
-        if "url(" in value:
-            assert re.fullmatch(r"url\(#[\w-]+\)", value), value
-    assert "\u202e" not in page.source and "\x1b" not in page.source
-    assert "default-src 'none'" in page.source
 
 
 def run_of(
@@ -54,36 +36,34 @@ def run_of(
 def page_of(
     records: list[StepRecord], state: RunState, folder: Path, config: TrainConfig = CONFIG
 ) -> Page:
-    return Page(render(run_of(records, state, folder, config)))
+    return Page(render(document(run_of(records, state, folder, config))))
 
 
 def test_tables_have_par_and_call_periodic_evaluations_exploratory(tmp_path: Path) -> None:
     config = CONFIG.model_copy(update={"options": {"players": 4}})
-    run = run_of(rows(60), FINISHED, tmp_path, config)
-    page = Page(render(run)).text
-    assert "Win rate (par 25 %) at the start" in page and "StepWin rate (par 25 %)" in page
-    assert "All but those on the final deals are exploratory" in page
-    results = [*run.learning_curve(), *run.final_evaluations()]
-    assert "exploratory, not adjusted" in tables.evaluations(results, run.par).title
-    for grid in (tables.evaluations(results, run.par), tables.steps(run.records, run.par)):
+    shown = document(run_of(rows(60), FINISHED, tmp_path, config))
+    (evaluations,) = (grid for grid in shown.grids if grid.title.startswith("Held-out deals"))
+    assert "exploratory, not adjusted" in evaluations.title
+    (steps,) = shown.sections[-1].details
+    for grid in (evaluations, steps):
         assert grid.headings.count("won (par 25 %)") == 1
     unknown = config.model_copy(update={"game": "not-installed"})
-    assert "par" not in Page(render(run_of(rows(3), FINISHED, tmp_path, unknown))).text.split()
+    assert "par" not in page_of(rows(3), FINISHED, tmp_path, unknown).text.split()
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
-    write: ReportWriter = write_training_report
+    write: ReportWriter = write_html
     records = rows(60)
     records[9] = records[9].model_copy(update={"warnings": ("the disk fills up",), "failed": 3})
     path = tmp_path / "report.html"
-    write(run_of(records, FINISHED, tmp_path), path)
+    write(document(run_of(records, FINISHED, tmp_path)), path)
     first = path.read_bytes()
-    write(run_of(records[::-1], FINISHED, tmp_path), path)
+    write(document(run_of(records[::-1], FINISHED, tmp_path)), path)
     assert path.read_bytes() == first, "the same run makes the same bytes"
     page = Page(first.decode())
     assert_harmless(page)
     for said in [
-        "Training · cluedo · cluedo-default",
+        f"Training · cluedo · {tmp_path.name}",
         "4 players · cards · no board · deductions in the prompt · step 60 of 60",
         "on held-out deals rose from 41 % to 74 % (best checkpoint, step 50): "
         "+34 points [+30, +38].",
@@ -97,16 +77,13 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "Gradient norm",
         "Legal replies",
         "dropped: no variance",
-        "learning-rate0.0010.0003Learning rate of Adam.",
+        "learning_rate0.0010.0003",
+        "Learning rate of Adam.",
         "the disk fills up9",
     ]:
         assert said in page.text, said
     assert page.count("svg") == 6 + 12
-    verdict, _, rest = page.source.partition("<svg")
-    assert "rose from 41" in verdict
-    assert rest.partition('<details class="more">')[0].count("<svg") == 6 - 1, "six, then the fold"
-    identifiers = [value for key, value in page.attributes if key == "id"]
-    assert len(identifiers) == len(set(identifiers))
+    assert page.source.partition("<details")[0].count("<svg") == 6, "six, then the fold"
 
 
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
@@ -155,12 +132,12 @@ def test_a_long_run_is_thinned_out(tmp_path: Path) -> None:
     many = [record.model_copy(update={"step": step}) for step in range(1, 501)]
     page = page_of(many, RunState(step=500), tmp_path)
     assert len(page.source) < 800_000
-    assert "One step in 2" in page.text
+    assert "Steps: one in 2" in page.text
 
 
 def test_the_report_of_a_stored_run() -> None:
     folder = Path(__file__).parents[1] / "trainers" / "data" / "stored_run"
-    page = Page(render(TrainingRun.read(folder)))
+    page = Page(render(document(TrainingRun.read(folder))))
     assert_harmless(page)
     assert "from 40 % to 40 % (newest checkpoint, step 2): 0 points [−26, +26]" in page.text
-    assert "max-tokens8" in page.text and "stop-legal-rate0.1" in page.text
+    assert "max_tokens8" in page.text and "stop_legal_rate0.1" in page.text

@@ -17,6 +17,7 @@ from training_rows import rows
 from web_viewer import WebViewer, record, serving
 
 from arena.evaluation.aggregation import stored_report
+from arena.evaluation.document.tables import document
 from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
 from replays.web.home.entries import EntryList, find_results, find_run
@@ -84,14 +85,10 @@ def test_files_are_shown_while_they_are_written(tmp_path: Path) -> None:
         record(tmp_path, "game")
         home = server.ask("home").json
         assert [entry["path"] for entry in home["entries"]] == ["run"] and home["games"] == 1
-        first = server.ask("run", path="run")
-        tag = first.headers["etag"]
-        same = server.get("/api/run?path=run", If_None_Match=tag)
-        assert same.status == 304 and same.body == b""
+        first = server.get("/report/run/run/report")
         write_records(files, rows(9))
-        grown = server.get("/api/run?path=run", If_None_Match=tag)
-        assert grown.status == 200 and grown.headers["etag"] != tag
-        assert "9" in grown.json["sections"][0]["charts"][1]["svg"]
+        grown = server.get("/report/run/run/report")
+        assert first.status == grown.status == 200 and len(grown.body) > len(first.body)
 
 
 @pytest.mark.parametrize("route", ["experiment", "run"])
@@ -101,8 +98,8 @@ def test_files_are_shown_while_they_are_written(tmp_path: Path) -> None:
      "games/game0.jsonl", "nothing", "eval/strong/", ".hidden", "\0", "train/first/.."],
 )  # fmt: skip
 def test_no_other_file_is_opened(server: WebViewer, route: str, path: str) -> None:
-    answer = server.ask(route, path=path)
-    assert answer.status == 404 and set(answer.json) == {"error"}
+    answer = server.get(f"/report/{route}/{quote(path, safe='')}/report")
+    assert answer.status == 404
 
 
 def test_links_and_pipes_are_refused(tmp_path: Path, folder: Path) -> None:
@@ -123,20 +120,15 @@ def test_links_and_pipes_are_refused(tmp_path: Path, folder: Path) -> None:
     assert {entry["opens"] for entry in entries(served).values()} == {False}
 
 
-def test_views_of_evaluations(server: WebViewer, folder: Path) -> None:
-    view = server.ask("experiment", path="eval/strong").json
+def test_reports_of_evaluations(server: WebViewer, folder: Path) -> None:
+    page = server.get("/report/experiment/eval/strong/report").body.decode()
     with Results.read(folder / "eval" / "strong") as results:
-        report = stored_report(results)
-    assert "bot:strong" in view["verdict"][0] and report.games == 30
-    assert view["sections"][0]["tables"][0]["rows"][0][:2] == ["bot:strong", "30"]
-    assert view["sections"][0]["charts"][0]["svg"].startswith("<svg ")
-    assert (view["games"], view["running"]) == ("eval/strong", False)
-    table = server.ask("experiment", path="tournament/bots").json
-    assert {row[0] for row in table["sections"][0]["tables"][0]["rows"]} == {
-        "bot:a", "bot:b", "bot:c",
-    }  # fmt: skip
-    broken = server.ask("experiment", path=f"{HOSTILE}/broken")
-    assert broken.status == 422 and str(folder) not in broken.json["error"]
+        shown = document(stored_report(results))
+    assert "bot:strong" in str(shown.headline[0]) and "30 games" in shown.facts
+    assert all(title in page for title in (shown.title, *(s.title for s in shown.sections)))
+    assert '<a href="/">Home</a>' in page and "within=eval%2Fstrong" in page
+    broken = server.get(f"/report/experiment/{quote(HOSTILE, safe='')}/broken/report")
+    assert broken.status == 422 and str(folder) not in broken.body.decode()
 
 
 def test_reports_run_no_script(server: WebViewer) -> None:

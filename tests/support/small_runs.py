@@ -11,7 +11,7 @@ from typing import Any
 from scripted_table import quick
 from tiny_model import build_tiny_model
 
-from replays.html_report.training_report import write_training_report
+from replays.html_report import write_html
 from trainers.config.config import TrainConfig
 from trainers.loop.grpo import train
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
@@ -77,7 +77,7 @@ def learn(config: TrainConfig, folder: Path, view: Notes | None = None) -> RunSt
             folder=folder,
             view=view or Notes(),
             settings=quick(),
-            report=write_training_report,
+            report=write_html,
         )
     )
 

@@ -105,7 +105,7 @@ def run(order: dict[str, Any]) -> int:
     from scripted_table import quick
 
     from arena.core.errors import ArenaError
-    from replays.html_report.training_report import write_training_report
+    from replays.html_report import write_html
     from trainers.config.config import TrainConfig
     from trainers.loop.grpo import train
 
@@ -121,9 +121,7 @@ def run(order: dict[str, Any]) -> int:
         options = TrajectoryOptions(**order["batches"])
         training = train_from_batches(config, options, folder=folder, view=view, settings=quick())
     else:
-        training = train(
-            config, folder=folder, view=view, settings=quick(), report=write_training_report
-        )
+        training = train(config, folder=folder, view=view, settings=quick(), report=write_html)
     try:
         asyncio.run(training)
     except KeyboardInterrupt:
@@ -153,7 +151,7 @@ def main() -> None:
         "trainers.hosts.embedded_trainer",
         "trainers.atropos.training.trainer",
         "backends.openai_http",
-        "replays.html_report.training_report",
+        "replays.html_report.page",
         *RARE,
     ):
         importlib.import_module(name)

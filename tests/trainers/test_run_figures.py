@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from arena.core.text import clock, short_count
+from trainers.runs.charts import sampling_rate, time_split
 from trainers.runs.records import StepRecord
-from trainers.runs.training_run import sampling_rate, time_split
 
 NAN = math.nan
 

@@ -21,10 +21,12 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from arena.episodes.files import write_whole
+from arena.evaluation.document import Document
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
 from trainers.loop.metrics import Timer, collapse_reason
+from trainers.runs.document import document
 from trainers.runs.records import (
     RunFiles,
     RunState,
@@ -176,7 +178,7 @@ class TrainingLoop:
         changes = await self.source.finish()
         self._commit(**changes, status="stopped" if self.stopped else "finished")
         if self._report is not None:
-            self._report(self.log.run(self.config), self.log.files.report)
+            self._report(document(self.log.run(self.config)), self.log.files.report)
         return self.log.state
 
     def _commit(self, **changes: object) -> None:
@@ -328,4 +330,4 @@ class TrainingView(Protocol):
 class ReportWriter(Protocol):
     """Function that writes a run's report to `path`. The command line passes it to `train`."""
 
-    def __call__(self, run: TrainingRun, path: Path) -> None: ...
+    def __call__(self, document: Document, path: Path) -> None: ...

@@ -55,11 +55,6 @@ def step_line(record: StepRecord, total_steps: int) -> str:
     return f"step {record.step}/{total_steps}: {', '.join(facts)}"
 
 
-def title(config: TrainConfig) -> str:
-    """Return the title of a report."""
-    return f"Training · {config.game} · {config.experiment}"
-
-
 def facts(run: TrainingRun) -> list[str]:
     """Return the progress, the duration and the number of games."""
     words = [f"{run.config.text_level} in the prompt"] if run.config else []

@@ -1,37 +1,43 @@
-"""JSON API of the home page, and the full reports."""
+"""JSON API of the home page, and the reports of its entries."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from arena.core.errors import ArenaError
-from replays.html_report import page as experiment_report
-from replays.html_report import training_report
-from replays.web.exchange import json_response, parameter
-from replays.web.home.documents import HomeJson, ViewJson
+from arena.core.text import pluralize
+from arena.evaluation.aggregation import stored_report
+from arena.evaluation.document import Document
+from arena.evaluation.document.tables import document as report_document
+from arena.evaluation.store import Results
+from replays.html_report.page import render
+from replays.web.exchange import json_response
+from replays.web.home.documents import HomeJson
 from replays.web.home.entries import EntryList, FileSet, find_results, find_run, public_message
-from replays.web.home.views import experiment_view, read_report, read_run, run_view
 from replays.web.http_errors import HttpError, not_found
 from replays.web.listing import Listing
 from replays.web.replay_directory import ReplayDirectory
+from trainers.runs.document import document as run_document
+from trainers.runs.training_run import TrainingRun
 
 Result = TypeVar("Result")
 
 RUN_REPORT = "/report"
 """End of the address of a run's report, after the folder of the run."""
-MAX_CACHED = 16
+REFRESH_SECONDS = "5"
 REPORT_POLICY = (
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""Of HTML reports: no script runs and nothing is loaded, whatever a file in the folder contains."""
+"""Policy of HTML reports: no script runs and nothing is loaded, whatever a file contains."""
 
 
 class HomeApi:
@@ -41,16 +47,13 @@ class HomeApi:
         self._directory = directory
         self._listing = listing
         self._entries = EntryList(directory)
-        self._views: OrderedDict[str, tuple[tuple[FileSet, bool], ViewJson]] = OrderedDict()
         self._computing = Lock()
-        """One view at a time is computed: a statistic of many games keeps a core busy."""
+        """One report at a time is computed: a statistic of many games keeps a core busy."""
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes of the documents and reports."""
         return [
             Route("/api/home", self.home),
-            Route("/api/experiment", self.experiment),
-            Route("/api/run", self.run),
             Route("/report/{kind}/{path:path}", self.report),
         ]
 
@@ -67,42 +70,25 @@ class HomeApi:
         }
         return json_response(request, document, tagged=True)
 
-    def experiment(self, request: Request) -> Response:
-        """Return the view of an evaluation or a tournament."""
-        files = find_results(self._directory, _required(request, "path"))
-        return self._view(request, files, lambda: experiment_view(files, files.is_written()))
-
-    def run(self, request: Request) -> Response:
-        """Return the view of a training run."""
-        files = find_run(self._directory, _required(request, "path"))
-        return self._view(request, files, lambda: run_view(files))
-
     def report(self, request: Request) -> Response:
-        """Return the full report of an experiment or a run as a page of its own."""
-        kind, path = request.path_params["kind"], request.path_params["path"]
-        if not path.endswith(RUN_REPORT):
-            raise not_found()
-        folder = path.removesuffix(RUN_REPORT)
-        if kind == "experiment":
-            results = find_results(self._directory, folder)
-            render = experiment_report.render
-            return _page(self._checked(results, lambda: render(read_report(results))))
-        if kind == "run":
-            run = find_run(self._directory, folder)
-            return _page(self._checked(run, lambda: training_report.render(read_run(run))))
-        raise not_found()
+        """Return the report of an experiment or a run as a page of its own.
 
-    def _view(self, request: Request, files: FileSet, make: Callable[[], ViewJson]) -> Response:
-        """Answer with a view, which is made again only if a file or the state of a run changes."""
-        state = (files, files.is_written())
+        It is made anew for each request. While games or steps are added, the page loads itself
+        again every few seconds.
+        """
+        kind, path = request.path_params["kind"], request.path_params["path"]
+        if not path.endswith(RUN_REPORT) or kind not in DOCUMENTS:
+            raise not_found()
+        find, make = DOCUMENTS[kind]
+        files = find(self._directory, path.removesuffix(RUN_REPORT))
         with self._computing:
-            known, view = self._views.pop(files.path, (None, None))
-            if view is None or known != state:
-                view = self._checked(files, make)
-            self._views[files.path] = state, view
-            if len(self._views) > MAX_CACHED:
-                self._views.popitem(last=False)
-        return json_response(request, view, tagged=True)
+            document = self._checked(files, lambda: make(files))
+        is_running = files.is_written()
+        if is_running:
+            document = replace(document, facts=[*document.facts, "running"])
+        games = f"/#{urlencode({'list': 'games', 'within': files.path})}"
+        page = render(document, [("Home", "/"), ("Its games", games)])
+        return _page(page, is_running)
 
     def _checked(self, files: FileSet, make: Callable[[], Result]) -> Result:
         """Return what `make` does; its errors name served files, not paths on this machine."""
@@ -115,17 +101,33 @@ class HomeApi:
             raise HttpError(422, message) from None
 
 
-def _required(request: Request, name: str) -> str:
-    value = parameter(request, name)
-    if value is None:
-        raise HttpError(400, f"{name}= is missing")
-    return value
+def _experiment(files: FileSet) -> Document:
+    with Results.read(files.location) as results:
+        planned, report = len(results.slots), stored_report(results)
+    if files.is_written():
+        count = f"{report.games} of {pluralize(planned, 'game')}"
+        stopped = f"The run was stopped at {count}, perhaps because of its results."
+        notes = [n.replace(stopped, f"The run goes on: {count} so far.") for n in report.notes]
+        report = report.model_copy(update={"notes": notes})
+    return report_document(report)
 
 
-def _page(text: str) -> Response:
-    # A browser refuses a sandboxed page that asks for a group of its own.
+def _training(files: FileSet) -> Document:
+    run = TrainingRun.read(files.location)
+    if run.fault:
+        raise ArenaError(run.fault)
+    return run_document(run)
+
+
+DOCUMENTS = {"experiment": (find_results, _experiment), "run": (find_run, _training)}
+"""Functions that find the files of an entry and make its document, by the kind in the address."""
+
+
+def _page(text: str, is_running: bool) -> Response:
+    # A browser refuses a sandboxed page that asks for a group of its own, or to be loaded again.
     headers = {
-        "Content-Security-Policy": REPORT_POLICY,
+        "Content-Security-Policy": REPORT_POLICY if is_running else f"sandbox; {REPORT_POLICY}",
         "Cross-Origin-Opener-Policy": "unsafe-none",
+        **({"Refresh": REFRESH_SECONDS} if is_running else {}),
     }
     return Response(text, headers=headers, media_type="text/html; charset=utf-8")

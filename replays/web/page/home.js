@@ -1,7 +1,7 @@
 // The home page: everything in the folder, by kind. It is updated every few seconds.
 
 import { Trouble, button, fill, h, spoken } from "./dom.js";
-import { entryAddress, gamesAddress } from "./home_address.js";
+import { gamesAddress, reportLink } from "./home_address.js";
 import { bytes, date, plural } from "./format.js";
 import { drawRow } from "./list.js";
 
@@ -148,7 +148,7 @@ export class HomePage {
     const id = `${entry.kind}:${entry.path}`;
     let name = h("span", { class: "name" }, title);
     if (entry.opens) {
-      name = h("a", { href: entryAddress(entry), class: "name" }, title);
+      name = reportLink(entry, title);
       name.dataset.focus = `open-${id}`;
     }
     return h(

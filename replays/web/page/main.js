@@ -1,4 +1,4 @@
-// Entry point: shows the home page, the list of games, one game or another view, by the address.
+// Entry point: shows the home page, the list of games or one game, by the address.
 
 import { fill, h } from "./dom.js";
 import { cancelAddressWrite, readAddress } from "./address.js";
@@ -6,7 +6,6 @@ import { openSource } from "./source.js";
 import { prepareTopBar } from "./top_bar.js";
 import { GameList } from "./list.js";
 import { HomePage } from "./home.js";
-import { DocumentView } from "./home_view.js";
 import { readHomeAddress } from "./home_address.js";
 import { GamePage } from "./game.js";
 import { prepareKeys } from "./keys.js";
@@ -37,11 +36,7 @@ async function followAddress(source) {
     show(new GamePage(source, main, single ? { ...place, path: singlePath, single } : place));
     return view.opened;
   }
-  const { list, part, view: kind, request: asked } = readHomeAddress();
-  if (kind !== null) {
-    show(new DocumentView(source, main, asked));
-    return view.opened;
-  }
+  const { list, part } = readHomeAddress();
   const games = await source.games();
   if (request !== requests) return null; // The address has changed in the meantime.
   newGame.hidden = !games.can_play;

@@ -1,0 +1,313 @@
+"""What a report shows: sentences, tables and charts. A terminal, Markdown and HTML write it.
+
+Every result of arena is shown as a `Document`: evaluations, tournaments and analyses
+(`arena.evaluation.document.tables`), training runs (`trainers.runs.document`) and leaderboards
+(`replays.leaderboard`). So all views say the same words and numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from arena.core.text import MINUS
+from arena.evaluation.records import Interval
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with `{}` for each name of a player.
+
+    Names are kept apart because they come from outside and may be written from right to left: a
+    page must escape and isolate them.
+    """
+
+    template: str
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def plain(cls, text: str) -> Sentence:
+        """Return a sentence without names."""
+        return cls(text.replace("{", "{{").replace("}", "}}"))
+
+    def __str__(self) -> str:
+        return self.template.format(*self.names)
+
+
+# Tables
+
+MAX_CELL, MAX_STACKED_CELL = 24, 16
+"""Widest cell that is kept on one line: a value with its interval beside it, or below it."""
+COLUMN_GAP = 3
+
+
+def _widths(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], max_cell: int, broken: bool
+) -> tuple[list[int | None], int]:
+    """Return the widths of the columns, and of the table. `broken` headings take several lines.
+
+    The first column, and one with a cell above `max_cell` characters, hold names and sentences.
+    Their width is None: they are broken and take the remaining width.
+    """
+    widths, total = list[int | None](), 0
+    for place, heading in enumerate(headings):
+        longest = _longest(line for row in rows for line in row[place].split("\n"))
+        wide = max(longest, min(_longest(heading.split() if broken else [heading]), max_cell))
+        widths.append(wide if place and longest <= max_cell else None)
+        total += min(wide, max_cell) + COLUMN_GAP
+    return widths, total
+
+
+def _fitted(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None], width: int
+) -> Sequence[int | None]:
+    """Return the widths with those of the text columns, so that no word of them is broken.
+
+    Every text column gets its longest word, and the remaining columns of the terminal in
+    proportion to its longest line. If not even the words fit, text columns stay None.
+    """
+    places = [place for place, wide in enumerate(widths) if wide is None]
+    cells = {place: [headings[place], *(row[place] for row in rows)] for place in places}
+    words = {place: _longest(" ".join(cells[place]).split()) for place in places}
+    lines = {place: _longest("\n".join(cells[place]).split("\n")) for place in places}
+    known = sum(wide for wide in widths if wide is not None)
+    room = width - known - COLUMN_GAP * len(widths) - sum(words.values())
+    if room < 0:
+        return widths
+    wanted = sum(lines[place] - words[place] for place in places)
+    portion = min(1.0, room / wanted) if wanted else 0.0
+    more = {place: int(portion * (lines[place] - words[place])) for place in places}
+    return [words[n] + more[n] if wide is None else wide for n, wide in enumerate(widths)]
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(len, texts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text: a title, headings, rows. The first column names the row."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        aligned = ["---", *["---:"] * (len(self.headings) - 1)]
+        lines = [self.headings, aligned, *self.rows]
+        table = "\n".join(f"| {' | '.join(map(escape_markdown, line))} |" for line in lines)
+        return f"**{escape_markdown(self.title)}**\n\n{table}\n"
+
+    def rich(self, width: int) -> Table:
+        """Return the table for a terminal of this width.
+
+        Numbers are never broken. If the width is too small, headings are broken, and if that is
+        not enough, intervals are placed below their values.
+        """
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        rows, dense = self.rows, False
+        widths, total = _widths(self.headings, rows, MAX_CELL, broken=False)
+        if total > width:
+            widths, total = _widths(self.headings, rows, MAX_CELL, broken=True)
+        if total > width:
+            dense = True
+            rows = [
+                [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
+                for row in rows
+            ]
+            widths, _ = _widths(self.headings, rows, MAX_STACKED_CELL, broken=True)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=dense)
+        for place, wide in enumerate(_fitted(self.headings, rows, widths, width)):
+            side: Literal["left", "right"] = "right" if place else "left"
+            heading = Text(self.headings[place])
+            table.add_column(heading, justify=side, overflow="fold", width=wide)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        return table
+
+
+def escape_markdown(text: str) -> str:
+    """Return a text as a cell or a line of Markdown without markup of its own."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+# Charts
+
+
+def plain_tick(value: float) -> str:
+    """`0.25`, `12 k`, `3.4 M`."""
+    if 1e4 <= abs(value) < 1e9:
+        size, unit = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
+        return f"{value / size:.4g} {unit}".replace("-", MINUS)
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+def percent_tick(value: float) -> str:
+    """`40 %`."""
+    return f"{value * 100:.4g} %".replace("-", MINUS)
+
+
+def points_tick(value: float) -> str:
+    """`+12`: a difference of two shares, in percentage points."""
+    return f"{value * 100:+.4g}".replace("-", MINUS) if abs(value) > 1e-9 else "0"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPoint:
+    """A point with the ends of its interval; all numbers are finite."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    size: float = 1.0
+    """Area of its marker, relative to the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The points of one line, by rising x."""
+
+    points: Sequence[ChartPoint]
+    color: int = 0
+    """0 to 6: the class `c0` to `c6` of the page."""
+    marker: int | None = None
+    """Number of a shape in `MARKS`; None draws none, except for a single point."""
+    bars: bool = False
+    """Draw intervals as bars at the points instead of a band along the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartAxis:
+    """One axis; without `low` and `high` it spans the data and a margin."""
+
+    title: str = ""
+    low: float | None = None
+    high: float | None = None
+    format: Callable[[float], str] = plain_tick
+    whole: bool = False
+    """Label whole numbers only."""
+    ticks: int = 6
+    """Labels, at most."""
+    bounds: tuple[float, float] | None = None
+    """Least and greatest possible value: the margin around the data does not exceed them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLayer:
+    """One part of a whole, with a value for each place on the x axis."""
+
+    name: str
+    values: Sequence[float]
+    color: int
+
+
+def points_of(series: Mapping[int, Interval]) -> list[ChartPoint]:
+    """Points by rising x; intervals without a value are left out."""
+    return [
+        ChartPoint(x, point.value, point.low, point.high)
+        for x, point in sorted(series.items())
+        if point.value is not None
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ForestChart:
+    """Named intervals below each other on one axis, for example the ratings of players."""
+
+    title: str
+    about: str
+    rows: Sequence[tuple[str, Interval]]
+    axis: ChartAxis
+    reference: float | None = None
+    """Value at which a dashed line is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """Lines with their intervals. Without names there is one line and no legend."""
+
+    title: str
+    about: str
+    lines: Sequence[Series]
+    x: ChartAxis
+    y: ChartAxis
+    names: Sequence[str] = ()
+    """Names of the lines, for the legend."""
+    reference: float | None = None
+    """Value of y at which a dashed line is drawn, for example no effect."""
+    diagonal: bool = False
+    """Whether a dashed line is drawn along y = x."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChart:
+    """Parts of a whole, stacked in this order: a column of width 1 around each value of `at`."""
+
+    title: str
+    about: str
+    layers: Sequence[ChartLayer]
+    at: Sequence[float]
+    x: ChartAxis
+
+
+Chart = ForestChart | LineChart | LayerChart
+
+
+# Documents
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with tables and charts."""
+
+    title: str
+    grids: Sequence[Grid] = ()
+    charts: Sequence[Chart] = ()
+    details: Sequence[Grid] = ()
+    """Tables that HTML folds and other writers leave out."""
+    about: str = ""
+    """A sentence below the heading in HTML."""
+    is_folded: bool = False
+    """Whether HTML shows the section only on request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The content of a report, the most important first."""
+
+    title: str
+    facts: Sequence[str]
+    headline: Sequence[Sentence]
+    """The result in sentences; the first one is the answer."""
+    notes: Sequence[str]
+    """Limitations that a reader must know before the numbers."""
+    sections: Sequence[Section]
+    remarks: Sequence[str] = ()
+    """How the result was measured."""
+    definitions: Sequence[str] = ()
+    """Definitions of the measures. A terminal and Markdown show them on request."""
+
+    @property
+    def grids(self) -> Iterator[Grid]:
+        """The tables that every writer shows."""
+        return (grid for section in self.sections for grid in section.grids)
+
+    @property
+    def sentences(self) -> list[str]:
+        """All sentences; the first one is the answer."""
+        return [*map(str, self.headline), *self.notes, *self.remarks]
+
+    def markdown(self, explain: bool = False) -> str:
+        """Return the report as Markdown, without charts; with `explain` also the definitions."""
+        answer, *others = self.sentences
+        tables = "\n".join(grid.markdown() for grid in self.grids).rstrip("\n")
+        texts = [*others, *(self.definitions if explain else ())]
+        return "\n\n".join([f"**{escape_markdown(answer)}**", tables, *texts])

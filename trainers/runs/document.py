@@ -1,0 +1,184 @@
+"""A training run as a document: its result in sentences, its charts and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from arena.core.errors import ArenaError
+from arena.core.outcome import WIN_RATE
+from arena.core.text import decimal, percentage, shorten
+from arena.evaluation.document import Document, Grid, Section, Sentence
+from arena.evaluation.formatting import amount, json_text, options_in_words, par_text, percent
+from arena.plugins.loader import make_game
+from trainers.config.config import TrainConfig
+from trainers.runs import charts, sentences
+from trainers.runs.records import StepRecord
+from trainers.runs.sentences import checkpoint_name, mean_name
+from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
+
+MAX_ROWS = 400
+"""Rows of the table of steps. A longer run shows every n-th step."""
+MAX_WARNINGS = 100
+
+
+def document(run: TrainingRun) -> Document:
+    """Return what every writer shows of a run. Of a repeated step the later record counts."""
+    records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
+    run = replace(run, records=records)
+    config = run.config or TrainConfig()
+    return Document(
+        # The folder may have been renamed or moved since the run was started.
+        title=f"Training · {config.game} · {run.name}",
+        facts=[*options_in_words(config.options), *sentences.facts(run)],
+        headline=[Sentence.plain(text) for text in sentences.headline(run)],
+        notes=sentences.notes(run),
+        sections=[
+            *charts.sections(run),
+            *_evaluations(run),
+            *_settings(config),
+            *_warnings(run),
+            *_steps(run),
+        ],
+        remarks=[f"Hash of all settings that decide what is learned: {config.config_hash}"],
+    )
+
+
+def _evaluations(run: TrainingRun) -> list[Section]:
+    results = [*(one for one in run.learning_curve() if one.step), *run.final_evaluations()]
+    return [Section("Evaluations", [evaluations(results, run.par)])] if results else []
+
+
+def _settings(config: TrainConfig) -> list[Section]:
+    rows = settings_of(config)
+    changed = [
+        (row.name, _text(row.value), _text(row.default))
+        for row in rows
+        if row.changed and row.name != "experiment_name"
+    ]
+    grids = [Grid("Settings that are not the default", ("setting", "value", "default"), changed)]
+    every = [(row.name, _text(row.value), row.about) for row in rows]
+    details = [Grid("All settings", ("setting", "value", "description"), every)]
+    return [Section("Settings", grids if changed else [], (), details)]
+
+
+def _warnings(run: TrainingRun) -> list[Section]:
+    rows = []
+    for each in sentences.warnings(run)[:MAX_WARNINGS]:
+        steps = ", ".join(map(str, each.steps[:8]))
+        more = f" and {len(each.steps) - 8} more" if len(each.steps) > 8 else ""
+        rows.append((shorten(each.text, 400), steps + more))
+    return [Section("Warnings", [Grid("Warnings", ("warning", "steps"), rows)])] if rows else []
+
+
+def _steps(run: TrainingRun) -> list[Section]:
+    rows = charts.played(run.records)
+    every = -(-len(rows) // MAX_ROWS) or 1  # ceil(rows / MAX_ROWS).
+    title = "Steps" if every == 1 else f"Steps: one in {every}; metrics.jsonl has all"
+    grid = replace(steps(rows[::every], run.par), title=title)
+    return [Section("Steps", (), (), [grid])] if rows else []
+
+
+def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
+    """Return the main figures of each step."""
+    headings = (
+        *("step", "reward", f"won{par_text(par)}", "groups", "dropped", "legal", "tokens/reply"),
+        *("entropy", "kl", "sampling, tokens/s", "training, tokens/s", "s"),
+    )
+    cells = [
+        (
+            str(row.step),
+            decimal(row.reward.value, 2, signed=True),
+            percent(row.win_rate),
+            str(row.groups.trained),
+            str(row.groups.dropped),
+            percentage(finite(row.legal_rate)),
+            decimal(finite(row.reply_tokens), 1),
+            _metric(row.update, "entropy"),
+            _metric(row.update, "kl"),
+            decimal(charts.sampling_rate(row), 0),
+            decimal(charts.training_rate(row), 0),
+            decimal(finite(row.seconds), 1),
+        )
+        for row in records
+    ]
+    return Grid("Steps", headings, cells)
+
+
+def _metric(update: Mapping[str, float], name: str) -> str:
+    return f"{update[name]:.2g}" if name in update else "–"
+
+
+def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> Grid:
+    """Return the results on held-out deals."""
+    scale = results[-1].scale if results else WIN_RATE
+    measured = f"won{par_text(par)}" if scale.is_win_rate else mean_name(scale)
+    headings = ("checkpoint", "deals", measured, "start", "delta")
+    cells = [
+        (
+            checkpoint_name(one),
+            str(one.games),
+            amount(one.result, one.scale),
+            amount(one.start_result, one.scale),
+            amount(one.delta, one.scale, signed=True),
+        )
+        for one in results
+    ]
+    title = "Held-out deals, paired with the starting policy"
+    # Each checkpoint is one more comparison; the final deals were kept for one of them.
+    if sum(not one.final for one in results) > 1:
+        title += "; all but the final ones are exploratory, not adjusted"
+    return Grid(title, headings, cells)
+
+
+def _text(value: JsonValue) -> str:
+    return "–" if value is None or value == "" else json_text(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting of a run. An option of the game has the name `options.NAME`."""
+
+    name: str
+    value: JsonValue
+    default: JsonValue
+    about: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """True if the value is not the default."""
+        return self.value != self.default
+
+
+def settings_of(config: TrainConfig) -> list[SettingRow]:
+    """Return all settings in the order of TrainConfig; the game's options follow the game."""
+    values = flat_settings(config)
+    # A default is that of TrainConfig and of the game, not that of a preset.
+    defaults = flat_settings(TrainConfig(game=config.game, options=_default_options(config.game)))
+    rows = []
+    for name, value in values.items():
+        field = TrainConfig.model_fields.get(name)
+        about = (field.description if field else None) or ""
+        rows.append(SettingRow(name, value, defaults.get(name), about))
+    return rows
+
+
+def flat_settings(config: TrainConfig) -> dict[str, JsonValue]:
+    """Return the settings by name, with the game's options as `options.NAME`."""
+    flat: dict[str, JsonValue] = {}
+    for name, value in config.model_dump(mode="json").items():
+        if name == "options" and isinstance(value, dict):
+            flat |= {f"options.{option}": own for option, own in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _default_options(game: str) -> dict[str, JsonValue]:
+    """Return the default options; none for a game whose plugin is not installed."""
+    try:
+        return make_game(game).options.model_dump(mode="json")
+    except ArenaError:
+        return {}

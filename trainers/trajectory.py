@@ -70,11 +70,11 @@ class Turn:
     reward: float = 0.0
     """The part of the trajectory's reward that this turn earned."""
     advantage: float = 0.0
-    """Of each of its tokens; 0 until credit is assigned."""
+    """Advantage of each of its tokens; 0 until credit is assigned."""
     is_legal: bool = True
     """It named a legal action, which was played."""
     judgements: Judgements = ()
-    """Of its action, if the game values it."""
+    """Values of its action, if the game values it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,17 @@ class Trajectory:
     """The turns of one seat in one game."""
 
     turns: tuple[Turn, ...]
-    """In the order of play. The first one starts a chat."""
+    """Turns in the order of play. The first one starts a chat."""
     reward: float = 0.0
-    """Of the whole game: the sum of the turns' rewards, if there are turns."""
+    """Reward of the whole game: the sum of the turns' rewards, if there are turns."""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Reward terms by name, unweighted, and what a group scorer adds."""
+    """Reward terms by name, unweighted."""
     seed: int = 0
-    """Of the deal."""
+    """Seed of the deal."""
     seat: int = 0
     won: bool = False
     plies: int = 0
     """Length of the game."""
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Further facts, for exports."""
 
     @property
     def versions(self) -> list[int]:
@@ -141,8 +139,6 @@ class TrajectoryGroup:
     trajectories: tuple[Trajectory, ...]
     failures: tuple[str, ...] = ()
     """Reasons of the games that have no trajectory."""
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Facts about the deal, for exports."""
 
     @property
     def turns(self) -> list[Turn]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import httpx
 import pytest
 import uvicorn
 from trajectory_queue import TrajectoryQueue
+
+from trainers.atropos.client import TrajectoryClient
 
 STOCK = "ARENA_ATROPOS_PYTHON"
 """Variable with the interpreter that has atroposlib 0.4.0; `make test-atropos` sets it."""
@@ -28,6 +31,38 @@ SERVERS = ["queue", pytest.param("stock", marks=WITH_STOCK)]
 """Parameters of a fixture with either server."""
 PATIENCE = 60.0
 """Seconds until a server answers."""
+
+
+@dataclass
+class Api:
+    """The trajectory API, in this process or at a URL."""
+
+    url: str
+    queue: TrajectoryQueue | None = None
+
+    @property
+    def own(self) -> TrajectoryQueue:
+        assert self.queue is not None, "the queue of tests only"
+        return self.queue
+
+    def client(self, **options: Any) -> TrajectoryClient:
+        """A client; the caller closes it."""
+        transport = httpx.ASGITransport(self.queue.app) if self.queue else None
+        return TrajectoryClient(self.url, transport=transport, **options)
+
+
+def own_api() -> Api:
+    """The queue of tests, in this process."""
+    return Api("http://127.0.0.1", TrajectoryQueue())
+
+
+def each_api(server: str) -> Iterator[Api]:
+    """The queue of tests, or the stock server, for a fixture with the parameters SERVERS."""
+    if server == "queue":
+        yield own_api()
+    else:
+        with stock_api() as url:
+            yield Api(url)
 
 
 @contextmanager

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +13,14 @@ httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from pydantic import ValidationError  # noqa: E402
-from trajectory_queue import TrajectoryQueue  # noqa: E402
-from trajectory_servers import SERVERS, env_registration, group, registration, stock_api  # noqa: E402
+from trajectory_servers import (  # noqa: E402
+    SERVERS,
+    Api,
+    each_api,
+    env_registration,
+    group,
+    registration,
+)
 
 from arena.cli import run as arena  # noqa: E402
 from arena.core.errors import ArenaError  # noqa: E402
@@ -30,37 +34,20 @@ TRAINER = TrainerRegistration.model_validate(registration())
 ENV = EnvRegistration.model_validate(env_registration())
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
-    """A trajectory API, in this process or at a URL."""
+@pytest.fixture(params=SERVERS)
+def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    yield from each_api(request.param)
 
-    url: str
-    app: Any = None
 
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[TrajectoryClient]:
-        transport = httpx.ASGITransport(self.app) if self.app else None
-        client = TrajectoryClient(self.url, transport=transport)
+def run(api: Api, do: Callable[[TrajectoryClient], Awaitable[None]]) -> None:
+    async def connected() -> None:
+        client = api.client()
         try:
-            yield client
+            await do(client)
         finally:
             await client.close()
 
-    def run(self, do: Callable[[TrajectoryClient], Awaitable[None]]) -> None:
-        async def connected() -> None:
-            async with self.client() as client:
-                await do(client)
-
-        asyncio.run(connected())
-
-
-@pytest.fixture(params=SERVERS)
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    if request.param == "queue":
-        yield Api("http://127.0.0.1", TrajectoryQueue().app)
-    else:
-        with stock_api() as url:
-            yield Api(url)
+    asyncio.run(connected())
 
 
 def scored(number: int, **changes: Any) -> ScoredData:
@@ -74,7 +61,7 @@ async def begin(client: TrajectoryClient) -> None:
     assert found is not None and (found.env_id, found.wandb_name) == (0, "kuhn_0")
 
 
-def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
+def test_bad_groups_never_reach_a_trainer(any_api: Api) -> None:
     bad = group(1, scores=[float("nan"), 1.0])
     with pytest.raises(ValidationError, match="finite number"):
         ScoredData.model_validate(bad)
@@ -101,16 +88,16 @@ def test_bad_groups_never_reach_a_trainer(api: Api) -> None:
         with pytest.raises(ArenaError, match="another group_size was registered"):
             await client.push([ScoredData.model_validate(group(5, rows=1))])
 
-    api.run(do)
+    run(any_api, do)
 
 
-def test_groups_before_a_trainer_are_named(api: Api) -> None:
+def test_groups_before_a_trainer_are_named(any_api: Api) -> None:
     async def do(client: TrajectoryClient) -> None:
         await client._call("POST", "/scored_data", json.dumps(group(1)))
         with pytest.raises(ArenaError, match="accepts a trainer and forgets it"):
             await client.register(TRAINER)
 
-    api.run(do)
+    run(any_api, do)
 
 
 @pytest.mark.parametrize(

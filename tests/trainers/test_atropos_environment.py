@@ -8,7 +8,7 @@ import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,9 @@ import pytest
 if find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
-import httpx
 import torch
 from tiny_model import build_tiny_model
-from trajectory_queue import TrajectoryQueue
-from trajectory_servers import SERVERS, registration, serving, stock_api
+from trajectory_servers import SERVERS, Api, each_api, own_api, registration, serving
 from transformers import Qwen3ForCausalLM
 
 from arena.cli import stop_as_ctrl_c
@@ -81,34 +79,26 @@ def player(backend: Any, *, keep_equal: bool = False, **settings: Any) -> GroupP
     return GroupPlayer(config, make_game(config.game), llm, keep_equal=keep_equal)
 
 
-@dataclass
-class Api:
-    """The trajectory API, in this process or at a URL."""
-
-    url: str
-    queue: TrajectoryQueue | None = None
-
-    @property
-    def own(self) -> TrajectoryQueue:
-        assert self.queue is not None, "the queue of tests only"
-        return self.queue
-
-    @asynccontextmanager
-    async def client(self, **changes: Any) -> AsyncIterator[TrajectoryClient]:
-        """A client whose trainer has registered and asked for its first batch."""
-        transport = httpx.ASGITransport(self.queue.app) if self.queue else None
-        client = TrajectoryClient(self.url, transport=transport)
-        try:
-            await client.register(wanted(**changes))
-            assert await client.batch() is None
-            yield client
-        finally:
-            await client.close()
-
-
 @pytest.fixture
 def api() -> Api:
-    return Api("http://127.0.0.1", TrajectoryQueue())
+    return own_api()
+
+
+@pytest.fixture(params=SERVERS)
+def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    yield from each_api(request.param)
+
+
+@asynccontextmanager
+async def trained(api: Api, **changes: Any) -> AsyncIterator[TrajectoryClient]:
+    """A client whose trainer has registered and asked for its first batch."""
+    client = api.client()
+    try:
+        await client.register(wanted(**changes))
+        assert await client.batch() is None
+        yield client
+    finally:
+        await client.close()
 
 
 # Rows
@@ -244,15 +234,6 @@ def wanted(**changes: Any) -> TrainerRegistration:
     return TrainerRegistration(**registration(max_token_len=2000, **changes))
 
 
-@pytest.fixture(params=SERVERS)
-def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    if request.param == "queue":
-        yield request.getfixturevalue("api")
-    else:
-        with stock_api() as url:
-            yield Api(url)
-
-
 def test_a_trainer_gets_the_exact_tokens_of_a_served_model(
     any_api: Api, tmp_path: Path, one_thread: None
 ) -> None:
@@ -266,7 +247,7 @@ def test_a_trainer_gets_the_exact_tokens_of_a_served_model(
         )
         playing = player(backend, self_play=True, max_tokens=4)
         groups: list[ScoredData] = []
-        async with any_api.client() as client:
+        async with trained(any_api) as client:
 
             async def train() -> None:
                 for _ in range(2):
@@ -297,7 +278,7 @@ def test_a_trainer_gets_the_exact_tokens_of_a_served_model(
 
 def test_no_game_is_cancelled_and_no_more_wait_than_are_wanted(api: Api) -> None:
     async def play() -> None:
-        async with api.client() as client:
+        async with trained(api) as client:
             environment = TrajectoryEnvironment(
                 client, player(Typist(), keep_equal=True), OPTIONS, lambda _: None
             )
@@ -335,7 +316,7 @@ def test_games_that_no_trainer_takes_any_more_are_not_waited_for(api: Api) -> No
     backend = Leaver()
 
     async def play() -> None:
-        async with api.client(num_steps=2) as client:
+        async with trained(api, num_steps=2) as client:
             options = replace(OPTIONS, total_steps=-1, max_batches_offpolicy=3)
             environment = TrajectoryEnvironment(
                 client, player(backend, keep_equal=True), options, lambda _: None
@@ -356,7 +337,7 @@ def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
     said: list[str] = []
 
     async def play() -> None:
-        async with api.client(starting_step=5) as client:
+        async with trained(api, starting_step=5) as client:
             environment = TrajectoryEnvironment(
                 client, player(Typist(), keep_equal=True), OPTIONS, said.append
             )
@@ -380,7 +361,7 @@ def test_a_signal_disconnects(api: Api) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     async def play() -> None:
-        async with api.client() as client:
+        async with trained(api) as client:
             environment = TrajectoryEnvironment(
                 client, player(Typist(), keep_equal=True), OPTIONS, lambda _: None
             )
@@ -408,7 +389,7 @@ def test_a_signal_disconnects(api: Api) -> None:
 
 def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
     async def play() -> None:
-        async with api.client(batch_size=3) as client:
+        async with trained(api, batch_size=3) as client:
             environment = TrajectoryEnvironment(client, player(Typist()), OPTIONS, lambda _: None)
             await environment.run()
 

@@ -27,8 +27,15 @@ from small_runs import Notes  # noqa: E402
 from test_adapter_server import ModelServer  # noqa: E402
 from test_atropos_environment import OPTIONS, player, together  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
-from trajectory_queue import TrajectoryQueue  # noqa: E402
-from trajectory_servers import SERVERS, STOCK, queue_api, stock_api  # noqa: E402
+from trajectory_servers import (  # noqa: E402
+    SERVERS,
+    STOCK,
+    Api,
+    each_api,
+    own_api,
+    queue_api,
+    stock_api,
+)
 
 from arena.core.errors import ArenaError, StopPlaying, UsageError  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
@@ -64,35 +71,14 @@ def server(model: Path, tmp_path: Path, one_thread: None) -> Iterator[ModelServe
     served.stop()
 
 
-@dataclass
-class Api:
-    """The trajectory API, in this process or at a URL."""
-
-    url: str
-    queue: TrajectoryQueue | None = None
-
-    @property
-    def own(self) -> TrajectoryQueue:
-        assert self.queue is not None, "the queue of tests only"
-        return self.queue
-
-    def client(self, **options: Any) -> TrajectoryClient:
-        transport = httpx.ASGITransport(self.queue.app) if self.queue else None
-        return TrajectoryClient(self.url, transport=transport, **options)
-
-
 @pytest.fixture
 def api() -> Api:
-    return Api("http://127.0.0.1", TrajectoryQueue())
+    return own_api()
 
 
 @pytest.fixture(params=SERVERS)
 def any_api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    if request.param == "queue":
-        yield request.getfixturevalue("api")
-    else:
-        with stock_api() as url:
-            yield Api(url)
+    yield from each_api(request.param)
 
 
 @dataclass

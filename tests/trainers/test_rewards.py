@@ -220,7 +220,7 @@ def test_the_reward_is_the_weighted_sum_and_other_terms_are_logged() -> None:
     expected = terms["win"] + 0.5 * terms["entropy_removed"] + terms["format"]
     assert scored.reward == pytest.approx(expected)
     assert set(terms) == {"win", "entropy_removed", "accusation", "premature", "missed", "format"}
-    dear = Rewards.parse("win=1", CLUEDO, logged=["question"])
+    dear = Rewards.parse("win=1,question=0", CLUEDO)
     again = dear.score(SeatEpisode(CLUEDO, contest(0), 0))
     assert again.reward == terms["win"] and 0 < again.terms["question"] <= 1
     assert again.terms == {**terms, "question": again.terms["question"]}

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from arena.core.errors import StopPlaying, UsageError
+from trainers.weight_sync import server_process
 from trainers.weight_sync.server_process import ServerProcess
 
 SERVER = """
@@ -56,8 +57,9 @@ def wait_until_ended(*processes: int) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess("it", 0, tmp_path / "server.log", start_seconds=60, stop_seconds=1)
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerProcess]:
+    monkeypatch.setattr(server_process, "STOP_SECONDS", 1)
+    process = ServerProcess("it", 0, tmp_path / "server.log")
     yield process
     process.stop()
 
@@ -81,7 +83,7 @@ def test_the_server_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     starter = (
         "import sys, time\nfrom pathlib import Path\n"
         "from trainers.weight_sync.server_process import ServerProcess\n"
-        f"server = ServerProcess('it', 0, Path({str(tmp_path)!r}, 'log'), stop_seconds=1)\n"
+        f"server = ServerProcess('it', 0, Path({str(tmp_path)!r}, 'log'))\n"
         f"server.restart([sys.executable, '-S', '-c', {SERVER!r}, str(server.port), "
         f"{str(tmp_path)!r}])\nprint('up', flush=True)\ntime.sleep(60)"
     )
@@ -109,12 +111,13 @@ def test_a_server_that_ends_is_noticed_and_takes_its_workers_along(
 
 
 def test_a_server_that_does_not_start_shows_the_end_of_its_log(
-    server: ServerProcess, tmp_path: Path
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "import sys; sys.exit('no model in this folder')"
     with pytest.raises(StopPlaying, match=r"it did not start: no model in this folder \(.*\.log"):
         server.restart([sys.executable, "-S", "-c", broken])
-    quiet = ServerProcess("it", 0, tmp_path / "quiet.log", start_seconds=0.3, stop_seconds=1)
+    monkeypatch.setattr(server_process, "START_SECONDS", 0.3)
+    quiet = ServerProcess("it", 0, tmp_path / "quiet.log")
     silent = "import time; print('loading', flush=True); time.sleep(60)"
     # On a busy machine it is stopped before it writes its line.
     written = r"(loading|it wrote nothing) \(all of it: .*quiet\.log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -117,7 +117,7 @@ class Rewards:
     """By the name of the term, in the order of --reward."""
     terms: tuple[RewardTerm, ...]
     """Terms with a weight, then terms that are only logged."""
-    source: tuple[str, str, tuple[str, ...], CreditName]
+    source: tuple[str, str, CreditName]
     """The other arguments of `parse`."""
 
     @property
@@ -139,14 +139,13 @@ class Rewards:
         text: str,
         game: Game,
         reward_fn: str = "",
-        logged: Collection[str] = (),
         credit: CreditName = "game",
     ) -> Rewards:
         """Return the reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
 
-        Terms of the catalog that need no further assessments are computed and logged too, as are
-        the terms in `logged`, and what the credit reads of single decisions. `reward_fn` is
-        `module:function`, the term `custom`. Raises UsageError if a weight is not a number, or the
+        Terms of the catalog that need no further assessments are computed and logged too, as is
+        what the credit reads of single decisions. `reward_fn` is `module:function`, the term
+        `custom`. Raises UsageError if a weight is not a number, or the
         game has no term of this name.
         """
         weights = parse_weights(text.strip() or default_reward(game, credit), "--reward")
@@ -155,7 +154,7 @@ class Rewards:
                 f"--reward-fn {reward_fn} has no weight: add custom=1 to --reward {text}".rstrip()
             )
         available = terms_of(game)
-        terms = {name: _find_term(name, game, available, reward_fn) for name in (*weights, *logged)}
+        terms = {name: _find_term(name, game, available, reward_fn) for name in weights}
         cheap = [term for term in available.values() if term.cheap]
         # The assessments that are computed in any case: terms made of them cost nothing more.
         computed = _union_of_kinds([*terms.values(), *cheap])
@@ -164,7 +163,7 @@ class Rewards:
             declared = isinstance(catalog().load("reward", name), RewardTerm)
             if declared and _is_covered(term, computed):
                 terms.setdefault(name, term)
-        source = (text, reward_fn, tuple(logged), credit)
+        source = (text, reward_fn, credit)
         return cls(game, weights, tuple(terms.values()), source)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -241,11 +240,9 @@ class RewardGuard:
 
 
 @cache
-def _parse_once(
-    game: Game, text: str, reward_fn: str, logged: tuple[str, ...], credit: CreditName
-) -> Rewards:
+def _parse_once(game: Game, text: str, reward_fn: str, credit: CreditName) -> Rewards:
     """Return one instance per process: exact knowledge has tables, which belong to the game."""
-    return Rewards.parse(text, game, reward_fn, logged, credit)
+    return Rewards.parse(text, game, reward_fn, credit)
 
 
 def _union_of_kinds(terms: Iterable[RewardTerm]) -> frozenset[str] | None:

@@ -20,7 +20,7 @@ from arena.core.errors import StopPlaying, UsageError
 GUARD = Path(__file__).with_name("process_guard.py")
 HOST = "127.0.0.1"
 START_SECONDS = 600.0
-"""A large model is read from disk, and compiled for a GPU, in minutes."""
+"""Time to answer GET /health: a large model is read from disk, and compiled for a GPU."""
 STOP_SECONDS = 20.0
 """Time between SIGTERM and SIGKILL."""
 PORT_SECONDS = 5.0
@@ -42,17 +42,12 @@ class ServerProcess:
         name: str,
         port: int,
         log: Path,
-        *,
         host: str = HOST,
-        start_seconds: float = START_SECONDS,
-        stop_seconds: float = STOP_SECONDS,
     ) -> None:
         """Choose the address; nothing is started. Raises UsageError if the port is in use.
 
         `name` is that of the program in errors. The port 0 takes a free one, which stays the same
-        for all restarts. Each start continues the log. `host` is an IP address of this machine. The
-        server has `start_seconds` to answer GET /health, and `stop_seconds` between SIGTERM and
-        SIGKILL.
+        for all restarts. Each start continues the log. `host` is an IP address of this machine.
         """
         self.name = name
         self.host = host
@@ -60,8 +55,6 @@ class ServerProcess:
         self._log = log
         self._log_start = 0
         """Size of the log when the server was started last."""
-        self._start_seconds = start_seconds
-        self._stop_seconds = stop_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -97,7 +90,7 @@ class ServerProcess:
             self._stop()
             self._wait_for_port()
             self._log.parent.mkdir(parents=True, exist_ok=True)
-            guard = [sys.executable, "-E", "-S", str(GUARD), f"{self._stop_seconds}"]
+            guard = [sys.executable, "-E", "-S", str(GUARD), f"{STOP_SECONDS}"]
             with self._log.open("ab") as log:
                 self._log_start = log.tell()
                 # A session of its own: Ctrl-C in the terminal reaches the run, which stops the
@@ -129,7 +122,7 @@ class ServerProcess:
         assert process.stdin is not None
         process.stdin.close()  # The signal for the guard.
         try:
-            process.wait(self._stop_seconds + 5)
+            process.wait(STOP_SECONDS + 5)
         except subprocess.TimeoutExpired:
             # The guard has not been reaped, so the number is still that of its group.
             os.killpg(process.pid, signal.SIGKILL)
@@ -148,7 +141,7 @@ class ServerProcess:
             time.sleep(POLL_SECONDS)
 
     def _wait_for_health(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + self._start_seconds
+        deadline = time.monotonic() + START_SECONDS
         with httpx.Client(trust_env=False, timeout=5.0) as client:
             while time.monotonic() < deadline:
                 if process.poll() is not None:
@@ -160,8 +153,7 @@ class ServerProcess:
                     pass
                 time.sleep(POLL_SECONDS)
         raise StopPlaying(
-            f"{self.name} does not answer at {self.url} after {self._start_seconds:g} s: "
-            f"{self.log_end()}"
+            f"{self.name} does not answer at {self.url} after {START_SECONDS:g} s: {self.log_end()}"
         )
 
     def log_end(self) -> str:

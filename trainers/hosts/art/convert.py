@@ -27,7 +27,6 @@ def to_art(group: TrajectoryGroup) -> ArtGroup:
     """Return the group as ART's. Rewards and advantages of turns are lost."""
     return ArtGroup(
         [_trajectory_to_art(each) for each in group.trajectories],
-        metadata=cast("dict[str, Any]", dict(group.metadata)),
         exceptions=[ArenaError(reason) for reason in group.failures],
     )
 
@@ -56,18 +55,17 @@ def update_to_art(update: UpdateOptions, host: str) -> dict[str, JsonValue]:
 def _trajectory_to_art(trajectory: Trajectory) -> ArtTrajectory:
     # ART's trajectory has one main history; a seat that never decided has an empty one.
     first, *others = [_items(chat) for chat in trajectory.chats()] or [[]]
-    facts: dict[str, Any] = dict(trajectory.metadata) or {
-        "seed": trajectory.seed,
-        "seat": trajectory.seat,
-        "won": trajectory.won,
-        "plies": trajectory.plies,
-    }
     result = ArtTrajectory(
         messages_and_choices=first,
         additional_histories=[History(messages_and_choices=items) for items in others],
         reward=trajectory.reward,
         metrics=dict(trajectory.metrics),
-        metadata=facts,
+        metadata={
+            "seed": trajectory.seed,
+            "seat": trajectory.seat,
+            "won": trajectory.won,
+            "plies": trajectory.plies,
+        },
     )
     if versions := trajectory.versions:
         result.initial_policy_version, result.final_policy_version = versions[0], versions[-1]

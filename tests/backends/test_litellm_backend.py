@@ -28,6 +28,7 @@ from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
 from backends.litellm import PROVIDERS, LiteLLMBackend, any_provider, cohere, ollama
 from backends.litellm_client import READ_ONLY_REMARK, load_litellm
+from backends.openai_http import HTTPBackend, http_backend
 
 pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 
@@ -42,6 +43,7 @@ CALL = '{"name": "play", "arguments": {"action": "suggest"}}'
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
     with Misbehaving() as running:
+        monkeypatch.setenv("ARENA_API_KEY", KEY)
         for provider in PROVIDERS.values():
             for name in provider.keys:
                 monkeypatch.setenv(name, KEY)
@@ -61,7 +63,14 @@ def backend_of(prefix: str, model: str = "", **limits: Any) -> LiteLLMBackend:
     return made
 
 
-def answer(backend: LiteLLMBackend, request: Request = ASK) -> Completion:
+def backend_at(route: str, server: Misbehaving, **limits: Any) -> LiteLLMBackend | HTTPBackend:
+    """A backend of a provider, or of the server's URL ("http")."""
+    if route == "http":
+        return http_backend(f"//127.0.0.1:{server.port}/v1#tiny", settings(**limits))
+    return backend_of(route, **limits)
+
+
+def answer(backend: LiteLLMBackend | HTTPBackend, request: Request = ASK) -> Completion:
     async def once() -> Completion:
         try:
             return await backend.complete(request)
@@ -71,7 +80,7 @@ def answer(backend: LiteLLMBackend, request: Request = ASK) -> Completion:
     return asyncio.run(once())
 
 
-def fault(backend: LiteLLMBackend, request: Request = ASK) -> BackendError:
+def fault(backend: LiteLLMBackend | HTTPBackend, request: Request = ASK) -> BackendError:
     with pytest.raises(BackendError) as caught:
         answer(backend, request)
     error: BaseException = caught.value
@@ -124,16 +133,19 @@ def test_what_a_failed_call_has_cost_is_in_the_ledger(
     assert tally.completion_tokens == server.ledger.completion_tokens
 
 
-def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving) -> None:
-    server.script(["reasoning", "refusal", "tool_call", "long_text", "empty"])
-    reasoned = answer(backend_of("openrouter")).choices[0]
+@pytest.mark.parametrize("route", ["openrouter", "http"])
+def test_reasoning_refusal_tool_call_and_long_or_empty_text(
+    server: Misbehaving, route: str
+) -> None:
+    behaviours = ["reasoning", "refusal", "tool_call", "long_text", "empty"]
+    server.script(behaviours)
+    reasoned, refused, called, long, empty = (
+        answer(backend_at(route, server)).choices[0] for _ in behaviours
+    )
     assert (reasoned.text, reasoned.reasoning) == ("suggest", "Who has the rope?")
-    refused = answer(backend_of("openrouter")).choices[0]
     assert (refused.text, refused.refusal) == ("", "I would rather not.")
-    called = answer(backend_of("openrouter")).choices[0]
     assert (called.text, called.finish_reason) == (CALL, "tool_calls")
-    assert answer(backend_of("openrouter")).text == LONG_TEXT
-    assert answer(backend_of("openrouter")).text == ""
+    assert (long.text, empty.text) == (LONG_TEXT, "")
 
 
 def test_coheres_tool_call_and_cut_off_answer(server: Misbehaving) -> None:
@@ -166,11 +178,11 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize("prefix", ROUTES)
+@pytest.mark.parametrize("route", [*ROUTES, "http"])
 @pytest.mark.parametrize(("behaviour", "cause", "retryable", "wait"), TOLD)
 def test_every_misbehaviour_has_its_cause(
     server: Misbehaving,
-    prefix: str,
+    route: str,
     behaviour: str,
     cause: str,
     retryable: bool,
@@ -180,17 +192,17 @@ def test_every_misbehaviour_has_its_cause(
     server.script([behaviour])
     # The test has to wait for the limit of a server that never answers.
     limits: dict[str, Any] = {"read_timeout": 0.4} if behaviour.startswith("hang") else {}
-    error = fault(backend_of(prefix, **limits))
+    error = fault(backend_at(route, server, **limits))
     assert (error.cause, error.retryable, error.retry_after) == (cause, retryable, wait)
     assert isinstance(error, ContextOverflow) is (cause == "context_length")
     # litellm asks a second time of its own accord when a connection breaks, unless kept from it.
     wait_until(lambda: server.ledger.requests == 1)
 
 
-@pytest.mark.parametrize("prefix", ["openrouter", "openai"])
-def test_an_error_inside_of_a_200(server: Misbehaving, prefix: str) -> None:
+@pytest.mark.parametrize("route", ["openrouter", "openai", "http"])
+def test_an_error_inside_of_a_200(server: Misbehaving, route: str) -> None:
     server.script(["error_in_200"])
-    error = fault(backend_of(prefix))
+    error = fault(backend_at(route, server))
     assert (error.cause, error.retryable) == ("rate_limit", True)
 
 

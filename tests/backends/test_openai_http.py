@@ -11,12 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
-from command_line import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
-from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
+from misbehaving import PRICE, Misbehaving
 
-from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Token, Usage
 from arena.llm.settings import Settings
 from backends.openai_http import HTTPBackend, art, http_backend
@@ -237,48 +236,6 @@ def test_ids_that_do_not_match_the_tokens_are_not_guessed() -> None:
     assert [token.id for token in tokens] == [None, None]
 
 
-def test_reasoning_refusal_tool_call_and_long_or_empty_text(server: Misbehaving) -> None:
-    server.script(["reasoning", "refusal", "tool_call", "long_text", "empty"])
-    reasoned = answer(backend_of(server)).choices[0]
-    assert (reasoned.text, reasoned.reasoning) == ("suggest", "Who has the rope?")
-    refused = answer(backend_of(server)).choices[0]
-    assert (refused.text, refused.refusal) == ("", "I would rather not.")
-    called = answer(backend_of(server)).choices[0]
-    call = '{"name": "play", "arguments": {"action": "suggest"}}'
-    assert (called.text, called.finish_reason) == (call, "tool_calls")
-    assert answer(backend_of(server)).text == LONG_TEXT
-    assert answer(backend_of(server)).text == ""
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "cause", "retryable", "wait"),
-    [
-        *CAUSES,
-        ("error_in_200", "rate_limit", True, None),
-    ],
-)
-def test_every_misbehaviour_has_its_cause(
-    server: Misbehaving, behaviour: str, cause: str, retryable: bool, wait: float | None
-) -> None:
-    server.retry_after = 7
-    server.script([behaviour])
-    error = fault(lambda: backend_of(server, **limits_for(behaviour)))
-    assert (error.cause, error.retryable, error.retry_after) == (cause, retryable, wait)
-    wait_until(lambda: server.ledger.requests == 1)
-
-
-def limits_for(behaviour: str) -> dict[str, Any]:
-    """Return short limits for a server that never answers: the test has to wait for them."""
-    return {"read_timeout": 0.3} if behaviour.startswith("hang") else {}
-
-
-def test_an_endless_body_is_not_read_to_its_end(server: Misbehaving) -> None:
-    server.script(["too_big"])
-    error = fault(lambda: backend_of(server))
-    assert (error.cause, error.retryable) == ("bad_response", True)
-    assert "more than 1.1 MB" in str(error)
-
-
 def test_the_longest_body_grows_with_the_answer_that_was_asked_for() -> None:
     short, long = (replace(ASK, sampling=Sampling(max_tokens=n)) for n in (1024, 100_000))
     assert longest_body(short) < 2_000_000 and longest_body(long) > 10_000_000
@@ -305,13 +262,6 @@ def test_retry_after_as_a_date(server: Misbehaving) -> None:
     server.script(["rate_limit_date"])
     wait = fault(lambda: backend_of(server)).retry_after
     assert wait is not None and 50 < wait <= 60
-
-
-def test_too_long_a_chat(server: Misbehaving) -> None:
-    server.script(["context"])
-    error = fault(lambda: backend_of(server))
-    assert isinstance(error, ContextOverflow)
-    assert "8192" in str(error)
 
 
 @pytest.mark.timed

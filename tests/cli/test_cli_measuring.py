@@ -21,7 +21,7 @@ from arena.evaluation.store import Results
 TIMES = {"results"}
 
 
-def evaluate(cwd: Path, more: str = "", games: int = 8) -> dict[str, Any]:
+def evaluate(cwd: Path, more: str = "", games: int = 4) -> dict[str, Any]:
     done = arena(
         f"eval cluedo --players 3 --seed 5 --player bot:detective --games {games} --json {more}",
         cwd=cwd,
@@ -47,7 +47,7 @@ def wait_for_games(process: subprocess.Popen[str], folder: Path, games: int) -> 
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which an evaluation with a baseline was run."""
     folder = tmp_path_factory.mktemp("evaluated")
-    report = evaluate(folder, "--baseline bot:novice --set scored=4")
+    report = evaluate(folder, "--baseline bot:novice --set scored=2")
     (folder / "report.json").write_text(json.dumps(report))
     return folder
 
@@ -60,21 +60,21 @@ def test_an_evaluation_reports_rates_differences_and_measures(evaluated: Path) -
     report = report_of(evaluated)
     player, baseline = report["players"]
     assert (player["player"], baseline["player"]) == ("bot:detective", "bot:novice")
-    assert player["games"] == baseline["games"] == 8 and report["games"] == 16
+    assert player["games"] == baseline["games"] == 4 and report["games"] == 8
     rate = player["win_rate"]
-    assert rate["low"] < rate["value"] == player["wins"] / 8 < rate["high"] or player["wins"] == 8
+    assert rate["low"] < rate["value"] == player["wins"] / 4 < rate["high"] or player["wins"] == 4
     found = report["comparison"]
-    assert found["deals"] == 8
-    difference = (player["wins"] - baseline["wins"]) / 8
+    assert found["deals"] == 4
+    difference = (player["wins"] - baseline["wins"]) / 4
     assert found["difference"]["value"] == pytest.approx(difference, abs=1e-6)
-    assert report["scored"] == 8, "four deals, each with player and baseline"
+    assert report["scored"] == 4, "two deals, each with player and baseline"
     assert 0 < player["measures"]["efficiency_early"]["value"] <= 1
     assert "Deals are independent" in report["design"]
 
 
 def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_path: Path) -> None:
-    whole = evaluate(tmp_path, "--out whole --set scored=10 --workers 1", games=40)
-    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --set scored=10"
+    whole = evaluate(tmp_path, "--out whole --set scored=4 --workers 1", games=40)
+    command = "eval cluedo --players 3 --seed 5 --player bot:detective --games 40 --set scored=4"
     command += " --out parts"
     results = tmp_path / "parts"
     first = started(f"{command} --workers 2", tmp_path)
@@ -91,7 +91,7 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     second.kill()
     second.communicate()
     assert kept < count_games(results) < 40
-    resumed = evaluate(tmp_path, "--out parts --set scored=10 --resume --workers 3", games=40)
+    resumed = evaluate(tmp_path, "--out parts --set scored=4 --resume --workers 2", games=40)
     assert {k: v for k, v in resumed.items() if k not in TIMES} == {
         k: v for k, v in whole.items() if k not in TIMES
     }
@@ -158,7 +158,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(command: str, said: str, tmp_p
 
 def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path: Path) -> None:
     done = arena(
-        "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 3 "
+        "eval cluedo --players 3 --player embedded:clue-tiny --text-level deductions --games 2 "
         "--seed 3 --set beliefs=true --max-tokens 64 --json --html report.html",
         cwd=tmp_path,
     )
@@ -167,8 +167,8 @@ def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path:
     row = report["players"][0]
     ledger = next(tmp_path.rglob("*.ledger.json"))
     total = json.loads(ledger.read_text())["total"]
-    assert row["usage"]["prompt_tokens"] * 3 == pytest.approx(total["prompt_tokens"])
-    assert row["usage"]["completion_tokens"] * 3 == pytest.approx(total["completion_tokens"])
+    assert row["usage"]["prompt_tokens"] * 2 == pytest.approx(total["prompt_tokens"])
+    assert row["usage"]["completion_tokens"] * 2 == pytest.approx(total["completion_tokens"])
     assert row["measures"]["belief_failures"]["value"] is not None
     assert "embedded:clue-tiny" in (tmp_path / "report.html").read_text()
 
@@ -207,16 +207,16 @@ def tournament(cwd: Path, players: str, more: str = "", scored: int = 0) -> Any:
 
 
 def test_a_player_that_is_added_later_needs_only_its_own_games(tmp_path: Path) -> None:
-    first = tournament(tmp_path, "random novice detective", "--games 12")
-    assert first["games"] == 12
+    first = tournament(tmp_path, "random novice detective", "--games 6")
+    assert first["games"] == 6
     assert [row["player"] for row in first["players"]][-1] == "bot:random"
-    both = tournament(tmp_path, "random novice detective oracle", "--games 12 --resume")
+    both = tournament(tmp_path, "random novice detective oracle", "--games 6 --resume")
     assert len(list(tmp_path.glob("runs/tournament/*"))) == 1
-    assert both["games"] == 24
+    assert both["games"] == 12
     folder = next(tmp_path.glob("runs/tournament/*"))
     with Results.read(folder) as results:
-        assert sum("bot:oracle" in slot.specs for slot in results.slots[12:]) == 12
-    more = tournament(tmp_path, "random novice detective oracle", "--games 14 --resume", 30)
+        assert sum("bot:oracle" in slot.specs for slot in results.slots[6:]) == 6
+    more = tournament(tmp_path, "random novice detective oracle", "--games 7 --resume", 30)
     told = f"as an earlier run was told; arena eval --from {folder.relative_to(tmp_path)} scores"
     assert any(told in note for note in more["notes"])
     later = last_json(arena("eval --json --from", str(folder), cwd=tmp_path).stdout)
@@ -238,21 +238,21 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     replays = arena("eval --from runs --json", cwd=evaluated)
     assert replays.returncode == 0, replays.stderr
     report = last_json(replays.stdout)["reports"][0]  # type: ignore[index]
-    assert report["games"] == 16
+    assert report["games"] == 8
     whole = evaluate(evaluated, "--baseline bot:novice --out again")
     shutil.rmtree(evaluated / "again")
     rows = {(row["player"], row["role"]): row for row in report["players"]}
     again = rows["bot:detective", "tested"]
     assert {role for player, role in rows if player == "bot:novice"} >= {"tested"}
-    assert rows["bot:novice", "tested"]["games"] == 8, "its games as an opponent are not among them"
+    assert rows["bot:novice", "tested"]["games"] == 4, "its games as an opponent are not among them"
     assert again["measures"] == whole["players"][0]["measures"]
     stored = next(evaluated.glob("runs/eval/*"))
     from_file = last_json(arena("eval --json --from", str(stored), cwd=evaluated).stdout)
     of_file = from_file["reports"][0]  # type: ignore[index]
-    # The evaluation scored 8 games; the others are scored by their replays.
-    assert of_file["games"] == of_file["scored"] == 16
+    # The evaluation scored 4 games; the others are scored by their replays.
+    assert of_file["games"] == of_file["scored"] == 8
     kept = last_json(arena("eval --set scored=0 --json --from", str(stored), cwd=evaluated).stdout)
-    assert kept["reports"][0]["scored"] == 8  # type: ignore[index]
+    assert kept["reports"][0]["scored"] == 4  # type: ignore[index]
     alone = evaluated / "alone"
     alone.mkdir()
     for name in ("run.json", "games.jsonl"):
@@ -260,8 +260,8 @@ def test_analysis_of_replays_equals_what_was_measured_when_they_were_played(
     done = last_json(arena("eval --json --from", str(alone / "games.jsonl"), cwd=evaluated).stdout)
     shutil.rmtree(alone)
     report = done["reports"][0]  # type: ignore[index]
-    assert report["scored"] == 8
-    assert any(note.startswith("8 of 16 games have only") for note in report["notes"])
+    assert report["scored"] == 4
+    assert any(note.startswith("4 of 8 games have only") for note in report["notes"])
 
 
 def test_broken_files_are_named_and_skipped(evaluated: Path, tmp_path: Path) -> None:

@@ -62,14 +62,6 @@ def test_tokens_come_only_when_asked_for(backend: SharedSamplerBackend) -> None:
     assert without.text == with_tokens.text
 
 
-def test_the_end_token_is_no_text(backend: SharedSamplerBackend) -> None:
-    done = complete(backend, replace(REQUEST, guided_choice=("yes", "no")))
-    assert done.text in ("yes", "no")
-    assert done.choices[0].finish_reason == "stop"
-    assert done.choices[0].tokens[-1].id in backend.sampler.end_ids
-    assert done.choices[0].tokens[-1].text == ""
-
-
 def test_faults_are_backend_errors(backend: SharedSamplerBackend) -> None:
     with pytest.raises(BackendError) as caught:
         complete(backend, replace(REQUEST, guided_json={"type": "nonsense"}))

@@ -483,11 +483,6 @@ def test_closing_fails_those_who_wait(folder: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_sampler_serves_one_event_loop_after_the_other(sampler: Sampler) -> None:
-    params = SamplingParams(seed=2, max_tokens=3)
-    assert bits(answer(sampler, [7, 8], params)) == bits(answer(sampler, [7, 8], params))
-
-
 def test_a_prompt_needs_tokens_of_the_vocabulary(sampler: Sampler) -> None:
     for prompt in ([], [-1], [VOCABULARY]):
         with pytest.raises(UsageError):

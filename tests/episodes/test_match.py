@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -21,15 +20,6 @@ from arena.plugins.loader import make_game
 
 KUHN = make_game("kuhn_poker")
 BOTS = ("bot:random", "bot:random")
-
-
-def test_equal_matches_give_equal_episodes() -> None:
-    match = Match(KUHN, BOTS, seed=5)
-    again = pickle.loads(pickle.dumps(match))
-    first, second = (asyncio.run(play(one)) for one in (match, again))
-    assert first.outcome == second.outcome
-    assert [ply.decision for ply in first.plies] == [ply.decision for ply in second.plies]
-    assert first.header.players == BOTS and first.header.seed == 5
 
 
 def test_the_seed_of_the_agents_changes_the_play_and_not_the_deal() -> None:

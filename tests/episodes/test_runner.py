@@ -226,15 +226,6 @@ def test_forced_moves_are_not_asked_for() -> None:
     assert all(len(observation.legal_actions) > 1 for observation in asked)
 
 
-def test_a_game_is_cut_off_at_the_limit() -> None:
-    game = Cluedo(players=3)
-    episode = play_now(game, Match(game, ["bot:random"] * 3, 3).seat(), 3, max_turns=4)
-    assert episode.outcome.status == "truncated"
-    assert episode.outcome.reason == "stopped after 4 turns"
-    assert episode.turns == 4
-    assert episode.outcome.winner is None
-
-
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     game = make_game("cluedo", variant="classic", players=6)
     paths = []

@@ -57,19 +57,6 @@ def test_a_game_from_outside_has_the_bytes_of_the_same_game_of_agents(
     assert verify(read_replay(outside)) is None
 
 
-def test_the_same_seed_and_the_same_answers_give_the_same_bytes(tmp_path: Path) -> None:
-    async def played(name: str) -> Path:
-        writer = ReplayWriter(tmp_path, name)
-        table = match(EXTERNAL, "bot:random", "bot:detective")
-        session = GameSession(table, [0], watchers=[writer])
-        while not (turn := await session.turn(0)).is_over:
-            session.act(0, f"Action: {turn.observation.legal_actions[-1]}", turn.number)
-        return writer.path
-
-    first, again = (in_time(played(name)) for name in ("first", "again"))
-    assert without_times(first) == without_times(again)
-
-
 def test_a_refused_answer_gives_the_reason_and_changes_nothing() -> None:
     async def work() -> None:
         session = GameSession(match(EXTERNAL, "bot:random", "bot:random"), [0])

@@ -96,17 +96,6 @@ def test_a_broken_plugin_is_a_warning_that_names_it(monkeypatch: pytest.MonkeyPa
     assert "cluedo" in found.names("game")
 
 
-def test_a_plugin_called_like_a_bundled_one_takes_nothing_down(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def register(catalog: Catalog) -> None:
-        raise UsageError("my own error of arena's kind")
-
-    with pytest.warns(PluginWarning, match="plugin 'games' .* is left out"):
-        found = filled_with(monkeypatch, games=register)
-    assert "cluedo" in found.names("game")
-
-
 def test_a_plugin_that_claims_a_taken_name_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def register(catalog: Catalog) -> None:
         catalog.add("game", "other", "other:Other")
@@ -118,15 +107,18 @@ def test_a_plugin_that_claims_a_taken_name_is_left_out(monkeypatch: pytest.Monke
     assert [e.plugin for e in found.entries("game") if e.name == "cluedo"] == ["games"]
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), SystemExit("bye"), RecursionError(), OSError()])
+@pytest.mark.parametrize("name", ["quitter", "games"])
+@pytest.mark.parametrize("error", [SystemExit(3), RecursionError(), OSError(), UsageError("mine")])
 def test_a_plugin_cannot_stop_the_program(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, name: str
 ) -> None:
+    """Nor can one that is called like a bundled one."""
+
     def register(catalog: Catalog) -> None:
         raise error
 
-    with pytest.warns(PluginWarning, match="plugin 'quitter' .*is left out"):
-        found = filled_with(monkeypatch, quitter=register)
+    with pytest.warns(PluginWarning, match=f"plugin '{name}' .*is left out"):
+        found = filled_with(monkeypatch, **{name: register})
     assert "cluedo" in found.names("game")
 
 

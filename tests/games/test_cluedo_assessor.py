@@ -20,8 +20,8 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.beliefs import belief_measurements, inference_of
-from games.cluedo.analysis.judgements import REFUTATIONS
 from games.cluedo.analysis.measures import INFERENCES, MEASURES
+from games.cluedo.analysis.seat_history import REFUTATIONS
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge

@@ -6,41 +6,93 @@ they can show. `measures` lists the measures, `facts` the facts of each kind of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
 
 from pydantic import JsonValue
 
 from arena import Action, Assessment, Outcome, Ply
 from arena.core.analysis import SeatAssessor
 from games.cluedo.analysis.beliefs import belief_measurements
-from games.cluedo.analysis.judgements import (
+from games.cluedo.analysis.judgements import RefutationFacts, SuggestionFacts
+from games.cluedo.analysis.seat_history import (
     REFUTATIONS,
     AccusationOpportunity,
     SeatHistory,
-    judge_accusation,
-    judge_answer,
-    judge_missed_accusation,
     judge_refutation,
-    judge_skipped_question,
-    judge_suggestion,
-    judge_turn,
-    judge_unused_certainty,
     refutation_kind,
 )
-from games.cluedo.analysis.position_analysis import (
-    PositionAnalysis,
-    SuggestionFacts,
-    leaked_bits,
-    refutation_facts,
+from games.cluedo.inference.information import (
+    AnswerDistribution,
+    QuestionValues,
+    ScoredQuestion,
+    break_even,
 )
-from games.cluedo.inference.information import AnswerDistribution
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, EndTurn, Show, Suggest
+from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import PASSAGE, ROLL, Accuse, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
+
+
+class PositionValues:
+    """Values in one position, computed on demand, in the view of the player in turn.
+
+    Neither the state nor the knowledge may change during the lifetime of this object.
+    """
+
+    def __init__(self, state: CluedoState, knowledge: CluedoKnowledge) -> None:
+        self._state = state
+        self._knowledge = knowledge
+        self._legal = state.legal_actions(state.player)
+
+    @cached_property
+    def questions(self) -> QuestionValues:
+        """Values of the questions."""
+        return QuestionValues(self._knowledge)
+
+    @cached_property
+    def _best(self) -> ScoredQuestion:
+        return self.questions.best(self._legal.of(Suggest))
+
+    def suggestion(self, suggestion: Suggest, expected: float) -> SuggestionFacts:
+        """Return the facts of a question with this expected information."""
+        best = self._best
+        # `QuestionValues.best` compares only some questions exactly: this one may be better.
+        if expected > best.bits:
+            best = ScoredQuestion(suggestion, expected)
+        entropy = self.questions.position.entropy
+        return SuggestionFacts(expected, best.bits, list(best.suggestion.triple), entropy)
+
+    def probability(self, accused: Triple) -> float:
+        """Return the probability of an envelope."""
+        return self._envelopes.get(accused, 0.0)
+
+    @cached_property
+    def _envelopes(self) -> dict[Triple, float]:
+        return self._knowledge.envelopes()
+
+    @cached_property
+    def break_even(self) -> float:
+        """The probability above which accusing pays."""
+        legal, rivals = self._legal, self._state.game.num_players - 1 - len(self._state.out)
+        # With dice or a passage a suggestion may still follow in this turn.
+        may_suggest = bool(legal.of(Suggest)) or ROLL in legal or PASSAGE in legal
+        return break_even(self._knowledge, rivals, may_suggest)
+
+
+def leaked_bits(
+    answers: AnswerDistribution, refuter: int, choices: Iterable[str]
+) -> dict[str, float]:
+    """Return the information about the envelope that each of these cards would give, in bits.
+
+    The suggester already knows who refutes, so that only the card itself counts.
+    """
+    entropies = answers.refutation(refuter)
+    return {card: entropies.before_card - entropies.after_card[card] for card in choices}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +133,7 @@ class CluedoAssessor(SeatAssessor):
         known = range(self.game.num_players) if judged else self._assessed
         self._seats = {player: SeatHistory(CluedoKnowledge(self.game, player)) for player in known}
         self._pending: PendingQuestion | None = None
-        self._analysis: PositionAnalysis | None = None
+        self._position: PositionValues | None = None
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the new assessments of this ply and of earlier ones."""
@@ -94,23 +146,23 @@ class CluedoAssessor(SeatAssessor):
                 self._pending = self._pending_question(ply, action)
                 if self._pending and self._pending.facts and self._wants("suggestion"):
                     seat = self._seats[ply.player]
-                    assessments.append(judge_suggestion(ply, seat, self._pending.facts))
+                    assessments.append(seat.judge_suggestion(ply, self._pending.facts))
             elif isinstance(action, Accuse) and ply.player in self._seats:
                 self._seats[ply.player].accused = True
         if isinstance(action, Show):
             choices = self._state.choices
             if self._wants(refutation_kind(choices), ply.player):
                 assert self._pending is not None
-                answers = self._pending.answers
-                assessments.append(judge_refutation(ply, action, answers, choices))
+                leaks = leaked_bits(self._pending.answers, ply.player, choices)
+                assessments.append(judge_refutation(ply, action.card, leaks))
         # From here on the state is that after the ply.
         self._advance(ply)
         # The answer is complete as soon as no card has to be shown.
         if self._pending and self._state.phase is not TurnPhase.REFUTE:
             question = self._pending.ply
             if self._pending.facts and self._wants("answer"):
-                after = self._seats[question.player].knowledge.entropy()
-                assessments.append(judge_answer(question, self._pending.facts, after))
+                seat = self._seats[question.player]
+                assessments.append(seat.judge_answer(question, self._pending.facts))
             self._pending = None
         return assessments
 
@@ -123,7 +175,7 @@ class CluedoAssessor(SeatAssessor):
         for player in self._assessed:
             seat = self._seats[player]
             if self._wants("unused certainty") and not seat.accused:
-                assessments += judge_unused_certainty(player, seat)
+                assessments += seat.judge_unused_certainty()
             # It is set only if the kind "knowledge" is wanted for this player.
             if seat.entropy_dealt is not None:
                 end = seat.knowledge.entropy()
@@ -139,14 +191,17 @@ class CluedoAssessor(SeatAssessor):
             return {}
         match action:
             case Suggest():
-                analysis = self._position_analysis(player)
-                facts = analysis.suggestion(action)
-                return facts.model_dump(exclude={"entropy_before"})
+                position = self._position_values(player)
+                facts = asdict(position.suggestion(action, position.questions.bits(action.triple)))
+                del facts["entropy_before"]
+                return facts
             case Accuse(triple=triple):
-                return self._position_analysis(player).odds(triple).model_dump()
+                position = self._position_values(player)
+                odds = position.probability(triple), position.break_even
+                return {"probability": odds[0], "break_even": odds[1]}
             case Show(card) if self._pending:
                 leaks = leaked_bits(self._pending.answers, player, self._state.choices)
-                return refutation_facts(leaks, card).model_dump()
+                return asdict(RefutationFacts(leaks[card], min(leaks.values()), len(leaks)))
         return {}
 
     def _advance(self, ply: Ply) -> None:
@@ -155,7 +210,7 @@ class CluedoAssessor(SeatAssessor):
         The contents of the envelope, once announced or seen, are not a deduction: a seat's
         knowledge ends with its accusation, and with the right accusation of any seat.
         """
-        self._analysis = None
+        self._position = None
         action = ply.decision.action
         is_deal = self._state.phase is TurnPhase.DEAL
         solved = isinstance(action, Accuse) and action.triple == self._state.envelope
@@ -172,11 +227,11 @@ class CluedoAssessor(SeatAssessor):
             if is_deal and self._wants("knowledge", player):
                 seat.entropy_dealt = seat.knowledge.entropy()
 
-    def _position_analysis(self, player: int) -> PositionAnalysis:
-        """Return the analysis for the player in turn; it is shared within one position."""
-        if self._analysis is None:
-            self._analysis = PositionAnalysis(self._state, self._seats[player].knowledge)
-        return self._analysis
+    def _position_values(self, player: int) -> PositionValues:
+        """Return the values for the player in turn; they are shared within one position."""
+        if self._position is None:
+            self._position = PositionValues(self._state, self._seats[player].knowledge)
+        return self._position
 
     # Turns and accusations
 
@@ -191,7 +246,7 @@ class CluedoAssessor(SeatAssessor):
             seat.latest_turn, seat.own_turns = self._state.turn, seat.own_turns + 1
             seat.open_questions = ()
             if self._wants("turn"):
-                yield judge_turn(ply, seat)
+                yield seat.judge_turn(ply)
         if self._wants("beliefs") and "beliefs" in ply.decision.details:
             stated = ply.decision.details["beliefs"]
             measurements = belief_measurements(stated, seat.knowledge)
@@ -206,12 +261,15 @@ class CluedoAssessor(SeatAssessor):
             AccusationOpportunity(ply.number, ends_turn, constraints, provable)
         )
         if isinstance(action, Accuse) and self._wants("accusation"):
-            odds = self._position_analysis(ply.player).odds(action.triple)
-            yield judge_accusation(ply, seat, odds, action.triple == self._state.envelope)
+            position = self._position_values(ply.player)
+            right = action.triple == self._state.envelope
+            yield seat.judge_accusation(
+                ply, position.probability(action.triple), position.break_even, right
+            )
         if self._wants("skipped question"):
             yield from self._skipped_question(ply, seat)
         if ends_turn and self._wants("missed accusation") and seat.provable:
-            yield judge_missed_accusation(ply, seat)
+            yield seat.judge_missed_accusation(ply)
 
     def _skipped_question(self, ply: Ply, seat: SeatHistory) -> Iterator[Assessment]:
         """Assess a turn that ends without a question although the player could have asked one."""
@@ -224,7 +282,7 @@ class CluedoAssessor(SeatAssessor):
             case Suggest():
                 seat.open_questions = ()
             case EndTurn() if seat.open_questions:
-                yield from judge_skipped_question(ply, seat)
+                yield from seat.judge_skipped_question(ply)
 
     # Questions
 
@@ -234,7 +292,7 @@ class CluedoAssessor(SeatAssessor):
         shown = self._state.refutation_of(suggestion.triple)
         if not assessed and not (shown and self._wants(refutation_kind(shown[1]), shown[0])):
             return None
-        analysis = self._position_analysis(ply.player)
-        answers = analysis.answers(suggestion.triple)
-        facts = analysis.suggestion(suggestion, answers) if assessed else None
+        position = self._position_values(ply.player)
+        answers = position.questions.answers(suggestion.triple)
+        facts = position.suggestion(suggestion, answers.information()) if assessed else None
         return PendingQuestion(ply, answers, facts)

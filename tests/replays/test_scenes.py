@@ -35,7 +35,7 @@ from games.cluedo.rules.events import (
     Suggest,
     Throw,
 )
-from games.cluedo.views.scene import CluedoScene
+from games.cluedo.views.view import CluedoView
 from games.kuhn_poker.game import CardDealt, KuhnPoker, KuhnPokerState
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() 
 class CardsScene:
     """The cards that the viewer has seen."""
 
-    module: ClassVar[Path] = Path(CluedoScene.module)
+    module: ClassVar[Path] = Path(CluedoView.module)
 
     def __init__(self, game: Game, seat: int | None) -> None:
         self.cards: list[str | None] = [None, None]

@@ -18,7 +18,6 @@ from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import RefutationFacts, SuggestionFacts
 from games.cluedo.analysis.seat_history import (
     REFUTATIONS,
-    AccusationOpportunity,
     SeatHistory,
     judge_refutation,
     refutation_kind,
@@ -84,17 +83,6 @@ class PositionValues:
         return break_even(self._knowledge, rivals, may_suggest)
 
 
-def leaked_bits(
-    answers: AnswerDistribution, refuter: int, choices: Iterable[str]
-) -> dict[str, float]:
-    """Return the information about the envelope that each of these cards would give, in bits.
-
-    The suggester already knows who refutes, so that only the card itself counts.
-    """
-    entropies = answers.refutation(refuter)
-    return {card: entropies.before_card - entropies.after_card[card] for card in choices}
-
-
 @dataclass(frozen=True, slots=True)
 class PendingQuestion:
     """A question that has not been answered yet."""
@@ -103,6 +91,11 @@ class PendingQuestion:
     answers: AnswerDistribution
     facts: SuggestionFacts | None
     """None if only the refutation is assessed."""
+
+    def leaks(self, refuter: int, choices: Iterable[str]) -> dict[str, float]:
+        """Return the bits about the envelope that each of these cards would give."""
+        leaks = self.answers.leaks(refuter)
+        return {card: leaks[card] for card in choices}
 
 
 class CluedoAssessor(SeatAssessor):
@@ -153,7 +146,7 @@ class CluedoAssessor(SeatAssessor):
             choices = self._state.choices
             if self._wants(refutation_kind(choices), ply.player):
                 assert self._pending is not None
-                leaks = leaked_bits(self._pending.answers, ply.player, choices)
+                leaks = self._pending.leaks(ply.player, choices)
                 assessments.append(judge_refutation(ply, action.card, leaks))
         # From here on the state is that after the ply.
         self._advance(ply)
@@ -200,7 +193,7 @@ class CluedoAssessor(SeatAssessor):
                 odds = position.probability(triple), position.break_even
                 return {"probability": odds[0], "break_even": odds[1]}
             case Show(card) if self._pending:
-                leaks = leaked_bits(self._pending.answers, player, self._state.choices)
+                leaks = self._pending.leaks(player, self._state.choices)
                 return asdict(RefutationFacts(leaks[card], min(leaks.values()), len(leaks)))
         return {}
 
@@ -251,15 +244,9 @@ class CluedoAssessor(SeatAssessor):
             stated = ply.decision.details["beliefs"]
             measurements = belief_measurements(stated, seat.knowledge)
             yield Assessment(ply.number, ply.player, "beliefs", measurements=measurements)
-        # The kind "turn" needs each turn's entropy, so that provability costs nothing more.
-        # Otherwise it is computed later, and only where it is needed.
-        provable = seat.provable if self._wants("turn") else None
         ends_turn = isinstance(action, EndTurn)
-        # A copy: later events change the constraints of the seat.
-        constraints = seat.knowledge.constraints.copy()
-        seat.opportunities.append(
-            AccusationOpportunity(ply.number, ends_turn, constraints, provable)
-        )
+        if any(map(self._wants, ("accusation", "missed accusation", "unused certainty"))):
+            seat.note_opportunity(ply)
         if isinstance(action, Accuse) and self._wants("accusation"):
             position = self._position_values(ply.player)
             right = action.triple == self._state.envelope
@@ -268,7 +255,7 @@ class CluedoAssessor(SeatAssessor):
             )
         if self._wants("skipped question"):
             yield from self._skipped_question(ply, seat)
-        if ends_turn and self._wants("missed accusation") and seat.provable:
+        if ends_turn and self._wants("missed accusation") and seat.provable_from is not None:
             yield seat.judge_missed_accusation(ply)
 
     def _skipped_question(self, ply: Ply, seat: SeatHistory) -> Iterator[Assessment]:

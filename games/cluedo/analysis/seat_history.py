@@ -8,9 +8,8 @@ or a random one there, or separately for positions that are equally far (`_stage
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from arena import Assessment, Ply, WeightedSum
 from games.cluedo.analysis.judgements import (
@@ -25,30 +24,9 @@ from games.cluedo.analysis.judgements import (
     UnusedCertaintyFacts,
 )
 from games.cluedo.analysis.measures import STAGES, TURNS
-from games.cluedo.inference.constraints import Constraints
-from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Suggest
-
-
-@dataclass(slots=True)
-class AccusationOpportunity:
-    """A decision at which accusing was legal."""
-
-    ply: int
-    ends_turn: bool
-    constraints: Constraints
-    """What the player knew at the time."""
-    provable: bool | None
-    """Whether only one envelope was possible; None until it is computed."""
-
-    def is_provable(self) -> bool:
-        """Return whether only one envelope was possible."""
-        if self.provable is None:
-            # Entropy 0 means one envelope; the constraints are those of that decision.
-            self.provable = DealCount(self.constraints).entropy() < NEGLIGIBLE
-        return self.provable
+from games.cluedo.rules.events import EndTurn, Suggest
 
 
 @dataclass(slots=True)
@@ -64,27 +42,19 @@ class SeatHistory:
     """The game's number of the latest own turn."""
     open_questions: Sequence[Suggest] = ()
     """The questions that it could ask last in this turn; empty as soon as it has asked one."""
-    opportunities: list[AccusationOpportunity] = field(default_factory=list)
+    provable_from: int | None = None
+    """The ply of the first decision at which the envelope was provable and could be accused."""
+    turns_passed: int = 0
+    """Number of own turns that the player ended although the envelope was provable."""
     accused: bool = False
 
-    @property
-    def provable(self) -> bool:
-        """Whether only one envelope is possible now."""
-        return self.knowledge.entropy() < NEGLIGIBLE
-
-    def provable_opportunities(self) -> list[AccusationOpportunity]:
-        """Return the decisions at which the envelope was provable."""
-        # Knowledge never shrinks, so these are the last decisions of the list. A binary search
-        # counts the deals at a few decisions only.
-        if not self.opportunities or not self.opportunities[-1].is_provable():
-            return []
-        first = bisect_left(self.opportunities, True, key=AccusationOpportunity.is_provable)
-        return self.opportunities[first:]
-
-    @property
-    def turns_passed(self) -> int:
-        """Number of own turns that the player ended although the envelope was provable."""
-        return sum(opportunity.ends_turn for opportunity in self.provable_opportunities())
+    def note_opportunity(self, ply: Ply) -> None:
+        """Note a decision at which accusing is legal."""
+        # Knowledge never shrinks: what is provable once stays so.
+        if self.provable_from is None and self.knowledge.is_certain():
+            self.provable_from = ply.number
+        if self.provable_from is not None:
+            self.turns_passed += isinstance(ply.decision.action, EndTurn)
 
     # Turns and accusations
 
@@ -102,7 +72,7 @@ class SeatHistory:
         self, ply: Ply, probability: float, break_even: float, correct: bool
     ) -> Assessment:
         """Assess an accusation by its probability in the accuser's view."""
-        facts = AccusationFacts(probability, break_even, correct, self.provable)
+        facts = AccusationFacts(probability, break_even, correct, self.provable_from is not None)
         measurements = {
             "accusations_right": WeightedSum(float(correct)),
             "accusation_probability": WeightedSum(probability),
@@ -137,11 +107,11 @@ class SeatHistory:
 
     def judge_unused_certainty(self) -> Iterator[Assessment]:
         """Assess a seat that could have accused and never did."""
-        if provable := self.provable_opportunities():
+        if self.provable_from is not None:
             facts = UnusedCertaintyFacts(self.turns_passed)
             measurements = {"turns_to_accuse": WeightedSum(facts.turns)}
             player = self.knowledge.player
-            yield facts.assessment("unused certainty", provable[0].ply, player, measurements)
+            yield facts.assessment("unused certainty", self.provable_from, player, measurements)
 
     # Questions and answers
 

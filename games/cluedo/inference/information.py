@@ -29,16 +29,6 @@ from games.cluedo.rules.events import Suggest
 # Distribution of answers
 
 
-@dataclass(frozen=True, slots=True)
-class RefutationEntropies:
-    """Entropy of the envelope in the suggester's view while one seat refutes, in bits."""
-
-    before_card: float
-    """Known: this seat refutes. Not known: the card."""
-    after_card: dict[str, float]
-    """Known: the card; one entry for each card that may be shown."""
-
-
 class AnswerDistribution:
     """Exact joint distribution of the answer to one suggestion and of the envelope.
 
@@ -78,8 +68,12 @@ class AnswerDistribution:
         # Rounding may leave a tiny negative difference.
         return max(0.0, self._position.entropy - remaining)
 
-    def refutation(self, refuter: int) -> RefutationEntropies:
-        """Return the entropies if `refuter` is the seat that refutes; it must be able to."""
+    def leaks(self, refuter: int) -> dict[str, float]:
+        """Return the information about the envelope, in bits, in each card that may be shown.
+
+        `refuter` is the seat that refutes, which must be able to. The suggester already knows who
+        refutes, so that only the card itself counts.
+        """
         shown = self._shown
         rows = [row for row, seat in enumerate(shown.refuters) if seat == refuter]
         joint = shown.joint[rows]
@@ -94,13 +88,12 @@ class AnswerDistribution:
         entropies = terms / np.where(probability > 0, probability, 1.0)
         # Rounding may leave a tiny negative entropy.
         before_card, *after_rows = np.maximum(entropies, 0.0).tolist()
-        after_card = {
-            card: entropy
+        return {
+            card: before_card - entropy
             for row, entropy, possible in zip(rows, after_rows, probability[1:], strict=True)
             for card, number in self._position.index.items()
             if shown.cards[row] >> number & 1 and possible
         }
-        return RefutationEntropies(before_card, after_card)
 
     @cached_property
     def _shown(self) -> JointDistribution:

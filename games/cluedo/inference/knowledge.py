@@ -272,22 +272,31 @@ class CluedoKnowledge:
             ValueError: As `count`.
         """
         if self._envelope_cards is None:
-            try:
-                # In place: the next events find the conclusions from the earlier ones.
-                propagate(self.constraints)
-            except Contradiction:
-                raise _inconsistent() from None
-            try:
-                held = envelope_cards(self.constraints)
-            except SearchTooLong:
-                groups = self.count.envelopes()
-                held = reduce(operator.or_, (cards for group in groups for cards in group.classes))
-            if not held:
-                raise _inconsistent()
+            # In place: the next events find the conclusions from the earlier ones.
+            held = self._possible_envelope(self.constraints)
             self.constraints.holders[-1].may &= held
             cards = self.game.deck.cards
             self._envelope_cards = frozenset(cards[number] for number in card_numbers(held))
         return self._envelope_cards
+
+    def is_certain(self) -> bool:
+        """Return whether only one content of the envelope is possible. Raises ValueError too."""
+        # In a copy, so that the classes of a later count do not depend on this question.
+        return self._possible_envelope(self.constraints.copy()).bit_count() == 3
+
+    def _possible_envelope(self, constraints: Constraints) -> int:
+        """Return the set of the cards that the envelope may hold; propagates the constraints."""
+        try:
+            propagate(constraints)
+            held = envelope_cards(constraints)
+        except Contradiction:
+            raise _inconsistent() from None
+        except SearchTooLong:
+            groups = self.count.envelopes()
+            held = reduce(operator.or_, (cards for group in groups for cards in group.classes))
+        if not held:
+            raise _inconsistent()
+        return held
 
     def holder(self, card: str) -> int | None:
         """Return the only holder that can have `card`; None if it is not certain."""

@@ -1,10 +1,14 @@
-"""The table of Cluedo, as one viewer has seen it: the card grid and, beside it, the board."""
+"""The table of Cluedo, as one viewer has seen it: for a terminal, and for a page as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import JsonValue
 
 from arena import Event, Ink, Panel, Tabletop
 from games.cluedo.facts import Facts
@@ -151,12 +155,17 @@ DOORS_AND_PAWNS = "orange squares: doors; pawns: in the colours of the first let
 
 
 class CluedoView:
-    """The card grid in two blocks; with a board, the board is at its left.
+    """The table: the card grid in two blocks; with a board, the board is at its left.
+
+    On a page it is drawn by a module of its own, as the board or as a table with the visible cards
+    of each hand. Squares of the board are numbered row by row; rooms are names.
 
     Args:
         game: The game that is drawn.
         seat: The viewer; None if everything is open.
     """
+
+    module: ClassVar[Path] = Path(__file__).with_name("scene.js")
 
     def __init__(self, game: CluedoSetting, seat: int | None) -> None:
         self._game, self._seat = game, seat
@@ -179,6 +188,60 @@ class CluedoView:
         ]
         grid, out = "\n".join(self._grid(signs)), dict.fromkeys(self._facts.seats_out, "out")
         return Tabletop(tuple(panels), "", True, grid, seat_notes=out, legend=self._legend())
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the table now, for the page; `dice`, `pawns` and `weapons` only with a board.
+
+        - `marks`: a string per card of `deck` with a sign per seat and for the envelope, see
+          `Facts.signs`; `sizes`: cards in each hand.
+        - `suggestion`: that of this turn. `unable`: seats that have none of the three cards, in the
+          order asked; `refuter`: the seat that shows a card, or will show one next; `shown`: the
+          card, if the viewer saw it.
+        - `accusation`: the latest one, until another action follows.
+        - `weapons`: the room of each weapon that was moved; the others lie beside the board.
+        """
+        facts, game = self._facts, self._facts.game
+        scene: dict[str, JsonValue] = {
+            "deck": [[*cards] for cards in game.deck.categories],
+            "marks": [*facts.signs().values()],
+            "sizes": [*facts.hand_sizes],
+            "open": [*facts.open_cards],
+            "out": [*facts.seats_out],
+            "turn": facts.turn,
+            "player": facts.in_turn if facts.turn else None,
+            "suggestion": self._suggestion(),
+            "accusation": self._accusation(),
+        }
+        if game.has_board:
+            scene["dice"] = [*facts.dice] if any(facts.dice) else None
+            scene["pawns"] = [*facts.places.values()]
+            weapons, rooms = game.deck.weapons, ("", *game.deck.rooms)
+            moved = zip(weapons, facts.weapons, strict=True)
+            scene["weapons"] = {weapon: rooms[number] for weapon, number in moved if number}
+        return scene
+
+    def _suggestion(self) -> JsonValue:
+        facts = self._facts
+        if facts.suggestion is None or facts.suggestion_turn < facts.turn:
+            return None
+        return {
+            "player": facts.suggestion.player,
+            "cards": [*facts.suggestion.triple],
+            "unable": [*facts.unable],
+            "refuter": facts.refuter,
+            "shown": facts.card,
+        }
+
+    def _accusation(self) -> JsonValue:
+        if self._facts.accusation is None:
+            return None
+        turn, event = self._facts.accusation
+        return {
+            "player": event.player,
+            "cards": [*event.triple],
+            "correct": event.correct,
+            "turn": turn,
+        }
 
     def _grid(self, signs: Mapping[str, str]) -> Iterator[str]:
         """Yield the card grid: X has the card, - does not have it, . unknown."""

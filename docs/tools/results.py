@@ -36,7 +36,7 @@ LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 SHOWN_SPEEDS = (
     *("`hanabi`, arrays and masks", "event and exact posterior, Cluedo, 3 players, median"),
-    *("sampling of `clue-tiny`, requests of 64 games", "training of `clue-tiny` on 16 games"),
+    *("sampler, 32 chats", "training of `clue-tiny` on 16 games"),
 )
 """Rows of `make bench` that the documentation shows."""
 

@@ -42,7 +42,7 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from backends.embedded import SamplerBackend, find_checkpoint
-from backends.embedded.sampler import Sampler, SamplingParams
+from backends.embedded.sampler import Sampler
 from trainers.algorithms.learner import Learner
 from trainers.config.config import TrainConfig
 from trainers.config.update import UpdateOptions
@@ -144,71 +144,6 @@ def best(contestants: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> d
     return seconds
 
 
-# Sampling
-
-
-@pytest.mark.filterwarnings("ignore")  # TRL and what it imports warn of much.
-def test_sampling(played: Played, tmp_path: Path, compare: Compare) -> None:
-    some = some_decisions(played)
-    few = some[:: DECISIONS // 16]
-    host = "the host"
-    runs: dict[str, tuple[int, Callable[[], float]]] = {
-        host: (sum(map(len, played.chats)), lambda: asyncio.run(ask_sampler(played))),
-        "transformers.generate, one at a time": (len(few), lambda: generate_plainly(few)),
-    }
-    if find_spec("trl") is not None:
-        by_trl = (DECISIONS, lambda: generate_by_trl(some, 32, tmp_path))
-        runs["TRL's GRPOTrainer, 32 at a time"] = by_trl
-    seconds = best({name: run for name, (_, run) in runs.items()})
-    rates = {name: count / seconds[name] for name, (count, _) in runs.items()}
-    ours = rates.pop(host)
-    compare("sampling of `clue-tiny`, requests of 64 games", "decisions/s", ours, rates)
-    assert ours >= 5 * max(rates.values())
-
-
-async def ask_sampler(played: Played) -> float:
-    """The same prompts in the same order within each game, 64 games at once."""
-    sampler = Sampler(FOLDER, threads=THREADS)
-
-    async def game(number: int, chat: Sequence[Decision]) -> None:
-        for decision in chat:
-            draw = SamplingParams(seed=number * 1000 + decision.number, max_tokens=ANSWER)
-            async for _ in sampler.generate(decision.prompt, draw):
-                pass
-
-    started = time.perf_counter()
-    await asyncio.gather(*(game(number, chat) for number, chat in enumerate(played.chats)))
-    seconds = time.perf_counter() - started
-    await sampler.close()
-    return seconds
-
-
-def generate_plainly(decisions: Sequence[Decision]) -> float:
-    model = Qwen3ForCausalLM.from_pretrained(FOLDER)
-    started = time.perf_counter()
-    for decision in decisions:
-        prompt = torch.tensor([decision.prompt])
-        with torch.inference_mode():
-            model.generate(  # type: ignore[misc]
-                prompt,
-                attention_mask=torch.ones_like(prompt),
-                do_sample=True,
-                max_new_tokens=ANSWER,
-            )
-    return time.perf_counter() - started
-
-
-def generate_by_trl(decisions: Sequence[Decision], size: int, folder: Path) -> float:
-    """As its `train` generates: a batch of prompts, padded on the left."""
-    trainer = trl_trainer(folder, size, 1, None).trainer
-    prompts = [decision.prompt for decision in decisions]
-    started = time.perf_counter()
-    for first in range(0, len(prompts), size):
-        answers, _ = trainer._generate_single_turn(prompts[first : first + size], None, {}, 1)
-        assert len(answers) == size
-    return time.perf_counter() - started
-
-
 # Training
 
 
@@ -302,10 +237,10 @@ class Trl:
     """When each of its steps began, and when the last one ended."""
 
 
-def trl_trainer(folder: Path, size: int, steps: int, hand: Callable[[int], Handed] | None) -> Trl:
+def trl_trainer(folder: Path, size: int, steps: int, hand: Callable[[int], Handed]) -> Trl:
     """TRL's trainer with ART's loss on this checkpoint, AdamW, no reference model (its default).
 
-    With `hand` it generates nothing, and trains on what that gives for so many rollouts.
+    It generates nothing, and trains on what `hand` gives for so many rollouts.
     """
     trl = import_module("trl")
     starts: list[float] = []
@@ -335,7 +270,7 @@ def trl_trainer(folder: Path, size: int, steps: int, hand: Callable[[int], Hande
         ),
         processing_class=AutoTokenizer.from_pretrained(FOLDER),
         callbacks=[Clock()],
-        rollout_func=None if hand is None else lambda prompts, _: hand(len(prompts)),
+        rollout_func=lambda prompts, _: hand(len(prompts)),
     )
     return Trl(trainer, starts)
 
@@ -387,6 +322,3 @@ def said_by_learner(game: TokenSequence) -> list[int]:
     """1 where a token was sampled, 0 elsewhere."""
     said = set(game.sampled_positions)
     return [int(place in said) for place in range(len(game.ids))]
-
-
-# A step

@@ -1,8 +1,8 @@
 """A process that imports the training packages once and then forks a child for each run.
 
 It reads one order per line from standard input, as JSON, and writes events to standard output:
-`child` with the id of the process to kill, `moment` when the run reaches the requested moment
-(where it waits, if requested), and `ended`.
+`moment` when the run reaches the requested moment, where it gets the signal of the order or a full
+disk, `error` and `kind` of what it raises, and `ended` with its exit code.
 
 A moment is an operation on a file that the run is about to do, or the start of a phase, with the
 last finished step: `1: rename run.json`. An audit hook watches the files: no part of the product is
@@ -19,7 +19,6 @@ import re
 import resource
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ class Moments:
     def __init__(self, order: dict[str, Any]) -> None:
         self._folder = os.path.realpath(order["folder"])
         self._wanted = re.compile(order["at"]) if order.get("at") else None
-        self._waits, self._largest = order["waits"], order["largest"]
+        self._signal, self._largest = order["signal"], order["largest"]
         self.finished = -1
         """The last finished step."""
         self._busy = False
@@ -47,32 +46,26 @@ class Moments:
         if self._wanted is not None and self._wanted.fullmatch(name):
             self._wanted = None
             report(moment=name)
-            if self._largest:
+            if self._signal:
+                os.kill(os.getpid(), self._signal)
+            else:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (self._largest, self._largest))
-            if self._waits:
-                time.sleep(60)
 
     def audit(self, event: str, given: tuple[Any, ...]) -> None:
         """Audit hook: called by the interpreter before it opens, renames or removes a file."""
-        if event == "open" and isinstance(given[0], str) and self._writes(given[2]):
-            self._on_file("open", given[0])
-        elif event in ("os.rename", "shutil.rmtree", "os.remove"):
-            path = given[1] if event == "os.rename" else given[0]
-            if isinstance(path, str | os.PathLike):
-                self._on_file(event.partition(".")[2], os.fspath(path))
-
-    @staticmethod
-    def _writes(flags: object) -> bool:
-        return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
-
-    def _on_file(self, deed: str, path: str) -> None:
-        if self._busy or not path.startswith(self._folder + os.sep):
+        if event not in ("open", "os.rename", "shutil.rmtree", "os.remove") or self._busy:
             return
-        self._busy = True
-        try:
-            self.at(f"{deed} {path[len(self._folder) + 1 :]}")
-        finally:
-            self._busy = False
+        path = given[1] if event == "os.rename" else given[0]
+        reads = event == "open" and not (given[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+        if reads or not isinstance(path, str | os.PathLike):
+            return
+        name = os.fspath(path)
+        if name.startswith(self._folder + os.sep):
+            self._busy = True
+            try:
+                self.at(f"{event.rpartition('.')[2]} {name[len(self._folder) + 1 :]}")
+            finally:
+                self._busy = False
 
 
 class Watching:
@@ -132,16 +125,6 @@ def run(order: dict[str, Any]) -> int:
     return 0
 
 
-def make_base(folder: Path) -> int:
-    """Make a model that plays at random."""
-    from tiny_model import build_tiny_model
-
-    build_tiny_model(
-        folder, layers=1, width=32, heads=2, kv_heads=1, head_dim=16, inner=64, context=768
-    )
-    return 0
-
-
 def main() -> None:
     import importlib
 
@@ -162,14 +145,13 @@ def main() -> None:
             code = 70
             try:
                 order = json.loads(line)
-                code = make_base(Path(order["base"])) if "base" in order else run(order)
+                code = run(order)
             finally:
                 if code == 70:
                     import traceback
 
                     traceback.print_exc()
                 os._exit(code)
-        report(child=child)
         _, status = os.waitpid(child, 0)
         report(ended=os.waitstatus_to_exitcode(status))
 

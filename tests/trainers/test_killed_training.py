@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_runs import small_base
 
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
@@ -44,7 +44,6 @@ class Zygote:
 
     def __init__(self, base: Path, errors: Path) -> None:
         self._base = base
-        """A small model, which a child makes."""
         with errors.open("w") as file:
             self._process = subprocess.Popen(
                 [sys.executable, str(ZYGOTE)],
@@ -53,8 +52,7 @@ class Zygote:
                 stderr=file,
                 text=True,
             )
-        self._send({"base": str(base)})
-        assert any("ended" in told for told in self._answers()), "the zygote is dead"
+        small_base(base)
 
     def config(self, **changes: Any) -> TrainConfig:
         few: dict[str, Any] = {
@@ -94,32 +92,15 @@ class Zygote:
         `batches` it takes the batches of a trajectory API.
         """
         config = self.config(**changes).model_dump(mode="json")
-        order: dict[str, Any] = {"config": config, "folder": str(folder), "at": at}
-        order |= {"largest": largest if kill is None else 0, "batches": batches}
-        self._send(order | {"waits": kill == signal.SIGKILL and "update" not in at})
-        child, moment, error, kind = 0, "", "", ""
-        for told in self._answers():
-            child = told.get("child", child)
-            error, kind = told.get("error", error), told.get("kind", kind)
-            if "moment" in told:
-                moment = told["moment"]
-                if kill is not None:
-                    os.kill(child, kill)
-            if "ended" in told:
-                return Ended(told["ended"], moment, error, kind)
-        raise AssertionError("the zygote is dead")
-
-    def _send(self, order: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
+        order = {"config": config, "folder": str(folder), "at": at, "batches": batches}
+        order |= {"signal": kill, "largest": largest}
+        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-
-    def _answers(self) -> Iterator[dict[str, Any]]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            told = json.loads(line)
-            assert isinstance(told, dict)
-            yield told
+        told: dict[str, Any] = {"moment": "", "error": "", "kind": ""}
+        while "ended" not in told:
+            told |= json.loads(self._process.stdout.readline())
+        return Ended(told["ended"], told["moment"], told["error"], told["kind"])
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None

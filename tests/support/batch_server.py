@@ -76,28 +76,19 @@ class BatchServer(LoopbackServer):
     def respond(self, path: str, content: bytes) -> tuple[int, Any]:
         if path == "/v1/files":
             name = f"file-{len(self._files)}"
-            self._files[name] = content.split(b"\r\n\r\n")[
-                1 if b'name="file"' in content.split(b"\r\n\r\n")[0] else 2
-            ]
+            head, *rest = content.split(b"\r\n\r\n")
+            self._files[name] = rest[0 if b'name="file"' in head else 1]
             return 200, {"id": name, "object": "file"}
         if path in ("/v1/batches", "/v1/messages/batches"):
             if content:
                 return self._submit(path, json.loads(content))
-            found = [
-                s
-                for s in self.states.values()
-                if (s["type"] == "message_batch") == ("messages" in path)
-            ]
-            return 200, {"data": found}
+            kind = "message_batch" if "messages" in path else "batch"
+            return 200, {"data": [s for s in self.states.values() if s["type"] == kind]}
         if match := re.fullmatch(r"/v1/(?:messages/)?batches/(\w+)", path):
             return 200, self._look(match[1])
         if match := re.fullmatch(r"/v1/files/(\w+)-(out|err)/content", path):
             wanted = match[2] == "out"
-            lines = [
-                a
-                for a in self._answers[match[1]]
-                if bool(a["response"] and a["response"]["status_code"] == 200) == wanted
-            ]
+            lines = [a for a in self._answers[match[1]] if is_answered(a) == wanted]
             return 200, "\n".join(map(json.dumps, lines)).encode()
         if match := re.fullmatch(r"/v1/messages/batches/(\w+)/results", path):
             return 200, "\n".join(map(json.dumps, self._answers[match[1]])).encode()
@@ -119,9 +110,7 @@ class BatchServer(LoopbackServer):
                 for line in self._files[body["input_file_id"]].splitlines()
                 if line.startswith(b"{")
             ]
-            assert all(
-                line["url"] == body["endpoint"] and line["method"] == "POST" for line in lines
-            )
+            assert {(line["url"], line["method"]) for line in lines} == {(body["endpoint"], "POST")}
             requests = {line["custom_id"]: line["body"] for line in lines}
         assert all(re.fullmatch(r"[\w-]{1,64}", key) for key in requests)
         self.batches[batch] = requests
@@ -192,3 +181,7 @@ class BatchServer(LoopbackServer):
             answer = openai_answer(body, text, prompt, reply, "")
             del answer["usage"]["cost"], answer["usage"]["prompt_tokens_details"]
         return line | {"response": {"status_code": int(fault or 200), "body": answer}}
+
+
+def is_answered(line: Any) -> bool:
+    return bool(line["response"] and line["response"]["status_code"] == 200)

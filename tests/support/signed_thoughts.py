@@ -91,34 +91,21 @@ class SignedThoughts(LoopbackServer):
         for turn, following in pairwise(body["messages"]):
             if turn["role"] != "assistant":
                 continue
-            first, uses = (
-                turn["content"][0],
-                [b for b in turn["content"] if b["type"] == "tool_use"],
-            )
+            first = turn["content"][0]
+            uses = [b["id"] for b in turn["content"] if b["type"] == "tool_use"]
+            results = [b["tool_use_id"] for b in following["content"] if "tool_use_id" in b]
             if uses:
-                self._expect(
-                    first["type"] == "thinking",
-                    "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but "
-                    "found `tool_use`. When `thinking` is enabled, a final `assistant` message "
-                    "must start with a thinking block",
-                )
-                results = [b["tool_use_id"] for b in following["content"] if "tool_use_id" in b]
-                self._expect(
-                    [use["id"] for use in uses] == results,
-                    "messages.2: `tool_use` ids were found without `tool_result` blocks",
-                )
+                self._expect(first["type"] == "thinking", "Expected `thinking`, found `tool_use`")
+                self._expect(uses == results, "`tool_use` ids without `tool_result` blocks")
             if first["type"] == "thinking":
-                self._expect(
-                    first["signature"] == f"signed {first['thinking']}",
-                    "messages.1.content.0: Invalid `signature` in `thinking` block",
-                )
+                signed = first["signature"] == f"signed {first['thinking']}"
+                self._expect(signed, "Invalid `signature` in `thinking` block")
         bid = self._action(body["messages"][-1])
         thought = f"secret thought {self._number}"
         content: list[Any] = []
         if "thinking" in body:
-            content.append(
-                {"type": "thinking", "thinking": thought, "signature": f"signed {thought}"}
-            )
+            signature = f"signed {thought}"
+            content.append({"type": "thinking", "thinking": thought, "signature": signature})
         if text := self._text(body, bid):
             content.append({"type": "text", "text": text})
         if body.get("tools") and bid:
@@ -138,28 +125,20 @@ class SignedThoughts(LoopbackServer):
     def _gemini(self, body: Any) -> Any:
         for turn, following in pairwise(body["contents"]):
             calls = [part for part in turn["parts"] if part_named(part, "function_call")]
+            for part in calls:
+                name = part_named(part, "function_call")["args"]["card"]
+                signature = part_named(part, "thought_signature") or ""
+                signed = signature.startswith("signed ") and signature.endswith(f" bid {name}")
+                self._expect(signed, "Function call is missing a thought_signature")
+            answers = [p for p in following["parts"] if part_named(p, "function_response")]
             if calls:
-                for part in calls:
-                    name = part_named(part, "function_call")["args"]["card"]
-                    signature = part_named(part, "thought_signature") or ""
-                    self._expect(
-                        signature.startswith("signed ") and signature.endswith(f" bid {name}"),
-                        "Function call is missing a thought_signature in functionCall parts. This "
-                        "is required for tools to work correctly",
-                    )
-                answers = [p for p in following["parts"] if part_named(p, "function_response")]
-                self._expect(
-                    len(answers) == len(calls),
-                    "Please ensure that the number of function response parts is equal to the "
-                    "number of function call parts of the function call turn.",
-                )
+                self._expect(len(answers) == len(calls), "Function calls without responses")
         bid = self._action(body["contents"][-1])
         signature = f"signed {self._number} bid {bid}"
         parts: list[Any] = [{"text": f"secret thought {self._number}", "thought": True}]
         if text := self._text(body, bid):
-            parts.append(
-                {"text": text} | ({} if body.get("tools") else {"thoughtSignature": signature})
-            )
+            signed = {} if body.get("tools") else {"thoughtSignature": signature}
+            parts.append({"text": text, **signed})
         if body.get("tools") and bid:
             call = {"name": "Bid", "args": {"thoughts": "", "card": bid}}
             parts.append({"functionCall": call, "thoughtSignature": signature})
@@ -180,11 +159,9 @@ class SignedThoughts(LoopbackServer):
             if item.get("type") == "reasoning":
                 signed = item.get("encrypted_content") or ""
             elif item.get("type") == "function_call":
-                self._expect(
-                    signed.rpartition("_")[2] == item["call_id"].rpartition("_")[2],
-                    f"Item '{item['call_id']}' of type 'function_call' was provided without its "
-                    "required 'reasoning' item",
-                )
+                call = item["call_id"]
+                has_reasoning = signed.rpartition("_")[2] == call.rpartition("_")[2]
+                self._expect(has_reasoning, f"{call} without its required 'reasoning' item")
                 signed = ""
         calls = [i["call_id"] for i in body["input"] if i.get("type") == "function_call"]
         outputs = [i["call_id"] for i in body["input"] if i.get("type") == "function_call_output"]
@@ -198,15 +175,8 @@ class SignedThoughts(LoopbackServer):
         output.append(reasoning)
         if text := self._text(body, bid):
             written = {"type": "output_text", "text": text, "annotations": []}
-            output.append(
-                {
-                    "type": "message",
-                    "id": f"msg_{number}",
-                    "role": "assistant",
-                    "status": "completed",
-                    "content": [written],
-                }
-            )
+            said = {"type": "message", "role": "assistant", "content": [written]}
+            output.append({**said, "id": f"msg_{number}", "status": "completed"})
         if body.get("tools") and bid:
             call = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
             arguments = json.dumps({"thoughts": "", "card": bid})
@@ -236,17 +206,11 @@ class SignedThoughts(LoopbackServer):
                 (call,) = turn["tool_calls"]
                 thought = f"secret thought {call['id'].removeprefix('call_')}"
                 details = [{"type": "reasoning.text", "text": thought, "signature": f"s {thought}"}]
-                given = turn.get(
-                    "reasoning_details" if "reasoning" in body else "reasoning_content"
-                )
-                self._expect(
-                    given == (details if "reasoning" in body else thought),
-                    "Missing `reasoning_content` field in the assistant message at message index "
-                    f"{index}",
-                )
-                self._expect(
-                    following.get("tool_call_id") == call["id"], "a tool call has no reply"
-                )
+                name = "reasoning_details" if "reasoning" in body else "reasoning_content"
+                given = turn.get(name) == (details if "reasoning" in body else thought)
+                self._expect(given, f"Missing `{name}` field at message index {index}")
+                has_reply = following.get("tool_call_id") == call["id"]
+                self._expect(has_reply, "a tool call has no reply")
         bid = self._action(body["messages"][-1])
         thought = f"secret thought {self._number}"
         message: dict[str, Any] = {"role": "assistant", "content": self._text(body, bid) or None}
@@ -259,6 +223,7 @@ class SignedThoughts(LoopbackServer):
             function = {"name": "Bid", "arguments": json.dumps({"thoughts": "", "card": bid})}
             call = {"id": f"call_{self._number}", "type": "function", "function": function}
             message["tool_calls"] = [call]
+        reason = "tool_calls" if "tool_calls" in message else "stop"
         return {
             "id": f"gen-{self._number}",
             "object": "chat.completion",
@@ -266,13 +231,7 @@ class SignedThoughts(LoopbackServer):
             "model": body["model"],
             "provider": "Maker",
             "system_fingerprint": self.fingerprint,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": message,
-                    "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-                }
-            ],
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
             "usage": {
                 "prompt_tokens": 100,
                 "completion_tokens": 20,

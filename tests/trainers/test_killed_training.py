@@ -92,8 +92,8 @@ class Zygote:
         `batches` it takes the batches of a trajectory API.
         """
         config = self.config(**changes).model_dump(mode="json")
-        order = {"config": config, "folder": str(folder), "at": at, "batches": batches}
-        order |= {"signal": kill, "largest": largest}
+        order: dict[str, Any] = {"config": config, "folder": str(folder), "at": at}
+        order |= {"batches": batches, "signal": kill, "largest": largest}
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
